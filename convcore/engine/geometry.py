@@ -1,0 +1,368 @@
+"""Sizes of a convolution: plain ints, no arrays, no dtype, no memory.
+
+One axis of a convolution is an input of ``size`` elements with ``before`` and ``after`` zeros around
+it, under a kernel of ``kernel`` taps ``dilation`` apart that moves ``stride`` at a time.  Its output
+size is the number of places where the whole kernel fits, which is to say the one integer ``out`` with
+
+    (out - 1) * stride + dilation * (kernel - 1) + 1
+        <= before + size + after
+        <  out * stride + dilation * (kernel - 1) + 1
+
+Solved for the size, with nothing left over, the same line reads
+``size = (out - 1) * stride + dilation * (kernel - 1) + 1 - before - after``; solved for the kernel,
+``kernel = (before + size + after - (out - 1) * stride - 1) / dilation + 1``.  A stride that does not
+divide the rest leaves up to ``stride - 1`` input elements that no output sees; their gradient is 0.
+
+A pad a side and an axis is the one choice that covers 'same', ONNX's asymmetric pads and
+output_padding alike.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+Spatial = int | Sequence[int]
+Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis: sizes and steps in elements, pads in zeros before and after."""
+
+    size: int
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+
+    @property
+    def extent(self) -> int:
+        """Elements from a kernel's first tap to its last, both included."""
+        return self.dilation * (self.kernel - 1) + 1
+
+    @property
+    def padded(self) -> int:
+        """Elements of the input with its pads."""
+        return self.before + self.size + self.after
+
+    @property
+    def out(self) -> int:
+        """Output elements; below 1 if the kernel does not fit even once."""
+        return (self.padded - self.extent) // self.stride + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """All the sizes of one convolution: (N, C_in, \\*sizes) * (C_out, C_in/G, \\*kernel)."""
+
+    n: int
+    c_in: int
+    c_out: int
+    groups: int
+    axes: tuple[Axis, ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of spatial axes."""
+        return len(self.axes)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """(N, C_in, \\*sizes)."""
+        return (self.n, self.c_in, *(a.size for a in self.axes))
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """(C_out, C_in/G, \\*kernel)."""
+        return (self.c_out, self.c_in // self.groups, *(a.kernel for a in self.axes))
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """(N, C_out, \\*outs)."""
+        return (self.n, self.c_out, *(a.out for a in self.axes))
+
+    @property
+    def taps(self) -> int:
+        """Taps of the kernel on one channel."""
+        return math.prod(a.kernel for a in self.axes)
+
+    @property
+    def columns(self) -> int:
+        """K = C_in/G * taps: the terms of the sum behind one output element."""
+        return self.c_in // self.groups * self.taps
+
+    @property
+    def pixels(self) -> int:
+        """P: output elements of one image and channel."""
+        return math.prod(a.out for a in self.axes)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of one map, taps that fall on padding counted too: N * C_out * P * K."""
+        return self.n * self.c_out * self.pixels * self.columns
+
+
+def index(name: str, value: object) -> int:
+    """Return value as an int; a TypeError names the argument if it is not a whole number."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"{name} must be an int or a sequence of ints, got {_shown(value)}"
+        ) from None
+
+
+def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> tuple[int, ...]:
+    """Return one int an axis from an int (used for every axis) or a sequence of ``rank`` ints."""
+    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        values: tuple[int, ...] = (index(name, value),) * rank
+    else:
+        values = tuple(index(name, v) for v in _items(value))  # type: ignore[arg-type]
+        if len(values) != rank:
+            raise ValueError(
+                f"{name} must be an int or {rank} ints, one a spatial axis, got {list(values)}"
+            )
+    if least is not None and min(values) < least:
+        raise ValueError(f"{name} must be at least {least} on every axis, got {list(values)}")
+    return values
+
+
+def pad_pairs(padding: Padding, extents: Sequence[int], strides: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield (before, after) an axis from any form that ``padding`` may take.
+
+    'same' gives an output as large as the input (stride 1 only); where the total is odd the extra
+    zero stands after, as in PyTorch.
+    """
+    rank = len(extents)
+    if isinstance(padding, str):
+        if padding == "valid":
+            return iter([(0, 0)] * rank)
+        if padding != "same":
+            raise ValueError(
+                f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}"
+            )
+        if any(s != 1 for s in strides):
+            raise ValueError(
+                "padding='same' is not supported for strided convolutions, "
+                f"got stride {list(strides)}"
+            )
+        return iter([((e - 1) // 2, (e - 1) - (e - 1) // 2) for e in extents])
+    if hasattr(padding, "__len__") and any(hasattr(p, "__len__") for p in _items(padding)):
+        pairs = [per_axis("padding", p, 2) for p in _items(padding)]
+        if len(pairs) != rank:
+            raise ValueError(
+                f"padding must have {rank} (before, after) pairs, one a spatial axis, "
+                f"got {len(pairs)}: {pairs}"
+            )
+    else:
+        pairs = [(p, p) for p in per_axis("padding", padding, rank)]  # type: ignore[arg-type]
+    if min(map(min, pairs)) < 0:
+        raise ValueError(f"negative padding is not supported: padding must be >= 0, got {pairs}")
+    return iter(pairs)
+
+
+def make_axes(
+    sizes: Sequence[int], kernel: Sequence[int], stride: Spatial, padding: Padding, dilation: Spatial
+) -> tuple[Axis, ...]:
+    """Check the steps of a convolution and return its axes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A parameter is not an int or one int an axis; a stride, dilation or kernel below 1; a
+        negative pad; an unknown padding string; a kernel larger than the padded input.
+    """
+    rank = len(kernel)
+    strides = per_axis("stride", stride, rank)
+    dilations = per_axis("dilation", dilation, rank)
+    if min(strides) < 1:
+        raise ValueError(
+            f"non-positive stride is not supported: stride must be >= 1, got {list(strides)}"
+        )
+    if min(dilations) < 1:
+        raise ValueError(f"dilation should be greater than zero, got {list(dilations)}")
+    if min(kernel) < 1:
+        raise ValueError(f"kernel size should be greater than zero, got {list(kernel)}")
+    extents = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    pads = pad_pairs(padding, extents, strides)
+    axes = tuple(
+        Axis(size, k, s, d, *pair)
+        for size, k, s, d, pair in zip(sizes, kernel, strides, dilations, pads, strict=True)
+    )
+    if any(a.extent > a.padded for a in axes):
+        raise ValueError(
+            f"Calculated padded input size per channel: ({_by(a.padded for a in axes)}). "
+            f"Kernel size: ({_by(a.extent for a in axes)}). "
+            "Kernel size can't be greater than actual input size"
+        )
+    return axes
+
+
+def make_geometry(
+    input_shape: Sequence[int],
+    weight_shape: Sequence[int],
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+) -> Geometry:
+    """Check the shapes and steps of a convolution and return its geometry.
+
+    Parameters
+    ----------
+    input_shape : (N, C_in, \\*sizes)
+    weight_shape : (C_out, C_in/G, \\*kernel)
+        One to three spatial axes.
+    stride, dilation : int or one int an axis
+    padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
+    groups : int
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the names of the arguments, what they were and what is allowed.  The texts begin as
+        PyTorch's do, because programs match them.
+
+    Examples
+    --------
+    >>> make_geometry((1, 1, 5, 5), (1, 1, 2, 2), stride=2, padding=3).output_shape
+    (1, 1, 5, 5)
+    """
+    rank = len(weight_shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"(C_out, C_in/G, *kernel), got shape {list(weight_shape)}"
+        )
+    if len(input_shape) != rank + 2:
+        raise ValueError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to conv{rank}d, "
+            f"but got input of size: {list(input_shape)}"
+        )
+    groups = index("groups", groups)
+    n, c_in, *sizes = input_shape
+    c_out, c_group, *kernel = weight_shape
+    if groups < 1:
+        raise ValueError(f"non-positive groups is not supported: groups must be >= 1, got {groups}")
+    if c_out < groups:
+        raise ValueError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+            f"but got weight of size {list(weight_shape)} instead"
+        )
+    if c_out % groups:
+        raise ValueError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size {list(weight_shape)} instead"
+        )
+    if c_group < 1:
+        raise ValueError(
+            "weight should have at least one channel at dimension 1, "
+            f"got weight of size {list(weight_shape)}"
+        )
+    if c_in != c_group * groups:
+        raise ValueError(
+            f"Given groups={groups}, weight of size {list(weight_shape)}, "
+            f"expected input{list(input_shape)} to have {c_group * groups} channels, "
+            f"but got {c_in} channels instead"
+        )
+    return Geometry(n, c_in, c_out, groups, make_axes(sizes, kernel, stride, padding, dilation))
+
+
+def transposed_geometry(
+    input_shape: Sequence[int],
+    weight_shape: Sequence[int],
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+) -> Geometry:
+    """Return the geometry of the convolution whose input gradient a transposed convolution is.
+
+    Its ``output_shape`` is the transposed convolution's input, its ``input_shape`` the output, of
+    size (size - 1) * stride - before - after + extent + output_padding on each axis.
+
+    Parameters
+    ----------
+    input_shape : (N, C_in, \\*sizes) of the transposed convolution
+    weight_shape : (C_in, C_out/G, \\*kernel)
+    output_padding : int or one int an axis, smaller than stride or dilation there
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `make_geometry`; an output padding that is negative or too large; an empty output.
+    """
+    rank = len(weight_shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"(C_in, C_out/G, *kernel), got shape {list(weight_shape)}"
+        )
+    if len(input_shape) != rank + 2:
+        raise ValueError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to "
+            f"conv_transpose{rank}d, but got input of size: {list(input_shape)}"
+        )
+    groups = index("groups", groups)
+    n, c_in, *sizes = input_shape
+    if c_in != weight_shape[0]:
+        raise ValueError(
+            f"Given transposed=1, weight of size {list(weight_shape)}, "
+            f"expected input{list(input_shape)} to have {weight_shape[0]} channels, "
+            f"but got {c_in} channels instead"
+        )
+    kernel = weight_shape[2:]
+    strides = per_axis("stride", stride, rank, least=1)
+    dilations = per_axis("dilation", dilation, rank, least=1)
+    extras = per_axis("output_padding", output_padding, rank, least=0)
+    if any(e >= max(s, d) for e, s, d in zip(extras, strides, dilations, strict=True)):
+        raise ValueError(
+            "output padding must be smaller than either stride or dilation, got output_padding "
+            f"{list(extras)}, stride {list(strides)}, dilation {list(dilations)}"
+        )
+    extents = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    pairs = list(pad_pairs(padding, extents, strides))
+    outs = [
+        (size - 1) * s - before - after + e + extra
+        for size, s, (before, after), e, extra in zip(
+            sizes, strides, pairs, extents, extras, strict=True
+        )
+    ]
+    if min(outs) < 1 or min(sizes) < 1:
+        raise ValueError(
+            f"Given input size per channel: ({_by(sizes)}). "
+            f"Calculated output size per channel: ({_by(outs)}). Output size is too small"
+        )
+    # An output padding beyond the stride is legal when the dilation is larger still.  The plain
+    # convolution over it would have further outputs; pads cut by those keep it exactly ours.
+    out_shape = (n, weight_shape[1] * groups, *outs)
+    geometry = make_geometry(out_shape, weight_shape, strides, pairs, dilations, groups)
+    return _with_outputs(geometry, sizes)
+
+
+def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
+    """Return the geometry with after-pads lowered until it has exactly ``outs`` outputs an axis."""
+    axes = tuple(
+        a
+        if a.out == out
+        else Axis(a.size, a.kernel, a.stride, a.dilation, a.before, a.after - (a.out - out) * a.stride)
+        for a, out in zip(geometry.axes, outs, strict=True)
+    )
+    return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)
+
+
+def _items(value: object) -> list[object]:
+    return [value[i] for i in range(len(value))]  # type: ignore[index,arg-type]
+
+
+def _by(sizes: object) -> str:
+    return " x ".join(map(str, sizes))  # type: ignore[call-overload]
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {value!r}"[:120]

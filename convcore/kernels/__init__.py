@@ -1,0 +1,1 @@
+"""The compiled floor: private, called by convcore.engine alone."""
