@@ -1,0 +1,213 @@
+"""Build convcore's kernels: every .pyx of convcore/kernels is an extension module.
+
+Everything that is not about compiling stands in pyproject.toml. Switches, read from the environment:
+
+CONVCORE_OPENMP=0       build without OpenMP: everything works, on one thread
+CONVCORE_LIMITED_API=0  build for this Python alone, not for every one since 3.11 (abi3): calls are
+                        some 0.1 us cheaper, and profilers and coverage see into the kernels
+CONVCORE_DEBUG=1        developer's build: bounds checks, debug information, little optimisation
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
+
+DEBUG = os.environ.get("CONVCORE_DEBUG", "0") != "0"
+OPENMP = os.environ.get("CONVCORE_OPENMP", "1") != "0"
+# Free-threaded interpreters have no limited API that Cython could compile for.
+LIMITED_API = os.environ.get("CONVCORE_LIMITED_API", "1") != "0" and not sysconfig.get_config_var(
+    "Py_GIL_DISABLED"
+)
+
+# Each kind of build has its own directory: compilers compare dates, not flags, and would take one
+# kind's files for the other's.
+BUILD = "build/" + "-".join(
+    [sys.implementation.cache_tag]
+    + ["abi3"] * LIMITED_API
+    + ["serial"] * (not OPENMP)
+    + ["debug"] * DEBUG
+)
+
+DIRECTIVES = {
+    "language_level": 3,
+    "binding": False,  # plain C functions: cheaper to call, and nobody subclasses a kernel
+    "boundscheck": DEBUG,
+    "wraparound": DEBUG,
+    "initializedcheck": DEBUG,
+    "cdivision": True,
+    "freethreading_compatible": True,
+}
+
+OPENMP_PROBE = r"""
+#include <omp.h>
+#include <stdio.h>
+int main(void)
+{
+    int threads = 0;
+    #pragma omp parallel reduction(+:threads)
+    threads += 1;
+    printf("%d", _OPENMP);
+    return threads < 1;
+}
+"""
+
+OPENMP_REMEDIES = """\
+  For all cores: install the compiler's OpenMP library (it comes with gcc; Debian's clang: libomp-dev;
+  macOS: libomp from Homebrew, with its include and lib folders in CPPFLAGS and LDFLAGS),
+  or set CC to a compiler that has it, or set CONVCORE_OPENMP=0 to say that one thread is meant."""
+
+
+def compile_flags(compiler_type):
+    """Flags for the C compiler; no -ffast-math (wrong results), no -march=native (other machines)."""
+    if compiler_type == "msvc":
+        return ["/Od", "/Zi"] if DEBUG else ["/O2"]
+    if DEBUG:
+        return ["-O1", "-g"]
+    # Nobody reads errno or traps on a NaN here, and without these two few loops vectorise.
+    return ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
+
+
+def link_flags(compiler_type):
+    """Flags for the linker: release builds carry no symbol table."""
+    strip = not DEBUG and compiler_type == "unix" and sys.platform.startswith("linux")
+    return ["-Wl,-s"] if strip else []
+
+
+def openmp_candidates(compiler_type):
+    """Pairs of compiler and linker flags that may switch OpenMP on, the likeliest first."""
+    if compiler_type == "msvc":
+        return [(["/openmp"], [])]
+    plain = (["-fopenmp"], ["-fopenmp"])
+    # Apple's clang has the pragmas, but neither the driver's flag nor the library.
+    apple = (["-Xpreprocessor", "-fopenmp"], ["-lomp"])
+    return [plain, apple] if sys.platform == "darwin" else [plain]
+
+
+def openmp_date(compiler, compile_args, link_args):
+    """Compile and run a parallel program; the value of _OPENMP, or None if that fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(OPENMP_PROBE)
+        try:
+            objects = compiler.compile(
+                [str(source)], output_dir=folder, extra_postargs=compile_args
+            )
+            compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=link_args)
+            program = str(Path(folder, compiler.executable_filename("probe")))
+            run = subprocess.run([program], capture_output=True, text=True, timeout=60)
+        except (CompileError, LinkError, OSError, subprocess.TimeoutExpired):
+            return None
+    return run.stdout if run.returncode == 0 else None
+
+
+def openmp_flags(compiler):
+    """Find the flags for OpenMP, and say in a sentence what was found."""
+    if not OPENMP:
+        print("convcore: building without OpenMP, as CONVCORE_OPENMP=0 asks: one thread.")
+        return [], []
+    candidates = openmp_candidates(compiler.compiler_type)
+    for compile_args, link_args in candidates:
+        date = openmp_date(compiler, compile_args, link_args)
+        if date:
+            print(f"convcore: building with OpenMP {date} ({' '.join(compile_args)}).")
+            return compile_args, link_args
+    tried = " or ".join(" ".join(compile_args) for compile_args, _ in candidates)
+    print(
+        "convcore: building WITHOUT OpenMP, for one thread: a small parallel program did not "
+        f"compile, link and run with {tried}.\n{OPENMP_REMEDIES}"
+    )
+    return [], []
+
+
+def without_absolute_rpath(command):
+    """Drop -Wl,-rpath,/...: some interpreters were linked with one and hand it on to extensions."""
+    return [word for word in command if not re.match(r"-Wl,(-rpath|-R)[,=]/", word)]
+
+
+def scipy_blas_int():
+    """Give the C type of BLAS's integers in the SciPy of this environment.
+
+    SciPy names it blas_int where it may be 64 bits wide, and takes plain ints elsewhere. Read as
+    text, for neither C nor Cython can ask whether another module's declaration exists.
+    """
+    declarations = Path(find_spec("scipy").origin).parent / "linalg" / "cython_blas.pxd"
+    found = re.search(r"^ctypedef\s+(\w+)\s+blas_int\b", declarations.read_text(), re.MULTILINE)
+    return "int64_t" if found and found[1] != "int" else "int"
+
+
+class BuildKernels(build_ext):
+    """build_ext that translates in parallel, probes OpenMP and leaves the source tree clean."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self):
+        self.translate()
+        super().run()
+
+    def translate(self):
+        """Have Cython write C, under the build directory, for what has changed."""
+        from Cython.Build import cythonize
+
+        translated = cythonize(
+            self.extensions,
+            build_dir=f"{BUILD}/c",
+            compiler_directives=DIRECTIVES,
+            nthreads=os.cpu_count(),
+            force=bool(self.force),
+        )
+        for extension, made in zip(self.extensions, translated, strict=True):
+            extension.sources, extension.depends = made.sources, made.depends
+
+    def build_extensions(self):
+        compiler = self.compiler
+        for name in ("linker_so", "linker_so_cxx", "linker_exe"):
+            if getattr(compiler, name, None):
+                setattr(compiler, name, without_absolute_rpath(getattr(compiler, name)))
+        openmp_compile, openmp_link = openmp_flags(compiler)
+        for extension in self.extensions:
+            extension.extra_compile_args = compile_flags(compiler.compiler_type) + openmp_compile
+            extension.extra_link_args = link_flags(compiler.compiler_type) + openmp_link
+        super().build_extensions()
+
+    def copy_extensions_to_source(self):
+        # A module of another kind of build may be newer than ours, or come first on import.
+        for pattern in ("*.so", "*.pyd"):
+            for built in Path("convcore/kernels").glob(pattern):
+                built.unlink()
+        super().copy_extensions_to_source()
+
+
+def kernel(source):
+    """Describe the extension module that a .pyx file becomes."""
+    macros = [("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else []
+    if source.stem == "_gemm":
+        macros.append(("CONVCORE_BLAS_INT", scipy_blas_int()))
+    return Extension(
+        ".".join(source.with_suffix("").parts),
+        [source.as_posix()],
+        define_macros=macros,
+        py_limited_api=LIMITED_API,
+    )
+
+
+# Cython's worker processes import this file again where they are not forked.
+if __name__ == "__main__":
+    setup(
+        ext_modules=[kernel(source) for source in sorted(Path("convcore/kernels").glob("*.pyx"))],
+        cmdclass={"build_ext": BuildKernels},
+        options={
+            "build": {"build_base": BUILD},
+            "bdist_wheel": {"py_limited_api": "cp311"} if LIMITED_API else {},
+        },
+    )
