@@ -1,0 +1,108 @@
+"""Fixtures that every test file shares: a seed, child processes, PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# pytest's importlib mode leaves sys.path alone; this makes tests/draws.py importable and nothing
+# else: the checkout itself stays invisible, so that the installed package is what is tested.
+sys.path.insert(0, str(Path(__file__).parent))
+
+# What a child process may not inherit: both change which kernel OpenBLAS runs.
+BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, default=20, help="seed of every random test")
+    parser.addoption(
+        "--long-cases",
+        type=int,
+        default=0,
+        help="cases of the long properties, seeded by --seed; 0, the default, leaves them out",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long properties out unless --long-cases asks for them."""
+    if config.getoption("--long-cases"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: a seeded long form, run by --long-cases=N alone")
+    faulthandler.enable()
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The number behind every draw: --seed on the command line."""
+    return request.config.getoption("--seed")
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    """A generator of its own for each test, so that tests do not depend on their order."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def torch() -> object:
+    """PyTorch, or a skip."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """convcore's set_num_threads; the number that was found is set again afterwards."""
+    import convcore
+
+    found = convcore.get_num_threads()
+    yield convcore.set_num_threads
+    convcore.set_num_threads(found)
+
+
+def child_environment(coretype: str | None) -> dict[str, str]:
+    """This environment with OpenBLAS free to choose its kernel, or held to ``coretype``."""
+    environment = {k: v for k, v in os.environ.items() if k not in BLAS_VARIABLES}
+    if coretype is not None:
+        environment["OPENBLAS_CORETYPE"] = coretype
+    environment["PYTHONFAULTHANDLER"] = "1"
+    return environment
+
+
+@pytest.fixture
+def run_child() -> Callable[..., str]:
+    """Return run(program, *arguments, coretype=None, timeout=120) -> what the child printed.
+
+    The program runs in a fresh interpreter of the same installation.  A child that fails or hangs
+    fails the test, with its traceback in the message.
+    """
+
+    def run(program: str, *arguments: str, coretype: str | None = None, timeout: int = 120) -> str:
+        command = [sys.executable, "-W", "error", "-c", program, *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                env=child_environment(coretype),
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired as error:
+            pytest.fail(f"the child hung for {timeout} s; it had written: {error.stderr!r}")
+        if done.returncode:
+            pytest.fail(f"the child ended with {done.returncode}:\n{done.stderr}")
+        return done.stdout
+
+    return run
