@@ -1,0 +1,315 @@
+"""The floors of the house: who may import whom, and what only one file may do.
+
+Each rule is a function from a path inside the package and its text to a list of faults. One test
+runs every rule over the checkout; the rest show, on small sources, that each rule can fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+# From the ground up. A room is a string; where several files make one room, they share the string.
+FLOORS = (
+    ("kernels",),
+    ("engine",),
+    ("_tensor _tensor_str _creation _dtype random",),
+    ("autograd",),
+    ("functions",),
+    ("nn", "optim", "utils"),
+    ("__init__",),  # the package itself: the front door to all that is below it
+    ("bench", "inspection", "serialization", "models", "demo"),
+    ("cli",),
+    ("__main__",),
+)
+FLOOR_AND_ROOM = {
+    name: (floor, room)
+    for floor, rooms in enumerate(FLOORS)
+    for room in rooms
+    for name in room.split()
+}
+
+# Functions whose bits depend on a thread pool that is not ours, and that set_num_threads ignores.
+NUMPY_PRODUCTS = {"dot", "vdot", "inner", "matmul", "einsum", "tensordot"}
+ENVIRONMENT_WRITERS = {"update", "pop", "popitem", "setdefault", "clear", "__setitem__"}
+CYTHON = (".pyx", ".pxd")
+
+
+def room_name(module: str) -> str:
+    """Name the file or folder right inside convcore that a dotted module belongs to."""
+    return [*module.split("."), "__init__"][1]
+
+
+def package_of(path: str) -> list[str]:
+    """Give the package, as a list of names, that relative imports of a file start from."""
+    return ["convcore", *Path(path).parent.parts]
+
+
+def modules_of_from(path: str, level: int, module: str, names: list[str]) -> Iterator[str]:
+    """Yield the dotted modules that `from module import names` reaches."""
+    package = package_of(path)
+    base = package[: len(package) - level + 1] if level else []
+    base = ".".join(base + ([module] if module else []))
+    if base != "convcore":
+        yield base
+        return
+    for name in names:  # a name of the package is a room of it, or something of the front door
+        yield f"convcore.{name}" if name in FLOOR_AND_ROOM else "convcore"
+
+
+def without_prose(text: str) -> str:
+    """Blank comments and docstrings of Cython, keeping lines where they are."""
+    prose = re.compile(r'""".*?"""|#[^\n]*', re.DOTALL)
+    return prose.sub(lambda found: "\n" * found[0].count("\n"), text)
+
+
+def cython_imports(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted module) for each import and cimport."""
+    statement = re.compile(
+        r"^[ \t]*(?:from\s+(?P<dots>\.*)(?P<module>[\w.]*)\s+c?import\s+\(?(?P<names>[\w ,]*)"
+        r"|c?import\s+(?P<plain>[\w., ]+))",
+        re.MULTILINE,
+    )
+    code = without_prose(text)
+    for found in statement.finditer(code):
+        line = code.count("\n", 0, found.start()) + 1
+        if found["plain"]:
+            modules = [part.split()[0] for part in found["plain"].split(",")]
+        else:
+            names = [part.split()[0] for part in found["names"].split(",") if part.strip()]
+            modules = modules_of_from(path, len(found["dots"]), found["module"], names)
+        yield from ((line, module) for module in modules)
+
+
+def python_imports(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted module) for each import, those inside functions too."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            for module in modules_of_from(path, node.level, node.module or "", names):
+                yield node.lineno, module
+
+
+def imports(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted module) for each import of a Python or Cython file."""
+    if path.endswith(".py"):
+        yield from python_imports(path, text)
+    elif path.endswith(CYTHON):
+        yield from cython_imports(path, text)
+
+
+def upward_imports(path: str, text: str) -> Iterator[str]:
+    """A room imports from itself and from floors below it."""
+    own_floor, own_room = FLOOR_AND_ROOM[Path(path).parts[0].removesuffix(".py")]
+    for line, module in imports(path, text):
+        if module.split(".")[0] != "convcore":
+            continue
+        floor, room = FLOOR_AND_ROOM[room_name(module)]
+        if floor >= own_floor and room != own_room:
+            yield f"{path}:{line} imports {module}, which is not below it"
+
+
+def compiled_oracle(path: str, text: str) -> Iterator[str]:
+    """The slow oracle stands on NumPy and on geometry, so that it cannot share a kernel's fault."""
+    allowed = {"__future__", "collections", "itertools", "math", "typing", "numpy"}
+    if path == "engine/reference.py":
+        for line, module in imports(path, text):
+            if module.split(".")[0] not in allowed and module != "convcore.engine.geometry":
+                yield f"{path}:{line} imports {module}"
+
+
+def foreign_products(path: str, text: str) -> Iterator[str]:
+    """Every float product goes through the package's own gemm."""
+    peer = path.startswith("bench/") and "numpy" in Path(path).name
+    if path == "engine/reference.py" or peer:
+        return
+    if path.endswith(CYTHON):
+        for line, code in enumerate(without_prose(text).splitlines(), 1):
+            if re.search(rf"\b(np|numpy)\.({'|'.join(NUMPY_PRODUCTS)})\b|\.dot\(", code):
+                yield f"{path}:{line} multiplies with NumPy"
+    if not path.endswith(".py"):
+        return
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+                yield f"{path}:{node.lineno} uses the operator @"
+            case ast.Attribute(attr="dot"):
+                yield f"{path}:{node.lineno} uses .dot"
+            case ast.Attribute(value=ast.Name("np" | "numpy"), attr=name) if name in NUMPY_PRODUCTS:
+                yield f"{path}:{node.lineno} uses numpy.{name}"
+            case ast.ImportFrom(module="numpy", names=names):
+                for alias in names:
+                    if alias.name in NUMPY_PRODUCTS:
+                        yield f"{path}:{node.lineno} imports numpy.{alias.name}"
+
+
+def second_blas(path: str, text: str) -> Iterator[str]:
+    """One file touches BLAS."""
+    if path != "kernels/_gemm.pyx":
+        for line, module in imports(path, text):
+            if "cython_blas" in module or (module == "scipy.linalg" and "cython_blas" in text):
+                yield f"{path}:{line} imports {module}: BLAS is kernels/_gemm.pyx's"
+
+
+def scattered_openmp(path: str, text: str) -> Iterator[str]:
+    """Threads start in .pyx files alone; what those include or cimport is serial."""
+    words = r"\bprange\b|\bcython\.parallel\b|\bopenmp\b|#\s*pragma\s+omp\b|\bomp\.h\b"
+    if path.endswith((".pxd", ".c", ".h")):
+        code = without_prose(text) if path.endswith(".pxd") else text
+        for line, content in enumerate(code.splitlines(), 1):
+            if re.search(words, content):
+                yield f"{path}:{line} uses OpenMP"
+    elif path.endswith(".py"):
+        for line, module in imports(path, text):
+            if module in ("cython.parallel", "openmp"):
+                yield f"{path}:{line} uses OpenMP"
+
+
+def environment_writes(path: str, text: str) -> Iterator[str]:
+    """The process's environment is the user's."""
+    if not path.endswith(".py"):
+        return
+    is_environment = {"os.environ", "environ", "os.environb"}.__contains__
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
+                written = is_environment(ast.unparse(value))
+            case ast.Assign(targets=targets):
+                written = any(is_environment(ast.unparse(target)) for target in targets)
+            case ast.AugAssign(target=target):
+                written = is_environment(ast.unparse(target))
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if is_environment(
+                ast.unparse(value)
+            ):
+                written = name in ENVIRONMENT_WRITERS
+            case ast.Call(func=function):
+                written = ast.unparse(function) in {"os.putenv", "os.unsetenv", "putenv"}
+            case _:
+                continue
+        if written:
+            yield f"{path}:{node.lineno} writes to the environment"
+
+
+RULES = (
+    upward_imports,
+    compiled_oracle,
+    foreign_products,
+    second_blas,
+    scattered_openmp,
+    environment_writes,
+)
+
+
+def package_sources() -> list[Path]:
+    """List the sources of the package in the checkout."""
+    kinds = {".py", ".pyx", ".pxd", ".c", ".h"}
+    package = CHECKOUT / "convcore"
+    return sorted(path for path in package.rglob("*") if path.suffix in kinds)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_package_keeps_the_rule(rule):
+    package = CHECKOUT / "convcore"
+    faults = [
+        fault
+        for source in package_sources()
+        for fault in rule(source.relative_to(package).as_posix(), source.read_text("utf-8"))
+    ]
+    assert not faults, "\n".join(faults)
+
+
+def test_package_has_sources_to_check():
+    names = {path.name for path in package_sources()}
+    assert {"_gemm.pyx", "_gemm.pxd", "geometry.py", "reference.py"} <= names
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        (upward_imports, "engine/conv.py", "import convcore.nn"),
+        (upward_imports, "engine/conv.py", "import numpy, convcore.nn.functional as F"),
+        (upward_imports, "engine/conv.py", "from convcore.functions import conv"),
+        (upward_imports, "engine/conv.py", "from convcore import autograd"),
+        (upward_imports, "engine/conv.py", "from convcore import set_num_threads"),
+        (upward_imports, "engine/conv.py", "import convcore"),
+        (upward_imports, "engine/conv.py", "from .. import nn"),
+        (upward_imports, "engine/conv.py", "from ..nn import functional"),
+        (upward_imports, "engine/deep/conv.py", "from ...nn import functional"),
+        (upward_imports, "engine/conv.py", "def f():\n    from convcore import cli"),
+        (upward_imports, "nn/modules/conv.py", "from convcore.optim import SGD"),
+        (upward_imports, "_tensor.py", "from convcore.autograd import graph"),
+        (upward_imports, "bench/suites.py", "from convcore.cli import main"),
+        (upward_imports, "cli/__init__.py", "from convcore import __main__"),
+        (upward_imports, "kernels/_conv.pyx", "from convcore.engine import plan"),
+        (upward_imports, "kernels/_conv.pyx", "    from ..engine import plan"),
+        (upward_imports, "kernels/_conv.pyx", "cimport convcore.functions.conv as conv"),
+        (upward_imports, "kernels/_conv.pxd", "from .. cimport engine"),
+        (compiled_oracle, "engine/reference.py", "from convcore.engine import conv_forward"),
+        (compiled_oracle, "engine/reference.py", "from .patches import im2col"),
+        (compiled_oracle, "engine/reference.py", "import scipy.signal"),
+        (foreign_products, "engine/conv.py", "y = np.dot(a, b)"),
+        (foreign_products, "engine/conv.py", "product = numpy.einsum"),
+        (foreign_products, "engine/conv.py", "y = a @ b"),
+        (foreign_products, "engine/conv.py", "y @= b"),
+        (foreign_products, "engine/conv.py", "y = a.dot(b)"),
+        (foreign_products, "demo/photo.py", "from numpy import tensordot as t"),
+        (foreign_products, "bench/worker.py", "np.matmul(a, b)"),
+        (foreign_products, "engine/numpy_face.py", "np.matmul(a, b)"),
+        (foreign_products, "kernels/_conv.pyx", "y = np.tensordot(a, b)"),
+        (second_blas, "kernels/_conv.pyx", "from scipy.linalg.cython_blas cimport sgemm"),
+        (second_blas, "kernels/_conv.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        (second_blas, "kernels/_conv.pxd", "from scipy.linalg cimport cython_blas"),
+        (second_blas, "engine/threads.py", "import scipy.linalg.cython_blas"),
+        (scattered_openmp, "kernels/_conv.pxd", "from cython.parallel cimport prange"),
+        (scattered_openmp, "kernels/_conv.pxd", "cimport openmp"),
+        (scattered_openmp, "kernels/leaf.c", "#pragma omp parallel for"),
+        (scattered_openmp, "kernels/leaf.h", "#include <omp.h>"),
+        (scattered_openmp, "engine/conv.py", "from cython.parallel import prange"),
+        (environment_writes, "engine/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
+        (environment_writes, "engine/threads.py", "del os.environ['OMP_NUM_THREADS']"),
+        (environment_writes, "engine/threads.py", "os.environ |= {'A': '1'}"),
+        (environment_writes, "engine/threads.py", "os.environ = {}"),
+        (environment_writes, "engine/threads.py", "environ.setdefault('A', '1')"),
+        (environment_writes, "bench/worker.py", "os.environ.pop('A', None)"),
+        (environment_writes, "bench/worker.py", "os.environ.update(A='1')"),
+        (environment_writes, "bench/worker.py", "os.putenv('A', '1')"),
+    ],
+)
+def test_rule_finds_the_fault(rule, path, text):
+    faults = list(rule(path, text))
+    assert len(faults) == 1 and faults[0].startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("engine/conv.py", "from convcore.kernels import _conv\nfrom . import geometry"),
+        ("engine/conv.py", "from .geometry import Axis\nfrom ..kernels._conv import forward"),
+        ("engine/conv.py", "y = engine.matmul(a, b)\n@cache\ndef f(): pass"),
+        ("_tensor.py", "from convcore import random\nfrom ._dtype import float32"),
+        ("bench/suites.py", "import convcore\nfrom convcore import engine, get_num_threads"),
+        ("bench/peers/numpy_im2col.py", "y = np.tensordot(a, b)\nz = a @ b"),
+        ("bench/worker.py", "env = os.environ.copy()\nenv['A'] = '1'\nenv.pop('B', None)"),
+        ("engine/reference.py", "from convcore.engine.geometry import Axis\ny = np.einsum(s, a)"),
+        ("kernels/_conv.pyx", "from cython.parallel cimport prange\nfrom ._gemm cimport gemm"),
+        ("kernels/_conv.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
+        ("kernels/_conv.pxd", "# prange stays out of here, as does cython_blas"),
+        ("kernels/_gemm.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        ("__main__.py", "from convcore.cli import main"),
+    ],
+)
+def test_rules_pass_what_is_allowed(path, text):
+    assert [fault for rule in RULES for fault in rule(path, text)] == []
+
+
+def test_unknown_room_needs_a_floor():
+    with pytest.raises(KeyError, match="attic"):
+        list(upward_imports("engine/conv.py", "import convcore.attic"))
