@@ -1,6 +1,6 @@
 """Build convcore's kernels: every .pyx of convcore/kernels is an extension module.
 
-Everything that is not about compiling stands in pyproject.toml. Switches, read from the environment:
+Everything that is not about compiling stands in pyproject.toml. Switches, from the environment:
 
 CONVCORE_OPENMP=0       build without OpenMP: everything works, on one thread
 CONVCORE_LIMITED_API=0  build for this Python alone, not for every one since 3.11 (abi3): calls are
@@ -61,13 +61,13 @@ int main(void)
 """
 
 OPENMP_REMEDIES = """\
-  For all cores: install the compiler's OpenMP library (it comes with gcc; Debian's clang: libomp-dev;
-  macOS: libomp from Homebrew, with its include and lib folders in CPPFLAGS and LDFLAGS),
+  For all cores: install the compiler's OpenMP library (gcc's is libgomp; clang's is libomp-dev on
+  Debian, and Homebrew's libomp on macOS, with its include and lib folders in CPPFLAGS and LDFLAGS),
   or set CC to a compiler that has it, or set CONVCORE_OPENMP=0 to say that one thread is meant."""
 
 
 def compile_flags(compiler_type):
-    """Flags for the C compiler; no -ffast-math (wrong results), no -march=native (other machines)."""
+    """Flags for the C compiler: nothing that other machines lack, nothing that changes results."""
     if compiler_type == "msvc":
         return ["/Od", "/Zi"] if DEBUG else ["/O2"]
     if DEBUG:
@@ -97,12 +97,10 @@ def openmp_date(compiler, compile_args, link_args):
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text(OPENMP_PROBE)
+        program = Path(folder, compiler.executable_filename("probe"))
         try:
-            objects = compiler.compile(
-                [str(source)], output_dir=folder, extra_postargs=compile_args
-            )
-            compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=link_args)
-            program = str(Path(folder, compiler.executable_filename("probe")))
+            objects = compiler.compile([str(source)], folder, extra_postargs=compile_args)
+            compiler.link_executable(objects, "probe", folder, extra_postargs=link_args)
             run = subprocess.run([program], capture_output=True, text=True, timeout=60)
         except (CompileError, LinkError, OSError, subprocess.TimeoutExpired):
             return None
