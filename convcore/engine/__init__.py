@@ -1,1 +1,62 @@
-"""Convolutions on NumPy arrays."""
+"""Convolutions on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
+
+The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding and
+its like in shaping.py, products of matrices in matmul.py.  geometry.py has the sizes, plan.py the
+choice of algorithm, jobs.py the way from a plan to a kernel's arguments, threads.py and memory.py
+what they run on.  reference.py is the slow, obvious oracle that all of it is tested against.
+"""
+
+from convcore.engine.conv import (
+    conv_bias_grad,
+    conv_forward,
+    conv_input_grad,
+    conv_transpose,
+    conv_weight_grad,
+)
+from convcore.engine.functional import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from convcore.engine.geometry import Axis, Geometry, make_geometry
+from convcore.engine.matmul import matmul
+from convcore.engine.memory import empty_cache
+from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
+from convcore.engine.plan import Plan, plan_conv
+from convcore.engine.shaping import dilate, rotate180, unpad, zero_pad
+from convcore.engine.threads import get_num_threads, set_num_threads
+
+__all__ = [
+    "Axis",
+    "Geometry",
+    "Plan",
+    "col2im",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_bias_grad",
+    "conv_forward",
+    "conv_input_grad",
+    "conv_transpose",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "conv_weight_grad",
+    "dilate",
+    "empty_cache",
+    "fold",
+    "get_num_threads",
+    "im2col",
+    "im2col_view",
+    "make_geometry",
+    "matmul",
+    "plan_conv",
+    "rotate180",
+    "set_num_threads",
+    "unfold",
+    "unpad",
+    "zero_pad",
+]

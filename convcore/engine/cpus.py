@@ -1,0 +1,86 @@
+"""How many CPUs this process may use: its affinity, its container's quota, OMP_NUM_THREADS."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+
+def cpu_limit(root: str | Path = "/") -> int:
+    """Return the number of threads to start with, at least 1.
+
+    OMP_NUM_THREADS if it is set to a positive int, else the least of the CPUs in the process's
+    affinity mask and the CPU quota of its control group, rounded up.
+
+    Parameters
+    ----------
+    root : path
+        Where /proc and /sys are looked for.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        cpus = len(os.sched_getaffinity(0))
+    else:
+        cpus = os.cpu_count() or 1
+    quota = cgroup_quota(root)
+    return max(1, cpus if quota is None else min(cpus, math.ceil(quota)))
+
+
+def cgroup_quota(root: str | Path = "/") -> float | None:
+    """Return the CPUs that the process's control groups allow it, or None without a limit.
+
+    Reads cpu.max of version 2 and cpu.cfs_quota_us of version 1, from the process's own group up to
+    the root of the tree, and takes the least.
+
+    References
+    ----------
+    Linux, Documentation/admin-guide/cgroup-v2.rst, "CPU Interface Files".
+    """
+    root = Path(root)
+    quotas = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, group = (line.split(":", 2) + ["", ""])[:3]
+        if controllers == "":
+            tree, read = root / "sys/fs/cgroup", _quota_v2
+        elif "cpu" in controllers.split(","):
+            tree, read = root / "sys/fs/cgroup/cpu", _quota_v1
+        else:
+            continue
+        # In a container the path may be the host's; then only the tree's own root is there.
+        folder = tree / group.lstrip("/")
+        for level in (folder, *folder.parents):
+            if level.is_relative_to(tree):
+                quotas.append(read(level))
+    known = [q for q in quotas if q is not None]
+    return min(known) if known else None
+
+
+def _quota_v2(folder: Path) -> float | None:
+    fields = _text(folder / "cpu.max").split()
+    if len(fields) != 2 or fields[0] == "max":
+        return None
+    return _ratio(*fields)
+
+
+def _quota_v1(folder: Path) -> float | None:
+    quota = _text(folder / "cpu.cfs_quota_us").strip()
+    period = _text(folder / "cpu.cfs_period_us").strip()
+    return _ratio(quota, period) if quota != "-1" else None
+
+
+def _ratio(quota: str, period: str) -> float | None:
+    try:
+        ratio = int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return ratio if ratio > 0 else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""

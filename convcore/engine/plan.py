@@ -1,0 +1,341 @@
+"""What will be done: from geometry, dtype and memory format to algorithm, block sizes and memory.
+
+A plan never depends on the number of threads, so neither do the bits of a result.  Sizes are in
+elements and pixels; engine/jobs.py hands them to the kernels.
+
+Tuned numbers are from `convcore bench --quick` on 2 cores with AVX-512 and 1 MiB of L2 each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from convcore.engine.geometry import Axis, Geometry
+from convcore.engine.phases import axis_phases
+
+# Patches of one part of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
+PART_BYTES = 512 << 10
+# Pixels of a block.  A gemm packs its weights anew for each block, at about 1/BLOCK of its work.
+BLOCK = 256
+# Fewer items than this are cut finer, along the output channels, to leave work for many threads.
+ITEMS = 8
+# Narrower blocks of output channels than this lose more in the gemm than the cut brings.
+LEAST_O_BLOCK = 64
+# The gathering input gradient makes C_in/G channels at a time; a gemm that narrow wastes its width.
+LEAST_GATHERED_CHANNELS = 16
+# Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
+MOST_PHASES = 16
+# Partial weight gradients: at most this many, and at most this many bytes in all.
+MOST_PARTIALS = 16
+PARTIAL_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlan:
+    """How one of the three maps is computed.
+
+    ``block`` pixels by ``o_block`` output channels are done at a time, a part of K after another, in
+    ``items`` independent pieces of work.  ``patches`` of the ``scratch`` elements that each thread
+    needs hold patches; ``shared`` elements serve all threads (packed weights, partial sums).
+    """
+
+    algorithm: str
+    reason: str
+    itemsize: int
+    block: int
+    o_block: int
+    part_taps: int
+    part_channels: int
+    items: int
+    patches: int
+    scratch: int
+    shared: int = 0
+    partials: int = 1
+    tile: int = 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch that each thread needs."""
+        return self.scratch * self.itemsize
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes that all threads need together."""
+        return self.shared * self.itemsize
+
+    def __str__(self) -> str:
+        return (
+            f"{self.algorithm}: {self.reason}\n"
+            f"  blocks of {self.block} pixels by {self.o_block} channels, "
+            f"parts of {self.part_taps} taps by {self.part_channels} channels, "
+            f"{self.items} items, {self.partials} partial sums\n"
+            f"  scratch {self.scratch_bytes:,} bytes a thread, shared {self.shared_bytes:,} bytes"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plans of a convolution's three maps."""
+
+    forward: MapPlan
+    input_grad: MapPlan
+    weight_grad: MapPlan
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{name}: {getattr(self, name)}" for name in ("forward", "input_grad", "weight_grad")
+        )
+
+
+def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = False) -> Plan:
+    """Return how a convolution of dense arrays and its two gradients are computed.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    dtype : float32, float64, complex64 or complex128
+    channels_last : bool
+        The memory format of the arrays and of the result.
+
+    Examples
+    --------
+    >>> from convcore.engine import make_geometry
+    >>> geometry = make_geometry((8, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    >>> plan_conv(geometry, "float32").forward.algorithm
+    'im2col'
+    """
+    itemsize = np.dtype(dtype).itemsize
+    pointwise = is_pointwise(geometry)
+    return Plan(
+        plan_forward(geometry, itemsize, channels_last, direct=pointwise, pack=False),
+        plan_input_grad(
+            geometry, itemsize, channels_last, direct=pointwise, pack=geometry.taps > 1
+        ),
+        plan_weight_grad(geometry, itemsize, channels_last, direct_x=pointwise, direct_gy=True),
+    )
+
+
+def is_pointwise(geometry: Geometry) -> bool:
+    """Return whether the input is its own matrix of patches: kernel 1, stride 1, no padding."""
+    return all(
+        a.kernel == 1 and a.stride == 1 and a.before == 0 and a.after == 0 for a in geometry.axes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How the pixels of a batch are cut: see kernels/_blocks.pxd."""
+
+    unit: int
+    size: int
+    per_unit: int
+    count: int
+
+
+def cut(n: int, pixels: int, channels_last: bool) -> Blocks:
+    """Cut N * pixels into equal blocks of at most `BLOCK`.
+
+    In contiguous memory a block of several images is no matrix in place and must be staged, so there
+    blocks stay within an image unless images are smaller than a block.
+    """
+    unit = n * pixels if channels_last or pixels < BLOCK else pixels
+    if unit == 0 or n == 0:
+        return Blocks(0, 0, 0, 0)
+    size = _share(unit, BLOCK)
+    per_unit = -(-unit // size)
+    return Blocks(unit, size, per_unit, n * pixels // unit * per_unit)
+
+
+def plan_forward(
+    geometry: Geometry, itemsize: int, channels_last: bool, direct: bool, pack: bool
+) -> MapPlan:
+    """Plan y = patches @ weights.
+
+    direct: the input itself is the matrix of patches.  pack: the weights must be copied first.
+    """
+    g = geometry
+    c, o = g.c_in // g.groups, g.c_out // g.groups
+    outer = not channels_last and not pack
+    return _correlation(
+        g, itemsize, channels_last, c, o, [(g.pixels, g.taps)], direct, pack, outer
+    )
+
+
+def plan_input_grad(
+    geometry: Geometry, itemsize: int, channels_last: bool, direct: bool, pack: bool
+) -> MapPlan:
+    """Plan gx, by gathering grad_output phase by phase or by scattering columns.
+
+    direct: grad_output itself is the matrix that is multiplied (of patches, if gathered; if
+    scattered, it is one wherever it is dense).  pack: the weights must be copied to gather.
+    """
+    g = geometry
+    c, o = g.c_in // g.groups, g.c_out // g.groups
+    axes = [axis_phases(a) for a in g.axes]
+    n_phases = math.prod(len(phases) for phases in axes)
+    if c < LEAST_GATHERED_CHANNELS or n_phases > MOST_PHASES:
+        return _scatter(g, itemsize, channels_last, c, o, n_phases)
+    shapes = [
+        (math.prod(p.count for p in combined), math.prod(p.taps for p in combined))
+        for combined in product(*axes)
+    ]
+    return _correlation(g, itemsize, channels_last, o, c, shapes, direct, pack, False)
+
+
+def _correlation(
+    g: Geometry,
+    itemsize: int,
+    channels_last: bool,
+    c: int,
+    o: int,
+    phases: Sequence[tuple[int, int]],
+    direct: bool,
+    pack: bool,
+    channels_outer: bool,
+) -> MapPlan:
+    """Plan (pixels, c*taps) @ (c*taps, o) for each group and each phase's (pixels, taps)."""
+    blocks = [cut(g.n, pixels, channels_last) for pixels, _ in phases]
+    taps = max((t for _, t in phases), default=0)
+    block = max((b.size for b in blocks), default=0)
+    n_blocks = sum(b.count for b in blocks)
+    o_block = _o_block(o, n_blocks * g.groups)
+    part_taps, part_channels = _parts(taps, c, block * itemsize, channels_outer)
+    in_place = all(
+        channels_last or g.n == 1 or b.unit == pixels
+        for b, (pixels, _) in zip(blocks, phases, strict=True)
+    )
+    patches = 0 if direct and in_place else block * part_taps * part_channels
+    staged = 0 if len(phases) == 1 and in_place else block * o_block
+    if is_pointwise(g):
+        algorithm = "pointwise"
+        reason = "kernel 1, stride 1, no padding: the input is the matrix of patches"
+    elif len(phases) > 1:
+        algorithm = "im2col by phases"
+        reason = f"{len(phases)} remainders of the stride, each a convolution of stride 1"
+    else:
+        algorithm = "im2col"
+        reason = f"parts of {-(-patches * itemsize >> 10)} KiB of patches, multiplied in cache"
+    return MapPlan(
+        algorithm=algorithm,
+        reason=reason,
+        itemsize=itemsize,
+        block=block,
+        o_block=o_block,
+        part_taps=part_taps,
+        part_channels=part_channels,
+        items=n_blocks * g.groups * -(-o // o_block),
+        patches=patches,
+        scratch=lines(patches + staged),
+        shared=lines(sum(t for _, t in phases) * g.groups * c * o) if pack else 0,
+    )
+
+
+def _scatter(
+    g: Geometry, itemsize: int, channels_last: bool, c: int, o: int, n_phases: int
+) -> MapPlan:
+    """Plan columns = gy @ w, then col2im, over tiles of gx."""
+    axis = tiled_axis(g)
+    # Columns that reach over a tile's edge are made once for each side: keep tiles much longer.
+    least = 8 * axis.extent
+    tiles = max(1, min(-(-ITEMS // max(g.n * g.groups, 1)), axis.size // least))
+    tile = max(1, -(-axis.size // tiles))
+    block = min(BLOCK, g.pixels)
+    part_taps, part_channels = _parts(g.taps, c, block * itemsize, not channels_last)
+    patches = block * part_taps * part_channels
+    return MapPlan(
+        algorithm="gemm and col2im",
+        reason=(
+            f"{c} input channels a group: too few to gather"
+            if c < LEAST_GATHERED_CHANNELS
+            else f"{n_phases} remainders of the stride: too many small gemms to gather"
+        ),
+        itemsize=itemsize,
+        block=block,
+        o_block=o,
+        part_taps=part_taps,
+        part_channels=part_channels,
+        items=g.n * g.groups * -(-axis.size // tile),
+        patches=patches,
+        # Room to stage grad_output where it is no matrix in place.
+        scratch=lines(patches + block * o),
+        tile=tile,
+    )
+
+
+def tiled_axis(geometry: Geometry) -> Axis:
+    """Return the outermost axis longer than 1, or the last: the one that scatters are tiled on.
+
+    All axes before it have one output, so the outputs that touch a tile are one run of pixels.
+    """
+    return next((a for a in geometry.axes if a.out > 1), geometry.axes[-1])
+
+
+def plan_weight_grad(
+    geometry: Geometry, itemsize: int, channels_last: bool, direct_x: bool, direct_gy: bool
+) -> MapPlan:
+    """Plan gw = gy @ patches, with the pixels summed in as many runs as there must be items.
+
+    direct_x, direct_gy: the array itself is the matrix that is multiplied.
+    """
+    g = geometry
+    c, o = g.c_in // g.groups, g.c_out // g.groups
+    blocks = cut(g.n, g.pixels, channels_last)
+    part_taps, part_channels = _parts(
+        g.taps, c, max(blocks.size, 1) * itemsize, not channels_last
+    )
+    pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels)
+    size = g.c_out * g.columns
+    partials = min(
+        -(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (size * itemsize), blocks.count
+    )
+    partials = max(partials, 1)
+    in_place = channels_last or g.n == 1 or blocks.unit == g.pixels
+    patches = 0 if direct_x and in_place else blocks.size * part_taps * part_channels
+    staged = 0 if direct_gy and in_place else blocks.size * o
+    return MapPlan(
+        algorithm="pointwise" if is_pointwise(g) else "im2col",
+        reason=f"{pieces} pieces of the gradient, each summed in {partials} runs of pixels",
+        itemsize=itemsize,
+        block=blocks.size,
+        o_block=o,
+        part_taps=part_taps,
+        part_channels=part_channels,
+        items=pieces * partials,
+        patches=patches,
+        scratch=lines(patches + staged),
+        shared=partials * size if partials > 1 else 0,
+        partials=partials,
+    )
+
+
+def lines(elements: int) -> int:
+    """Round up to whole cache lines, so that no two threads write one."""
+    return -(-elements // 64) * 64
+
+
+def _share(total: int, most: int) -> int:
+    """Return the size of the fewest equal shares of ``total`` that are at most ``most``."""
+    shares = max(1, -(-total // most))
+    return max(1, -(-total // shares))
+
+
+def _o_block(o: int, items: int) -> int:
+    """Return the output channels of one item, fewer than all where items are few."""
+    cuts = min(-(-ITEMS // max(items, 1)), o // LEAST_O_BLOCK)
+    return -(-o // max(cuts, 1))
+
+
+def _parts(taps: int, c: int, row_bytes: int, channels_outer: bool) -> tuple[int, int]:
+    """Return (taps, channels) of a part of K: whole runs of the inner index, or a run of one."""
+    most = max(1, PART_BYTES // max(row_bytes, 1))
+    outer, inner = (c, max(taps, 1)) if channels_outer else (max(taps, 1), c)
+    if inner <= most:
+        part = (_share(outer, most // inner), inner)
+    else:
+        part = (1, _share(inner, most))
+    return (part[1], part[0]) if channels_outer else part

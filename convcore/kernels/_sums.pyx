@@ -1,0 +1,99 @@
+"""Sums over images and pixels, a channel at a time: the bias gradient."""
+
+from cython.parallel cimport parallel, prange
+
+from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._threads cimport team
+from convcore.kernels._types cimport number
+
+cdef enum:
+    LEAF = 128       # pixels added one after another
+    WIDTH = 16       # channels of one item, where they are neighbours in memory
+    LEVELS = 48      # of the tree above the leaves: enough for 2**55 pixels
+
+cdef struct Job:
+    Py_ssize_t n
+    Py_ssize_t channels
+    Py_ssize_t pixels
+    Py_ssize_t s_n               # strides in elements
+    Py_ssize_t s_c
+    Py_ssize_t s_p
+    Py_ssize_t width             # channels of one item
+
+
+cdef void sum_leaf(
+    const number *x, const Job *job, Py_ssize_t width, Py_ssize_t count, number *sums
+) noexcept nogil:
+    """sums[c] = sum over `count` pixels of x[pixel, c]."""
+    cdef Py_ssize_t c, p
+    for c in range(width):
+        sums[c] = 0
+    for p in range(count):
+        for c in range(width):
+            sums[c] = sums[c] + x[p * job.s_p + c * job.s_c]
+
+
+cdef void sum_item(const Job *job, Py_ssize_t item, const number *x, number *out) noexcept nogil:
+    """Add leaves pairwise, so that rounding grows with the logarithm of the number of pixels.
+
+    tree[i] holds the sum of 2**i leaves wherever bit i of `leaves` is set, as in a binary counter.
+    """
+    cdef number[LEVELS * WIDTH] tree
+    cdef number[WIDTH] sums
+    cdef Py_ssize_t first = item * job.width, width = min(job.width, job.channels - first)
+    cdef Py_ssize_t leaves = 0, level, c, n, i, p
+    for n in range(job.n):
+        for i in range((job.pixels + LEAF - 1) // LEAF):
+            p = i * LEAF
+            sum_leaf(
+                x + n * job.s_n + first * job.s_c + p * job.s_p, job, width,
+                min(LEAF, job.pixels - p), sums,
+            )
+            level = 0
+            while leaves >> level & 1:
+                for c in range(width):
+                    sums[c] = tree[level * WIDTH + c] + sums[c]
+                level += 1
+            for c in range(width):
+                tree[level * WIDTH + c] = sums[c]
+            leaves += 1
+    for c in range(width):
+        out[first + c] = 0
+    level = 0
+    while leaves >> level:
+        if leaves >> level & 1:
+            for c in range(width):
+                out[first + c] = tree[level * WIDTH + c] + out[first + c]
+        level += 1
+
+
+cdef void sum_all(const Job *job, const number *x, void *sums, int threads) noexcept nogil:
+    cdef number *out = <number *>sums
+    cdef Py_ssize_t i, items = (job.channels + job.width - 1) // job.width
+    with parallel(num_threads=threads):
+        # A thread owns whole channels of the result.
+        for i in prange(items, schedule="static"):
+            sum_item(job, i, x, out)
+
+
+def channel_sums(str kind, x, out, Py_ssize_t n, Py_ssize_t channels, Py_ssize_t pixels, strides):
+    """Write out[c] = sum over n and p of x[n, c, p]; strides: (s_n, s_c, s_p) in elements."""
+    cdef Job job
+    cdef Buffers arrays = Buffers()
+    cdef void *x_ptr = arrays.borrow(x, False)
+    cdef void *o_ptr = arrays.borrow(out, True)
+    cdef int threads
+    job.n, job.channels, job.pixels = n, channels, pixels
+    job.s_n, job.s_c, job.s_p = strides
+    # Alone in its item, a channel streams through its pixels; neighbours are summed side by side.
+    job.width = WIDTH if job.s_c == 1 else 1
+    threads = team((channels + job.width - 1) // job.width, 4.0 * n * channels * pixels)
+    with nogil:
+        if kind == "f":
+            sum_all(&job, <float *>x_ptr, o_ptr, threads)
+        elif kind == "d":
+            sum_all(&job, <double *>x_ptr, o_ptr, threads)
+        elif kind == "F":
+            sum_all(&job, <float complex *>x_ptr, o_ptr, threads)
+        else:
+            sum_all(&job, <double complex *>x_ptr, o_ptr, threads)

@@ -1,0 +1,141 @@
+"""Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
+
+A kernel asks `team` for its number of threads, calls `enter`, runs one OpenMP region, and calls
+`leave` in a ``finally``.  Inside a region every thread calls BLAS for itself, so BLAS must not start
+threads of its own: the first region in saves BLAS's thread count and sets 1, the last one out puts
+it back.  This module only counts and calls; engine/threads.py finds the two functions to call.
+"""
+
+from cpython.pythread cimport (
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_release_lock,
+    PyThread_type_lock,
+    WAIT_LOCK,
+)
+from libc.stdint cimport uintptr_t
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #define CONVCORE_OPENMP_DATE _OPENMP
+    #else
+    #define CONVCORE_OPENMP_DATE 0
+    #endif
+    #ifdef Py_LIMITED_API
+    #define CONVCORE_ABI3 1
+    #else
+    #define CONVCORE_ABI3 0
+    #endif
+    #if defined(__clang__)
+    #define CONVCORE_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define CONVCORE_COMPILER "gcc " __VERSION__
+    #elif defined(_MSC_VER)
+    #define CONVCORE_COMPILER "msvc"
+    #else
+    #define CONVCORE_COMPILER "unknown"
+    #endif
+    """
+    int CONVCORE_OPENMP_DATE
+    int CONVCORE_ABI3
+    const char *CONVCORE_COMPILER
+
+ctypedef int (*get_threads_t)() noexcept nogil
+ctypedef void (*set_threads_t)(int) noexcept nogil
+
+# OpenBLAS as built for SciPy's wheels serves at most 64 calling threads at once.
+cdef int most_threads = 64
+
+# A region of fewer multiply-adds than this runs on the calling thread: waking a sleeping team costs
+# 5 to 50 us here, and 1e6 multiply-adds take 10 us (benchmarks/overhead.py shows the small sizes).
+cdef double least_parallel_work = 1e6
+
+cdef int limit = 1
+cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
+cdef bint team_started = False
+
+cdef PyThread_type_lock lock = PyThread_allocate_lock()
+cdef int holders = 0
+cdef int saved = 0
+cdef get_threads_t blas_get = NULL
+cdef set_threads_t blas_set = NULL
+cdef object find_blas = None    # called once, before the first region
+
+
+cdef int team(Py_ssize_t items, double work) noexcept:
+    """Threads for a region of `items` items and `work` multiply-adds; 1 where more would not pay."""
+    global team_started
+    cdef int size = limit
+    if forked or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
+        return 1
+    if items < size:
+        size = <int>items
+    if size > 1:
+        team_started = True
+    return size if size > 1 else 1
+
+
+cdef int enter() except -1:
+    """Hold BLAS to one thread.  Every call is paired with one of `leave`."""
+    global holders, saved, find_blas
+    if find_blas is not None:
+        find_blas()
+        find_blas = None
+    PyThread_acquire_lock(lock, WAIT_LOCK)
+    if holders == 0 and blas_set != NULL:
+        saved = blas_get()
+        if saved != 1:
+            blas_set(1)
+    holders += 1
+    PyThread_release_lock(lock)
+    return 0
+
+
+cdef void leave() noexcept:
+    """Undo one `enter`; the last one out gives BLAS its threads back."""
+    global holders
+    PyThread_acquire_lock(lock, WAIT_LOCK)
+    holders -= 1
+    if holders == 0 and blas_set != NULL and saved != 1:
+        blas_set(saved)
+    PyThread_release_lock(lock)
+
+
+def set_limit(int n_threads):
+    """Set the most threads that a region may use."""
+    global limit
+    limit = min(n_threads, most_threads)
+
+
+def get_limit():
+    """Return the most threads that a region may use; 1 in a child forked after parallel work."""
+    return 1 if forked else limit
+
+
+def set_blas_finder(finder):
+    """Have `finder()` called before the first region; it answers through `set_blas`."""
+    global find_blas
+    find_blas = finder
+
+
+def set_blas(uintptr_t getter, uintptr_t setter):
+    """Take the addresses of BLAS's ``int get(void)`` and ``void set(int)``; 0, 0 for none."""
+    global blas_get, blas_set
+    blas_get = <get_threads_t><void *>getter
+    blas_set = <set_threads_t><void *>setter
+
+
+def after_fork():
+    """Mend the child: a lock nobody holds, BLAS's own count, and no team that did not survive."""
+    global lock, holders, forked
+    lock = PyThread_allocate_lock()
+    if holders > 0 and blas_set != NULL:
+        blas_set(saved)
+    holders = 0
+    forked = team_started
+
+
+def build():
+    """Return (OpenMP date or 0, built for the stable ABI, compiler)."""
+    return CONVCORE_OPENMP_DATE, bool(CONVCORE_ABI3), CONVCORE_COMPILER.decode()
