@@ -39,7 +39,6 @@ BUILD = "build/" + "-".join(
 
 DIRECTIVES = {
     "language_level": 3,
-    "binding": False,  # plain C functions: cheaper to call, and nobody subclasses a kernel
     "boundscheck": DEBUG,
     "wraparound": DEBUG,
     "initializedcheck": DEBUG,
