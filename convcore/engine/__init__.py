@@ -1,9 +1,10 @@
 """Convolutions on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
-The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding and
-its like in shaping.py, products of matrices in matmul.py.  geometry.py has the sizes, plan.py the
-choice of algorithm, jobs.py the way from a plan to a kernel's arguments, threads.py and memory.py
-what they run on.  reference.py is the slow, obvious oracle that all of it is tested against.
+The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
+and its like in shaping.py, products of matrices in matmul.py.  geometry.py has the sizes, plan.py
+the choice of algorithm, jobs.py the way from a plan to a kernel's arguments, threads.py and
+memory.py what they run on.  reference.py is the slow, obvious oracle that all of it is tested
+against.
 """
 
 from convcore.engine.conv import (

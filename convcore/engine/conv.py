@@ -1,44 +1,28 @@
 """The three bilinear maps of a convolution, on ndarrays.
 
-    forward       y[n, o, j] = sum over c, t of  x[n, c, j*stride - before + t*dilation] * w[o, c, t]
-    input_grad    gx = the same sum read for x, given gy in y's place
-    weight_grad   gw = the same sum read for w
+    forward       y[n, o, j] = sum over c, t of  x[n, c, j*stride - before + t*dilation] * w[o, c,
+    t] input_grad    gx = the same sum read for x, given gy in y's place weight_grad   gw = the same
+    sum read for w
 
 Each is linear in either argument, and the derivative of each is made of the other two; a transposed
 convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
 convolutions are these maps with the other argument conjugated.
-
-What a call needs besides its arrays is made once for each combination of shapes, strides, dtypes and
-parameters, and kept.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from convcore.engine import jobs, memory
-from convcore.engine.geometry import (
-    Geometry,
-    Padding,
-    Spatial,
-    index,
-    make_geometry,
-    per_axis,
-    transposed_geometry,
+from convcore.engine.calls import (
+    apply,
+    forward_call,
+    input_grad_call,
+    transpose_call,
+    weight_grad_call,
 )
-from convcore.engine.layout import check_dtype, empty, is_channels_last, layout
-from convcore.engine.plan import MapPlan
+from convcore.engine.checks import Array, checked_array, checked_bias, whole_elements
+from convcore.engine.geometry import Padding, Spatial
 from convcore.kernels._sums import channel_sums
-
-Array = NDArray[Any]
-
-# Calls that are remembered: a net of a few hundred layers, each with its three maps, in a few shapes.
-_REMEMBERED = 4096
 
 
 def conv_forward(
@@ -58,9 +42,9 @@ def conv_forward(
 
     Parameters
     ----------
-    input : (N, C_in, \\*sizes) or (C_in, \\*sizes); float32, float64, complex64 or complex128
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
         One to three spatial axes; any strides.
-    weight : (C_out, C_in/G, \\*kernel), the same dtype
+    weight : (C_out, C_in/G, *kernel), the same dtype
     bias : (C_out,), the same dtype, or None
     stride, dilation : int, or one int a spatial axis; at least 1
     padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
@@ -68,7 +52,7 @@ def conv_forward(
 
     Returns
     -------
-    (N, C_out, \\*outs) or (C_out, \\*outs)
+    (N, C_out, *outs) or (C_out, *outs)
         A new array; channels_last in memory if input or weight is.
 
     Raises
@@ -82,8 +66,8 @@ def conv_forward(
 
     Notes
     -----
-    N * C_out * P * K multiply-adds.  Scratch: 512 KiB of patches a thread (`plan_conv` tells), never
-    a matrix of all patches.  The bits do not depend on the number of threads.
+    N * C_out * P * K multiply-adds.  Scratch: 512 KiB of patches a thread (`plan_conv` tells),
+    never a matrix of all patches.  The bits do not depend on the number of threads.
 
     References
     ----------
@@ -99,9 +83,9 @@ def conv_forward(
            [20., 24.]])
     """
     if bias is not None and isinstance(weight, np.ndarray) and weight.ndim:
-        bias = _checked_bias(bias, weight.dtype, weight.shape[0])
-    return _apply(
-        _forward_call,
+        bias = checked_bias(bias, weight.dtype, weight.shape[0])
+    return apply(
+        forward_call,
         ("input", "weight"),
         input,
         weight,
@@ -127,8 +111,8 @@ def conv_input_grad(
 
     Parameters
     ----------
-    grad_output : (N, C_out, \\*outs) or (C_out, \\*outs); float32, float64, complex64 or complex128
-    weight : (C_out, C_in/G, \\*kernel), the same dtype
+    grad_output : (N, C_out, *outs) or (C_out, *outs); float32, float64, complex64 or complex128
+    weight : (C_out, C_in/G, *kernel), the same dtype
     input_size : int, or one int a spatial axis
         The input's spatial sizes: a stride above 1 leaves them open.
     stride, padding, dilation, groups
@@ -136,7 +120,7 @@ def conv_input_grad(
 
     Returns
     -------
-    (N, C_in, \\*input_size) or (C_in, \\*input_size)
+    (N, C_in, *input_size) or (C_in, *input_size)
         A new array; channels_last in memory if grad_output or weight is.
 
     Raises
@@ -157,8 +141,8 @@ def conv_input_grad(
            [2., 4., 2.],
            [1., 2., 1.]])
     """
-    return _apply(
-        _input_grad_call,
+    return apply(
+        input_grad_call,
         ("grad_output", "weight"),
         grad_output,
         weight,
@@ -178,12 +162,13 @@ def conv_weight_grad(
 ) -> Array:
     """Return the gradient of a convolution with respect to its weight.
 
-    gw[o, c, t] = sum over n, j of grad_output[n, o, j] * input[n, c, j*stride - before + t*dilation].
+    gw[o, c, t] = sum over n, j of grad_output[n, o, j] * input[n, c, j*stride - before +
+    t*dilation].
 
     Parameters
     ----------
-    input : (N, C_in, \\*sizes) or (C_in, \\*sizes); float32, float64, complex64 or complex128
-    grad_output : (N, C_out, \\*outs) or (C_out, \\*outs), the same dtype
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
+    grad_output : (N, C_out, *outs) or (C_out, *outs), the same dtype
     kernel_size : int, or one int a spatial axis
         Needed because a stride above 1 leaves it open.  An unbatched input needs one int an axis,
         because with a single int it would pass for a batch with an axis fewer.
@@ -192,7 +177,7 @@ def conv_weight_grad(
 
     Returns
     -------
-    (C_out, C_in/G, \\*kernel_size)
+    (C_out, C_in/G, *kernel_size)
         A new array; channels_last in memory if input or grad_output is.
 
     Raises
@@ -213,8 +198,8 @@ def conv_weight_grad(
     array([[ 8., 12.],
            [20., 24.]])
     """
-    return _apply(
-        _weight_grad_call,
+    return apply(
+        weight_grad_call,
         ("input", "grad_output"),
         input,
         grad_output,
@@ -229,7 +214,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
 
     Parameters
     ----------
-    grad_output : (N, C_out, \\*outs), or (C_out, \\*outs) if unbatched
+    grad_output : (N, C_out, *outs), or (C_out, *outs) if unbatched
         float32, float64, complex64 or complex128; any number of spatial axes.
 
     Returns
@@ -247,7 +232,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     >>> conv_bias_grad(np.ones((2, 3, 4, 4)))
     array([32., 32., 32.])
     """
-    array = _checked_array("grad_output", grad_output)
+    array = checked_array("grad_output", grad_output)
     if array.ndim < (1 if unbatched else 2):
         raise ValueError(
             "grad_output must have an axis of channels: (N, C_out, *outs), or (C_out, *outs) if "
@@ -260,9 +245,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
         sums[...] = 0
         return sums
     # A view wherever the pixels of an image lie in one run, as in both memory formats; else a copy.
-    pixels = array.reshape(*array.shape[:2], -1)
-    if not pixels.flags.aligned or any(s % array.itemsize for s in pixels.strides):
-        pixels = pixels.copy()
+    pixels = whole_elements(array.reshape(*array.shape[:2], -1))
     strides = [s // array.itemsize for s in pixels.strides]
     channel_sums(array.dtype.char, pixels, sums, *pixels.shape, strides)
     return sums
@@ -283,8 +266,8 @@ def conv_transpose(
 
     Parameters
     ----------
-    input : (N, C_in, \\*sizes) or (C_in, \\*sizes); float32, float64, complex64 or complex128
-    weight : (C_in, C_out/G, \\*kernel), the same dtype
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
+    weight : (C_in, C_out/G, *kernel), the same dtype
     bias : (C_out,), the same dtype, or None
     stride, dilation : int, or one int a spatial axis
     padding : int, one int an axis, or one (before, after) pair an axis
@@ -295,8 +278,9 @@ def conv_transpose(
 
     Returns
     -------
-    (N, C_out, \\*outs) or (C_out, \\*outs)
-        With outs = (sizes - 1)*stride - before - after + dilation*(kernel - 1) + 1 + output_padding.
+    (N, C_out, *outs) or (C_out, *outs)
+        With outs = (sizes - 1)*stride - before - after + dilation*(kernel - 1) + 1 +
+        output_padding.
 
     Raises
     ------
@@ -314,8 +298,8 @@ def conv_transpose(
     >>> conv_transpose(np.ones((1, 1, 2)), np.ones((1, 1, 2)), stride=2)
     array([[[1., 1., 1., 1.]]])
     """
-    output = _apply(
-        _transpose_call,
+    output = apply(
+        transpose_call,
         ("input", "weight"),
         input,
         weight,
@@ -323,282 +307,6 @@ def conv_transpose(
     )
     if bias is not None:
         channels = output.shape[input.ndim - weight.ndim + 1]
-        bias = _checked_bias(bias, weight.dtype, channels)
+        bias = checked_bias(bias, weight.dtype, channels)
         output += bias.reshape(-1, *(1,) * (weight.ndim - 2))
     return output
-
-
-# ---- one call, prepared ----
-
-
-class _Call:
-    """A kernel with the plan of its memory: allocate, run, return."""
-
-    __slots__ = ("channels_last", "convert", "kernel", "plan", "shape", "squeeze")
-
-    def __init__(
-        self, kernel: Any, plan: MapPlan, shape: Sequence[int], channels_last: bool, squeeze: bool
-    ) -> None:
-        self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
-        self.channels_last, self.squeeze = channels_last, squeeze
-        # Weights that the kernel cannot take as they lie; it tells none apart but the scattering.
-        self.convert: Callable[[Array], Array] | None = None
-
-    def __call__(self, left: Array, right: Array, extra: tuple[Array | None, ...]) -> Array:
-        plan = self.plan
-        if self.convert is not None:
-            right = self.convert(right)
-        # Everything is allocated before BLAS is held and threads start: nothing there can fail.
-        output = empty(self.shape, left.dtype, self.channels_last)
-        threads = self.kernel.threads()
-        block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
-        try:
-            self.kernel.run(left, right, output, block, threads, *extra)
-        finally:
-            memory.give(block)
-        return output[0] if self.squeeze else output
-
-
-def _apply(
-    make: Callable[..., _Call],
-    names: tuple[str, str],
-    left: Array,
-    right: Array,
-    parameters: tuple[Any, ...],
-    extra: tuple[Array | None, ...] = (),
-) -> Array:
-    """Make or remember the call for these arrays and parameters, and call it."""
-    if type(left) is not np.ndarray or type(right) is not np.ndarray:
-        left, right = _checked_array(names[0], left), _checked_array(names[1], right)
-    try:
-        call = make(
-            left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype,
-            *parameters,
-        )  # fmt: skip
-    except TypeError:
-        # A list cannot be remembered, a tuple can; and what is wrong in itself is raised again.
-        call = make(
-            left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype,
-            *map(_hashable, parameters),
-        )  # fmt: skip
-    if not (left.flags.aligned and right.flags.aligned):
-        return _apply(make, names, left.copy(), right.copy(), parameters, extra)
-    return call(left, right, extra)
-
-
-_remembered = functools.lru_cache(maxsize=_REMEMBERED, typed=True)
-
-
-@_remembered
-def _forward_call(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-) -> _Call:
-    size = _common_itemsize(("input", x_dtype, x_strides), ("weight", w_dtype, w_strides))
-    squeeze, x_shape, x_strides = _batched(x_shape, x_strides, len(w_shape))
-    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
-    last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
-    x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = jobs.forward_job(g, x_dtype.char, size, x, w, last)
-    return _Call(kernel, plan, g.output_shape, last, squeeze)
-
-
-@_remembered
-def _input_grad_call(
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    y_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    input_size: Spatial,
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-) -> _Call:
-    rank = _rank("weight", w_shape)
-    squeeze, y_shape, y_strides = _batched(y_shape, y_strides, rank + 2, "grad_output")
-    sizes = per_axis("input_size", input_size, rank, least=0)
-    groups = index("groups", groups)
-    g = make_geometry(
-        (y_shape[0], w_shape[1] * max(groups, 1), *sizes), w_shape, stride, padding, dilation, groups
-    )
-    _check_output("grad_output", y_shape, g)
-    return _make_input_grad(
-        g, "grad_output", y_dtype, y_shape, y_strides, w_dtype, w_shape, w_strides, squeeze
-    )
-
-
-@_remembered
-def _transpose_call(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    stride: Spatial,
-    padding: Padding,
-    output_padding: Spatial,
-    dilation: Spatial,
-    groups: int,
-) -> _Call:
-    squeeze, x_shape, x_strides = _batched(x_shape, x_strides, len(w_shape))
-    g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
-    return _make_input_grad(
-        g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze
-    )
-
-
-def _make_input_grad(
-    g: Geometry,
-    name: str,
-    y_dtype: np.dtype[Any],
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    squeeze: bool,
-) -> _Call:
-    size = _common_itemsize((name, y_dtype, y_strides), ("weight", w_dtype, w_strides))
-    last = is_channels_last(y_shape, y_strides) or is_channels_last(w_shape, w_strides)
-    y, w = layout(y_shape, y_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = jobs.input_grad_job(g, y_dtype.char, size, y, w, last)
-    call = _Call(kernel, plan, g.input_shape, last, squeeze)
-    if plan.tile:
-        call.convert = _rows_of_taps if last else np.ascontiguousarray
-    return call
-
-
-@_remembered
-def _weight_grad_call(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    y_dtype: np.dtype[Any],
-    kernel_size: Spatial,
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-) -> _Call:
-    size = _common_itemsize(("input", x_dtype, x_strides), ("grad_output", y_dtype, y_strides))
-    if len(x_shape) != len(y_shape):
-        raise ValueError(
-            "input and grad_output must have as many axes as each other, "
-            f"got shapes {list(x_shape)} and {list(y_shape)}"
-        )
-    # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
-    rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x_shape) - 2
-    _, x_shape, x_strides = _batched(x_shape, x_strides, rank + 2)
-    _, y_shape, y_strides = _batched(y_shape, y_strides, rank + 2, "grad_output")
-    kernel = per_axis("kernel_size", kernel_size, rank)
-    groups = index("groups", groups)
-    w_shape = (y_shape[1], x_shape[1] // max(groups, 1), *kernel)
-    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
-    _check_output("grad_output", y_shape, g)
-    last = is_channels_last(x_shape, x_strides) or is_channels_last(y_shape, y_strides)
-    x, y = layout(x_shape, x_strides, size), layout(y_shape, y_strides, size)
-    job, plan = jobs.weight_grad_job(g, x_dtype.char, size, x, y, last)
-    return _Call(job, plan, g.weight_shape, last, squeeze=False)
-
-
-# ---- checks ----
-
-
-def _checked_array(name: str, value: Any) -> Array:
-    """Return value as a plain ndarray; TypeError if it is none, or a masked one."""
-    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
-    check_dtype(name, value.dtype)
-    return np.asarray(value)
-
-
-def _checked_bias(bias: Any, dtype: np.dtype[Any], channels: int) -> Array:
-    """Return bias, contiguous; an error unless it is one number a channel, of the same dtype."""
-    bias = _checked_array("bias", bias)
-    if bias.dtype != dtype:
-        raise TypeError(
-            "Input type and bias type should be the same: "
-            f"bias must have the dtype of input, {dtype.name}, got {bias.dtype.name}"
-        )
-    if bias.shape != (channels,):
-        raise ValueError(
-            f"bias must have one element an output channel, shape [{channels}], "
-            f"got shape {list(bias.shape)}"
-        )
-    return np.require(bias, requirements="CA")
-
-
-def _common_itemsize(*arrays: tuple[str, np.dtype[Any], tuple[int, ...]]) -> int:
-    """Return the itemsize of the one dtype of the arrays; an error if there is no such dtype."""
-    for name, dtype, strides in arrays:
-        check_dtype(name, dtype)
-        if any(s % dtype.itemsize for s in strides):
-            raise ValueError(
-                f"{name} must have strides that are whole elements, got {list(strides)} bytes "
-                f"for {dtype.name}; copy it first"
-            )
-    (left, left_dtype, _), (right, right_dtype, _) = arrays
-    if left_dtype != right_dtype:
-        raise TypeError(
-            f"{left} and {right} should be the same dtype, "
-            f"got {left_dtype.name} and {right_dtype.name}"
-        )
-    return left_dtype.itemsize
-
-
-def _rank(name: str, shape: tuple[int, ...]) -> int:
-    """Return the number of spatial axes of a weight."""
-    if not 3 <= len(shape) <= 5:
-        raise ValueError(
-            f"{name} should have at least three dimensions and at most five: "
-            f"(C_out, C_in/G, *kernel), got shape {list(shape)}"
-        )
-    return len(shape) - 2
-
-
-def _batched(
-    shape: tuple[int, ...], strides: tuple[int, ...], ndim: int, name: str = "input"
-) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-    """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
-    if len(shape) == ndim - 1:
-        return True, (1, *shape), (0, *strides)
-    if len(shape) != ndim:
-        raise ValueError(
-            f"Expected {ndim - 1}D (unbatched) or {ndim}D (batched) {name} to conv{ndim - 2}d, "
-            f"but got {name} of size: {list(shape)}"
-        )
-    return False, shape, strides
-
-
-def _check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
-    if shape != g.output_shape:
-        raise ValueError(
-            f"{name} must have the shape of the convolution's output, {list(g.output_shape)}, "
-            f"got {list(shape)}"
-        )
-
-
-def _hashable(value: Any) -> Any:
-    """Return nested lists and arrays as tuples, anything else as it is."""
-    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-        return value
-    return tuple(map(_hashable, value))
-
-
-def _rows_of_taps(weight: Array) -> Array:
-    """Return (O, C, \*kernel) weights as a contiguous (O, \*kernel, C)."""
-    return np.ascontiguousarray(np.moveaxis(weight, 1, -1))

@@ -42,7 +42,7 @@ def cgroup_quota(root: str | Path = "/") -> float | None:
     root = Path(root)
     quotas = []
     for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, group = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
             tree, read = root / "sys/fs/cgroup", _quota_v2
         elif "cpu" in controllers.split(","):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from convcore.engine.conv import Array, conv_forward, conv_transpose
+from convcore.engine.checks import Array
+from convcore.engine.conv import conv_forward, conv_transpose
 from convcore.engine.geometry import Padding, Spatial
 
 

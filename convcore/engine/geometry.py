@@ -1,17 +1,18 @@
 """Sizes of a convolution: plain ints, no arrays, no dtype, no memory.
 
-One axis of a convolution is an input of ``size`` elements with ``before`` and ``after`` zeros around
-it, under a kernel of ``kernel`` taps ``dilation`` apart that moves ``stride`` at a time.  Its output
-size is the number of places where the whole kernel fits, which is to say the one integer ``out`` with
+One axis of a convolution is an input of ``size`` elements with ``before`` and ``after`` zeros
+around it, under a kernel of ``kernel`` taps ``dilation`` apart that moves ``stride`` at a time.
+Its output size is the number of places where the whole kernel fits, which is to say the one integer
+``out`` with
 
     (out - 1) * stride + dilation * (kernel - 1) + 1
         <= before + size + after
         <  out * stride + dilation * (kernel - 1) + 1
 
-Solved for the size, with nothing left over, the same line reads
-``size = (out - 1) * stride + dilation * (kernel - 1) + 1 - before - after``; solved for the kernel,
-``kernel = (before + size + after - (out - 1) * stride - 1) / dilation + 1``.  A stride that does not
-divide the rest leaves up to ``stride - 1`` input elements that no output sees; their gradient is 0.
+Solved for the size, with nothing left over, the same line reads ``size = (out - 1) * stride +
+dilation * (kernel - 1) + 1 - before - after``; solved for the kernel, ``kernel = (before + size +
+after - (out - 1) * stride - 1) / dilation + 1``.  A stride that does not divide the rest leaves up
+to ``stride - 1`` input elements that no output sees; their gradient is 0.
 
 A pad a side and an axis is the one choice that covers 'same', ONNX's asymmetric pads and
 output_padding alike.
@@ -57,7 +58,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """All the sizes of one convolution: (N, C_in, \\*sizes) * (C_out, C_in/G, \\*kernel)."""
+    """All the sizes of one convolution: (N, C_in, *sizes) * (C_out, C_in/G, *kernel)."""
 
     n: int
     c_in: int
@@ -72,17 +73,17 @@ class Geometry:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """(N, C_in, \\*sizes)."""
+        """(N, C_in, *sizes)."""
         return (self.n, self.c_in, *(a.size for a in self.axes))
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """(C_out, C_in/G, \\*kernel)."""
+        """(C_out, C_in/G, *kernel)."""
         return (self.c_out, self.c_in // self.groups, *(a.kernel for a in self.axes))
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(N, C_out, \\*outs)."""
+        """(N, C_out, *outs)."""
         return (self.n, self.c_out, *(a.out for a in self.axes))
 
     @property
@@ -131,7 +132,9 @@ def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> 
     return values
 
 
-def pad_pairs(padding: Padding, extents: Sequence[int], strides: Sequence[int]) -> Iterator[tuple[int, int]]:
+def pad_pairs(
+    padding: Padding, extents: Sequence[int], strides: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     """Yield (before, after) an axis from any form that ``padding`` may take.
 
     'same' gives an output as large as the input (stride 1 only); where the total is odd the extra
@@ -166,7 +169,11 @@ def pad_pairs(padding: Padding, extents: Sequence[int], strides: Sequence[int]) 
 
 
 def make_axes(
-    sizes: Sequence[int], kernel: Sequence[int], stride: Spatial, padding: Padding, dilation: Spatial
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Spatial,
+    padding: Padding,
+    dilation: Spatial,
 ) -> tuple[Axis, ...]:
     """Check the steps of a convolution and return its axes.
 
@@ -214,8 +221,8 @@ def make_geometry(
 
     Parameters
     ----------
-    input_shape : (N, C_in, \\*sizes)
-    weight_shape : (C_out, C_in/G, \\*kernel)
+    input_shape : (N, C_in, *sizes)
+    weight_shape : (C_out, C_in/G, *kernel)
         One to three spatial axes.
     stride, dilation : int or one int an axis
     padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
@@ -288,8 +295,8 @@ def transposed_geometry(
 
     Parameters
     ----------
-    input_shape : (N, C_in, \\*sizes) of the transposed convolution
-    weight_shape : (C_in, C_out/G, \\*kernel)
+    input_shape : (N, C_in, *sizes) of the transposed convolution
+    weight_shape : (C_in, C_out/G, *kernel)
     output_padding : int or one int an axis, smaller than stride or dilation there
 
     Raises
@@ -350,7 +357,9 @@ def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
     axes = tuple(
         a
         if a.out == out
-        else Axis(a.size, a.kernel, a.stride, a.dilation, a.before, a.after - (a.out - out) * a.stride)
+        else Axis(
+            a.size, a.kernel, a.stride, a.dilation, a.before, a.after - (a.out - out) * a.stride
+        )
         for a, out in zip(geometry.axes, outs, strict=True)
     )
     return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)

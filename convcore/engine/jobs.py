@@ -220,7 +220,7 @@ def _correlation(
     y: Layout,
     channels_last: bool,
 ) -> Correlation:
-    """Number the phases' items and weights, and make the kernel."""
+    """Make the kernel, each phase with the places of its items and weights."""
     job.update(
         channels_last=channels_last,
         n=g.n,

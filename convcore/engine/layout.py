@@ -1,7 +1,8 @@
 """Memory formats: how the axes of an array lie in memory, from its shape and strides alone.
 
-Shapes are always (N, C, \\*sizes).  Memory is contiguous (the last axis runs fastest) or channels_last
-(the channels do).  Kernels see every convolution with three spatial axes; a missing one has size 1.
+Shapes are always (N, C, *sizes).  Memory is contiguous (the last axis runs fastest) or
+channels_last (the channels do).  Kernels see every convolution with three spatial axes; a missing
+one has size 1.
 """
 
 from __future__ import annotations
@@ -12,29 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-DTYPES = tuple(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
-
-
-def check_dtype(name: str, dtype: np.dtype) -> None:
-    """Raise TypeError unless the dtype is one that the engine computes in.
-
-    Integers and booleans are refused, not converted: float64 holds them exactly up to 2**53, and the
-    caller says so with one ``astype``.  float16 is refused because no BLAS multiplies it; computing
-    in float32 and rounding once is again one ``astype`` each way.
-    """
-    if dtype not in DTYPES or not dtype.isnative:
-        raise TypeError(
-            f"{name} must be an array of float32, float64, complex64 or complex128, "
-            f"got {dtype.name if dtype.isnative else dtype.str}; convert it with .astype(...)"
-        )
-
 
 def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Return whether an (N, C, \\*sizes) array is channels_last, as PyTorch would suggest.
+    """Return whether an (N, C, *sizes) array is channels_last, as PyTorch would suggest.
 
     Walk C, then the sizes from the last to the first, then N: strides must not fall.  Where both
-    formats fit (one channel, or one pixel and one image) the answer is contiguous.  With one spatial
-    axis there is no such format.
+    formats fit (one channel, or one pixel and one image) the answer is contiguous.  With one
+    spatial axis there is no such format.
 
     References
     ----------
@@ -53,7 +38,7 @@ def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def memory_order(rank: int) -> tuple[int, ...]:
-    """Return the transposition from (N, \\*sizes, C) memory to (N, C, \\*sizes)."""
+    """Return the transposition from (N, *sizes, C) memory to (N, C, *sizes)."""
     return (0, rank + 1, *range(1, rank + 1))
 
 
@@ -61,8 +46,8 @@ def memory_order(rank: int) -> tuple[int, ...]:
 class Layout:
     """An (N, C, D, H, W) array: shape, and strides in elements."""
 
-    shape: tuple[int, int, int, int, int]
-    strides: tuple[int, int, int, int, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
     @property
     def dense_rows(self) -> int | None:
@@ -87,7 +72,7 @@ class Layout:
 
 
 def _step(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
-    """Return the one stride with which the axes, flattened in order, can be walked; None if none."""
+    """Return the one stride at which the axes, flattened in order, can be walked, or None."""
     step = expected = None
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
         if size == 1:
@@ -100,12 +85,19 @@ def _step(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
     return step
 
 
+class SplitElementsError(ValueError):
+    """An array's strides are no whole elements, as those of a packed structured array's field."""
+
+
 def layout(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Layout:
-    """Return the layout of an (N, C, \\*sizes) array, with axes of size 1 put before the others."""
+    """Return the layout of an (N, C, *sizes) array, with axes of size 1 put before the others."""
+    if any(s % itemsize for s in strides):
+        raise SplitElementsError(f"strides {list(strides)} are not multiples of {itemsize} bytes")
     missing = 5 - len(shape)
-    steps = tuple(s // itemsize for s in strides)
+    steps = [s // itemsize for s in strides]
+    n, c, *sizes = shape
     return Layout(
-        (shape[0], shape[1], *(1,) * missing, *shape[2:]),
+        (n, c, *(1,) * missing, *sizes),
         (steps[0], steps[1], *(0,) * missing, *steps[2:]),
     )
 
@@ -122,7 +114,7 @@ def dense(shape: Sequence[int], channels_last: bool) -> Layout:
 
 
 def empty(shape: Sequence[int], dtype: np.dtype, channels_last: bool) -> np.ndarray:
-    """Return a new array of logical shape (N, C, \\*sizes) in one of the two formats."""
+    """Return a new array of logical shape (N, C, *sizes) in one of the two formats."""
     if not channels_last:
         return np.empty(shape, dtype)
     memory = np.empty((shape[0], *shape[2:], shape[1]), dtype)

@@ -1,18 +1,18 @@
 """Products of matrices and vectors through the package's own gemm.
 
-NumPy's matmul has a thread pool of its own: it ignores `set_num_threads`, and under some BLAS kernels
-its bits change with its thread count.  Here C is cut into tiles that depend on shape alone.
+NumPy's matmul has a thread pool of its own: it ignores `set_num_threads`, and under some BLAS
+kernels its bits change with its thread count.  Here C is cut into tiles that depend on shape alone.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from convcore.engine.conv import Array, _checked_array
+from convcore.engine.checks import Array, checked_array, whole_elements
 from convcore.kernels._matmul import matmul as _matmul
 
-# Sides of a tile of C: wide enough for gemm's own blocking, small enough to keep two cores busy on a
-# 512 x 512 product.
+# Sides of a tile of C: wide enough for gemm's own blocking, small enough to keep two cores busy on
+# a 512 x 512 product.
 _TILE = 256
 
 
@@ -51,11 +51,9 @@ def matmul(a: Array, b: Array) -> Array:
     >>> matmul(np.arange(4.0).reshape(2, 2), np.ones(2))
     array([1., 5.])
     """
-    a, b = _checked_array("a", a), _checked_array("b", b)
+    a, b = whole_elements(checked_array("a", a)), whole_elements(checked_array("b", b))
     if a.dtype != b.dtype:
-        raise TypeError(
-            f"a and b should be the same dtype, got {a.dtype.name} and {b.dtype.name}"
-        )
+        raise TypeError(f"a and b should be the same dtype, got {a.dtype.name} and {b.dtype.name}")
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(
             f"a and b must have at least one axis, got shapes {list(a.shape)} and {list(b.shape)}"
@@ -119,8 +117,7 @@ def _operand(array: Array) -> tuple[Array, bool, int]:
             down = row * array.itemsize
         if row == 1:
             along = array.itemsize
-        whole = array.flags.aligned and not any(s % array.itemsize for s in array.strides)
-        if whole and along == array.itemsize and down >= row * array.itemsize:
+        if along == array.itemsize and down >= row * array.itemsize:
             return array, transposed, down // array.itemsize
     return _operand(array.copy(order="C"))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from convcore.engine import jobs
-from convcore.engine.conv import Array, _checked_array
+from convcore.engine.checks import Array, checked_array, whole_elements
 from convcore.engine.geometry import Geometry, Padding, Spatial, make_axes, per_axis
 from convcore.engine.layout import layout
 from convcore.kernels._im2col import move_patches
@@ -29,7 +29,7 @@ def im2col(
 
     Parameters
     ----------
-    input : (N, C, \\*sizes) or (C, \\*sizes); float32, float64, complex64 or complex128
+    input : (N, C, *sizes) or (C, *sizes); float32, float64, complex64 or complex128
         One to three spatial axes; any strides.
     kernel_size : int, or one int a spatial axis
         An int with an array of three axes means a batch with one spatial axis.
@@ -68,7 +68,7 @@ def im2col(
            [3., 4., 6., 7.],
            [4., 5., 7., 8.]])
     """
-    input = _whole_elements(_checked_array("input", input))
+    input = whole_elements(checked_array("input", input))
     kernel, unbatched = _kernel(input.ndim, kernel_size, "input", input.shape)
     batch = input[np.newaxis] if unbatched else input
     g = _geometry(batch.shape, kernel, stride, padding, dilation)
@@ -108,7 +108,7 @@ def col2im(
 
     Returns
     -------
-    (N, C, \\*input_size) or (C, \\*input_size)
+    (N, C, *input_size) or (C, *input_size)
         Contiguous, or channels_last in memory if channels_last.
 
     Raises
@@ -124,14 +124,13 @@ def col2im(
            [2., 4., 2.],
            [1., 2., 1.]])
     """
-    columns = _checked_array("columns", columns)
+    columns = checked_array("columns", columns)
     rank = max(_length(input_size), _length(kernel_size), 1)
     sizes = per_axis("input_size", input_size, rank, least=0)
     kernel = per_axis("kernel_size", kernel_size, rank)
     if columns.ndim not in (2, 3):
         raise ValueError(
-            "columns must have 3 axes, or 2 if unbatched, "
-            f"got input of size: {list(columns.shape)}"
+            f"columns must have 3 axes, or 2 if unbatched, got input of size: {list(columns.shape)}"
         )
     unbatched = columns.ndim == 2
     batch = np.require(columns[np.newaxis] if unbatched else columns, requirements="CA")
@@ -139,8 +138,7 @@ def col2im(
     n, k, p = (batch.shape[0], *batch.shape[:0:-1]) if channels_last else batch.shape
     if taps < 1 or k % taps or k == 0:
         raise ValueError(
-            f"columns must have C * {taps} elements a patch for kernel_size {list(kernel)}, "
-            f"got {k}"
+            f"columns must have C * {taps} elements a patch for kernel_size {list(kernel)}, got {k}"
         )
     g = _geometry((n, k // taps, *sizes), kernel, stride, padding, dilation)
     if p != g.pixels:
@@ -153,12 +151,8 @@ def col2im(
         )
     shape = (n, k // taps, *sizes)
     image = _zeros(shape, columns.dtype, channels_last)
-    window = jobs.window(
-        jobs.forward_lines(g), layout(image.shape, image.strides, image.itemsize)
-    )
-    move_patches(
-        columns.dtype.char, True, image, batch, g.n, g.c_in, channels_last, window
-    )
+    window = jobs.window(jobs.forward_lines(g), layout(image.shape, image.strides, image.itemsize))
+    move_patches(columns.dtype.char, True, image, batch, g.n, g.c_in, channels_last, window)
     return image[0] if unbatched else image
 
 
@@ -167,11 +161,11 @@ def im2col_view(
 ) -> np.ndarray:
     """Return the patches of the input as a view of it: nothing is copied.
 
-    view[n, c, \\*j, \\*t] = input[n, c, j*stride + t*dilation].
+    view[n, c, *j, *t] = input[n, c, j*stride + t*dilation].
 
     Parameters
     ----------
-    input : (N, C, \\*sizes) or (C, \\*sizes), of any dtype
+    input : (N, C, *sizes) or (C, *sizes), of any dtype
         Pad it first (`zero_pad`) if there is to be padding.
     kernel_size : int, or one int a spatial axis
         An int with an array of three axes means a batch with one spatial axis.
@@ -179,7 +173,7 @@ def im2col_view(
 
     Returns
     -------
-    (N, C, \\*outs, \\*kernel) or (C, \\*outs, \\*kernel)
+    (N, C, *outs, *kernel) or (C, *outs, *kernel)
         Read-only, because its elements overlap in memory.
 
     Raises
@@ -274,15 +268,8 @@ def _length(value: object) -> int:
     return len(value)
 
 
-def _whole_elements(array: Array) -> Array:
-    """Return the array, or a copy if its elements do not lie on multiples of their size."""
-    if array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides):
-        return array
-    return array.copy()
-
-
 def _zeros(shape: tuple[int, ...], dtype: np.dtype, channels_last: bool) -> Array:
-    """Return a zero array of logical shape (N, C, \\*sizes) in one of the two formats."""
+    """Return a zero array of logical shape (N, C, *sizes) in one of the two formats."""
     if not channels_last:
         return np.zeros(shape, dtype)
     memory = np.zeros((shape[0], *shape[2:], shape[1]), dtype)

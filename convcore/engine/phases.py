@@ -2,9 +2,9 @@
 
 Input i = r + S*j is under tap k of output (i + before - k*D) / S where that is whole.  For a given
 remainder r the taps that make it so are every p-th, p = S / gcd(S, D), and from one of them to the
-next the output moves back by D / gcd(S, D).  So, taken from the last to the first, they are the taps
-of a convolution of stride 1 and dilation D / gcd(S, D) over grad_output, and no multiplication is by
-one of the zeros that the text-book form would put between the elements of grad_output.
+next the output moves back by D / gcd(S, D).  So, taken from the last to the first, they are the
+taps of a convolution of stride 1 and dilation D / gcd(S, D) over grad_output, and no multiplication
+is by one of the zeros that the text-book form would put between the elements of grad_output.
 """
 
 from __future__ import annotations

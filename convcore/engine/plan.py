@@ -39,9 +39,9 @@ PARTIAL_BYTES = 32 << 20
 class MapPlan:
     """How one of the three maps is computed.
 
-    ``block`` pixels by ``o_block`` output channels are done at a time, a part of K after another, in
-    ``items`` independent pieces of work.  ``patches`` of the ``scratch`` elements that each thread
-    needs hold patches; ``shared`` elements serve all threads (packed weights, partial sums).
+    ``block`` pixels by ``o_block`` output channels are done at a time, a part of K after another,
+    in ``items`` independent pieces of work.  ``patches`` of the ``scratch`` elements that each
+    thread needs hold patches; ``shared`` elements serve all threads (packed weights, partial sums).
     """
 
     algorithm: str
@@ -140,8 +140,8 @@ class Blocks:
 def cut(n: int, pixels: int, channels_last: bool) -> Blocks:
     """Cut N * pixels into equal blocks of at most `BLOCK`.
 
-    In contiguous memory a block of several images is no matrix in place and must be staged, so there
-    blocks stay within an image unless images are smaller than a block.
+    In contiguous memory a block of several images is no matrix in place and must be staged, so
+    there blocks stay within an image unless images are smaller than a block.
     """
     unit = n * pixels if channels_last or pixels < BLOCK else pixels
     if unit == 0 or n == 0:
@@ -161,9 +161,7 @@ def plan_forward(
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
     outer = not channels_last and not pack
-    return _correlation(
-        g, itemsize, channels_last, c, o, [(g.pixels, g.taps)], direct, pack, outer
-    )
+    return _correlation(g, itemsize, channels_last, c, o, [(g.pixels, g.taps)], direct, pack, outer)
 
 
 def plan_input_grad(
@@ -285,9 +283,7 @@ def plan_weight_grad(
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
     blocks = cut(g.n, g.pixels, channels_last)
-    part_taps, part_channels = _parts(
-        g.taps, c, max(blocks.size, 1) * itemsize, not channels_last
-    )
+    part_taps, part_channels = _parts(g.taps, c, max(blocks.size, 1) * itemsize, not channels_last)
     pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels)
     size = g.c_out * g.columns
     partials = min(

@@ -1,13 +1,15 @@
 """The small moves around a convolution by hand: pad, unpad, dilate, rotate.
 
 They work on the last axes of an array of any dtype.  Together they spell out what a convolution's
-input gradient is: dilate grad_output by the stride, pad it by dilation*(kernel - 1), and correlate it
-with the kernel rotated by 180 degrees.  (The engine itself never writes those zeros: see phases.py.)
+input gradient is: dilate grad_output by the stride, pad it by dilation*(kernel - 1), and correlate
+it with the kernel rotated by 180 degrees.  (The engine itself never writes those zeros: see
+phases.py.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +21,13 @@ def zero_pad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.nd
 
     Parameters
     ----------
-    array : (..., \\*sizes), of any dtype
+    array : (..., *sizes), of any dtype
     padding : int, or one (before, after) pair for each of the last axes, at least 0
         An int means the last two axes, or the only one.
 
     Returns
     -------
-    (..., \\*(before + size + after))
+    (..., *(before + size + after))
         A new array, which keeps the memory order of its axes.
 
     Raises
@@ -55,12 +57,12 @@ def unpad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarr
 
     Parameters
     ----------
-    array : (..., \\*sizes), of any dtype
+    array : (..., *sizes), of any dtype
     padding : as for `zero_pad`
 
     Returns
     -------
-    (..., \\*(size - before - after))
+    (..., *(size - before - after))
         A view of array.
 
     Raises
@@ -90,13 +92,13 @@ def dilate(array: np.ndarray, dilation: Spatial) -> np.ndarray:
 
     Parameters
     ----------
-    array : (..., \\*sizes), of any dtype
+    array : (..., *sizes), of any dtype
     dilation : int, or one int for each of the last axes, at least 1
         An int means the last two axes, or the only one.
 
     Returns
     -------
-    (..., \\*((size - 1)*dilation + 1))
+    (..., *((size - 1)*dilation + 1))
         A new array; an empty axis stays empty.
 
     Raises
@@ -125,7 +127,7 @@ def rotate180(kernel: np.ndarray, axes: int | None = None) -> np.ndarray:
 
     Parameters
     ----------
-    kernel : (C_out, C_in/G, \\*kernel) of any dtype, or an array of spatial axes alone
+    kernel : (C_out, C_in/G, *kernel) of any dtype, or an array of spatial axes alone
     axes : int, optional
         How many of the last axes are spatial; if not given, all but the first two of an array of
         three axes or more, all of a smaller one.
@@ -168,13 +170,13 @@ def _check_rank(name: str, rank: int, array: np.ndarray) -> None:
         )
 
 
-def _pairs(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+def _pairs(array: np.ndarray, padding: Any) -> list[tuple[int, int]]:
     """Return (before, after) for every axis of the array."""
     _check_array(array)
     if hasattr(padding, "__len__") and not isinstance(padding, str | bytes):
         pairs = [per_axis("padding", padding[i], 2, least=0) for i in range(len(padding))]
     else:
-        pairs = [per_axis("padding", padding, 2, least=0)] * min(array.ndim, 2)  # type: ignore[arg-type]
+        pairs = [per_axis("padding", padding, 2, least=0)] * min(array.ndim, 2)
     _check_rank("padding", len(pairs), array)
     return [(0, 0)] * (array.ndim - len(pairs)) + [(b, a) for b, a in pairs]
 

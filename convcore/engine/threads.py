@@ -1,12 +1,12 @@
 """How many threads the engine uses, and which BLAS it holds to one while it does.
 
-The engine starts its own OpenMP threads and calls BLAS from each of them, so while a parallel region
-runs BLAS must stay on the thread that calls it.  The first region in saves the thread count of the
-BLAS that SciPy links and sets 1, the last one out puts it back, whatever happened in between.  While
-a region runs, SciPy's BLAS in other Python threads runs on one thread too.
+The engine starts its own OpenMP threads and calls BLAS from each of them, so while a parallel
+region runs BLAS must stay on the thread that calls it.  The first region in saves the thread count
+of the BLAS that SciPy links and sets 1, the last one out puts it back, whatever happened in
+between.  While a region runs, SciPy's BLAS in other Python threads runs on one thread too.
 
-The library is found once, at the first region and not at import; from then on the hold calls its two
-functions by address.
+The library is found once, at the first region and not at import; from then on the hold calls its
+two functions by address.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64
 class BlasInfo:
     """The BLAS that SciPy links, as it was loaded.
 
-    ``architecture`` is the kernel that it chose for this CPU; ``held`` tells whether its threads can
-    be held, without which neither the bits nor the number of threads are promised.
+    ``architecture`` is the kernel that it chose for this CPU; ``held`` tells whether its threads
+    can be held, without which neither the bits nor the number of threads are promised.
     """
 
     name: str

@@ -1,0 +1,241 @@
+"""A prepared call: everything that one of the maps needs besides its arrays, made once and kept.
+
+It is remembered by the arrays' shapes, strides and dtypes and by the parameters, so a second call
+with the like costs a look-up, an allocation and the kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore.engine import jobs, memory
+from convcore.engine.checks import (
+    Array,
+    batched,
+    check_output,
+    checked_array,
+    common_itemsize,
+    hashable,
+    weight_rank,
+    whole_elements,
+)
+from convcore.engine.geometry import (
+    Geometry,
+    Padding,
+    Spatial,
+    index,
+    make_geometry,
+    per_axis,
+    transposed_geometry,
+)
+from convcore.engine.layout import SplitElementsError, empty, is_channels_last, layout
+from convcore.engine.plan import MapPlan
+
+# A net of a few hundred layers, each with its three maps, in a few shapes.
+_REMEMBERED = 4096
+
+
+class Call:
+    """A kernel with the plan of its memory: allocate, run, return."""
+
+    __slots__ = ("channels_last", "convert", "kernel", "plan", "shape", "squeeze")
+
+    def __init__(
+        self, kernel: Any, plan: MapPlan, shape: Sequence[int], channels_last: bool, squeeze: bool
+    ) -> None:
+        self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
+        self.channels_last, self.squeeze = channels_last, squeeze
+        # Weights that the kernel cannot take as they lie; it tells none apart but the scattering.
+        self.convert: Callable[[Array], Array] | None = None
+
+    def __call__(self, left: Array, right: Array, extra: tuple[Array | None, ...]) -> Array:
+        """Return the map of the two arrays; `extra` is what else the kernel takes."""
+        plan = self.plan
+        if self.convert is not None:
+            right = self.convert(right)
+        # Everything is allocated before BLAS is held and threads start: nothing there can fail.
+        output = empty(self.shape, left.dtype, self.channels_last)
+        threads = self.kernel.threads()
+        block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
+        try:
+            self.kernel.run(left, right, output, block, threads, *extra)
+        finally:
+            memory.give(block)
+        return output[0] if self.squeeze else output
+
+
+def apply(
+    make: Callable[..., Call],
+    names: tuple[str, str],
+    left: Array,
+    right: Array,
+    parameters: tuple[Any, ...],
+    extra: tuple[Array | None, ...] = (),
+) -> Array:
+    """Make or remember the call for these arrays and parameters, and call it."""
+    if type(left) is not np.ndarray or type(right) is not np.ndarray:
+        left, right = checked_array(names[0], left), checked_array(names[1], right)
+    if not (left.flags.aligned and right.flags.aligned):
+        left, right = whole_elements(left), whole_elements(right)
+    try:
+        call = make(
+            left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype,
+            *parameters,
+        )  # fmt: skip
+    except SplitElementsError:
+        left, right = whole_elements(left), whole_elements(right)
+        return apply(make, names, left, right, parameters, extra)
+    except TypeError:
+        # A list cannot be remembered, a tuple can; and what is wrong in itself is raised again.
+        plain = tuple(map(hashable, parameters))
+        if plain == parameters:
+            raise
+        return apply(make, names, left, right, plain, extra)
+    return call(left, right, extra)
+
+
+_remembered = functools.lru_cache(maxsize=_REMEMBERED, typed=True)
+
+
+@_remembered
+def forward_call(
+    x_shape: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    x_dtype: np.dtype[Any],
+    w_shape: tuple[int, ...],
+    w_strides: tuple[int, ...],
+    w_dtype: np.dtype[Any],
+    stride: Spatial,
+    padding: Padding,
+    dilation: Spatial,
+    groups: int,
+) -> Call:
+    """Return the call of the forward map."""
+    size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
+    squeeze, x_shape, x_strides = batched(x_shape, x_strides, len(w_shape))
+    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
+    last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
+    x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
+    kernel, plan = jobs.forward_job(g, x_dtype.char, size, x, w, last)
+    return Call(kernel, plan, g.output_shape, last, squeeze)
+
+
+@_remembered
+def input_grad_call(
+    y_shape: tuple[int, ...],
+    y_strides: tuple[int, ...],
+    y_dtype: np.dtype[Any],
+    w_shape: tuple[int, ...],
+    w_strides: tuple[int, ...],
+    w_dtype: np.dtype[Any],
+    input_size: Spatial,
+    stride: Spatial,
+    padding: Padding,
+    dilation: Spatial,
+    groups: int,
+) -> Call:
+    """Return the call of the input gradient."""
+    rank = weight_rank(w_shape)
+    squeeze, y_shape, y_strides = batched(y_shape, y_strides, rank + 2, "grad_output")
+    sizes = per_axis("input_size", input_size, rank, least=0)
+    groups = index("groups", groups)
+    g = make_geometry(
+        (y_shape[0], w_shape[1] * max(groups, 1), *sizes),
+        w_shape,
+        stride,
+        padding,
+        dilation,
+        groups,
+    )
+    check_output("grad_output", y_shape, g)
+    return _make_input_grad(
+        g, "grad_output", y_dtype, y_shape, y_strides, w_dtype, w_shape, w_strides, squeeze
+    )
+
+
+@_remembered
+def transpose_call(
+    x_shape: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    x_dtype: np.dtype[Any],
+    w_shape: tuple[int, ...],
+    w_strides: tuple[int, ...],
+    w_dtype: np.dtype[Any],
+    stride: Spatial,
+    padding: Padding,
+    output_padding: Spatial,
+    dilation: Spatial,
+    groups: int,
+) -> Call:
+    """Return the call of the transposed convolution."""
+    squeeze, x_shape, x_strides = batched(x_shape, x_strides, len(w_shape))
+    g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
+    return _make_input_grad(
+        g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze
+    )
+
+
+def _make_input_grad(
+    g: Geometry,
+    name: str,
+    y_dtype: np.dtype[Any],
+    y_shape: tuple[int, ...],
+    y_strides: tuple[int, ...],
+    w_dtype: np.dtype[Any],
+    w_shape: tuple[int, ...],
+    w_strides: tuple[int, ...],
+    squeeze: bool,
+) -> Call:
+    size = common_itemsize((name, y_dtype), ("weight", w_dtype))
+    last = is_channels_last(y_shape, y_strides) or is_channels_last(w_shape, w_strides)
+    y, w = layout(y_shape, y_strides, size), layout(w_shape, w_strides, size)
+    kernel, plan = jobs.input_grad_job(g, y_dtype.char, size, y, w, last)
+    call = Call(kernel, plan, g.input_shape, last, squeeze)
+    if plan.tile:
+        call.convert = _rows_of_taps if last else np.ascontiguousarray
+    return call
+
+
+@_remembered
+def weight_grad_call(
+    x_shape: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    x_dtype: np.dtype[Any],
+    y_shape: tuple[int, ...],
+    y_strides: tuple[int, ...],
+    y_dtype: np.dtype[Any],
+    kernel_size: Spatial,
+    stride: Spatial,
+    padding: Padding,
+    dilation: Spatial,
+    groups: int,
+) -> Call:
+    """Return the call of the weight gradient."""
+    size = common_itemsize(("input", x_dtype), ("grad_output", y_dtype))
+    if len(x_shape) != len(y_shape):
+        raise ValueError(
+            "input and grad_output must have as many axes as each other, "
+            f"got shapes {list(x_shape)} and {list(y_shape)}"
+        )
+    # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
+    rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x_shape) - 2
+    _, x_shape, x_strides = batched(x_shape, x_strides, rank + 2)
+    _, y_shape, y_strides = batched(y_shape, y_strides, rank + 2, "grad_output")
+    kernel = per_axis("kernel_size", kernel_size, rank)
+    groups = index("groups", groups)
+    w_shape = (y_shape[1], x_shape[1] // max(groups, 1), *kernel)
+    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
+    check_output("grad_output", y_shape, g)
+    last = is_channels_last(x_shape, x_strides) or is_channels_last(y_shape, y_strides)
+    x, y = layout(x_shape, x_strides, size), layout(y_shape, y_strides, size)
+    job, plan = jobs.weight_grad_job(g, x_dtype.char, size, x, y, last)
+    return Call(job, plan, g.weight_shape, last, squeeze=False)
+
+
+def _rows_of_taps(weight: Array) -> Array:
+    """Return (O, C, *kernel) weights as a contiguous (O, *kernel, C)."""
+    return np.ascontiguousarray(np.moveaxis(weight, 1, -1))
