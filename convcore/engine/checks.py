@@ -48,7 +48,7 @@ def checked_bias(bias: Any, dtype: np.dtype[Any], channels: int) -> Array:
             f"bias must have one element an output channel, shape [{channels}], "
             f"got shape {list(bias.shape)}"
         )
-    return np.require(bias, requirements="CA")
+    return np.require(bias, requirements=["C", "A"])
 
 
 def common_itemsize(*arrays: tuple[str, np.dtype[Any]]) -> int:

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
@@ -107,10 +108,10 @@ class Geometry:
         return self.n * self.c_out * self.pixels * self.columns
 
 
-def index(name: str, value: object) -> int:
+def index(name: str, value: Any) -> int:
     """Return value as an int; a TypeError names the argument if it is not a whole number."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        return operator.index(value)
     except TypeError:
         raise TypeError(
             f"{name} must be an int or a sequence of ints, got {_shown(value)}"
@@ -122,7 +123,7 @@ def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> 
     if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
         values: tuple[int, ...] = (index(name, value),) * rank
     else:
-        values = tuple(index(name, v) for v in _items(value))  # type: ignore[arg-type]
+        values = tuple(index(name, v) for v in _items(value))
         if len(values) != rank:
             raise ValueError(
                 f"{name} must be an int or {rank} ints, one a spatial axis, got {list(values)}"
@@ -133,9 +134,9 @@ def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> 
 
 
 def pad_pairs(
-    padding: Padding, extents: Sequence[int], strides: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """Yield (before, after) an axis from any form that ``padding`` may take.
+    padding: Any, extents: Sequence[int], strides: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return (before, after) an axis from any form that ``padding`` may take.
 
     'same' gives an output as large as the input (stride 1 only); where the total is odd the extra
     zero stands after, as in PyTorch.
@@ -143,7 +144,7 @@ def pad_pairs(
     rank = len(extents)
     if isinstance(padding, str):
         if padding == "valid":
-            return iter([(0, 0)] * rank)
+            return [(0, 0)] * rank
         if padding != "same":
             raise ValueError(
                 f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}"
@@ -153,19 +154,24 @@ def pad_pairs(
                 "padding='same' is not supported for strided convolutions, "
                 f"got stride {list(strides)}"
             )
-        return iter([((e - 1) // 2, (e - 1) - (e - 1) // 2) for e in extents])
+        return [((e - 1) // 2, (e - 1) - (e - 1) // 2) for e in extents]
     if hasattr(padding, "__len__") and any(hasattr(p, "__len__") for p in _items(padding)):
-        pairs = [per_axis("padding", p, 2) for p in _items(padding)]
+        pairs = [_pair(p) for p in _items(padding)]
         if len(pairs) != rank:
             raise ValueError(
                 f"padding must have {rank} (before, after) pairs, one a spatial axis, "
                 f"got {len(pairs)}: {pairs}"
             )
     else:
-        pairs = [(p, p) for p in per_axis("padding", padding, rank)]  # type: ignore[arg-type]
+        pairs = [(p, p) for p in per_axis("padding", padding, rank)]
     if min(map(min, pairs)) < 0:
         raise ValueError(f"negative padding is not supported: padding must be >= 0, got {pairs}")
-    return iter(pairs)
+    return pairs
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    before, after = per_axis("padding", value, 2)
+    return before, after
 
 
 def make_axes(
@@ -333,7 +339,7 @@ def transposed_geometry(
             f"{list(extras)}, stride {list(strides)}, dilation {list(dilations)}"
         )
     extents = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
-    pairs = list(pad_pairs(padding, extents, strides))
+    pairs = pad_pairs(padding, extents, strides)
     outs = [
         (size - 1) * s - before - after + e + extra
         for size, s, (before, after), e, extra in zip(
@@ -365,12 +371,12 @@ def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
     return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)
 
 
-def _items(value: object) -> list[object]:
-    return [value[i] for i in range(len(value))]  # type: ignore[index,arg-type]
+def _items(value: Any) -> list[Any]:
+    return [value[i] for i in range(len(value))]
 
 
-def _by(sizes: object) -> str:
-    return " x ".join(map(str, sizes))  # type: ignore[call-overload]
+def _by(sizes: Iterable[int]) -> str:
+    return " x ".join(map(str, sizes))
 
 
 def _shown(value: object) -> str:

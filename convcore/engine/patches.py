@@ -133,7 +133,7 @@ def col2im(
             f"columns must have 3 axes, or 2 if unbatched, got input of size: {list(columns.shape)}"
         )
     unbatched = columns.ndim == 2
-    batch = np.require(columns[np.newaxis] if unbatched else columns, requirements="CA")
+    batch = np.require(columns[np.newaxis] if unbatched else columns, requirements=["C", "A"])
     taps = math.prod(kernel)
     n, k, p = (batch.shape[0], *batch.shape[:0:-1]) if channels_last else batch.shape
     if taps < 1 or k % taps or k == 0:

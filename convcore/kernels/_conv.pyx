@@ -45,7 +45,7 @@ cdef struct Job:
     bint channels_outer          # a patch is ordered (c, t), not (t, c)
     bint transposed              # weights are matrices (K, o), not (o, K)
     bint pack                    # copy the weights into that order first
-    bint direct_x                # the input itself is the matrix of patches: 1 tap, stride 1, no pad
+    bint direct_x                # the input is its own matrix of patches: 1 tap, stride 1
     bint direct_y                # a block of y is a matrix in place (if it lies within one image)
     Py_ssize_t n
     Py_ssize_t groups

@@ -3,10 +3,10 @@
     columns[(c, t), q] = sum over o of  w[o, c, t] * gy[n, o, q],   then col2im
 
 The other way, in _conv.pyx, gathers and makes C_in channels a group at a time; with three of them
-most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a tile is
-a run of input indices on the outermost axis that is longer than 1, so the outputs that touch it are
-one run of pixels.  The item owns its tile of gx and computes every column that touches it; columns
-across the edge of two tiles are computed twice and added once in each.
+most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a tile
+is a run of input indices on the outermost axis with more than one output, so the outputs that touch
+it are one run of pixels.  The item owns its tile of gx and computes every column that touches it;
+columns across the edge of two tiles are computed twice and added once in each.
 """
 
 from cython.parallel cimport parallel, prange, threadid

@@ -2,10 +2,11 @@
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
-is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work items are (group, block
-of o, part of K, run of pixel blocks).  The first three own a piece of gw each.  Where they are too
-few, the pixels are cut into `partials` runs, a number fixed by shape, each summed into a matrix of
-its own; those are then added in index order.  So the bits never depend on the number of threads.
+is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work items are (group,
+block of o, part of K, run of pixel blocks).  The first three own a piece of gw each.  Where they
+are too few, the pixels are cut into `partials` runs, a number fixed by shape, each summed into a
+matrix of its own; those are then added in index order.  So the bits never depend on the number of
+threads.
 """
 
 from cython.parallel cimport parallel, prange, threadid

@@ -14,7 +14,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <limits.h>
-    /* The integer of SciPy's BLAS: int, or int64_t where setup.py finds an ILP64 SciPy (>= 1.18). */
+    /* The integer of SciPy's BLAS: int, or int64_t where setup.py finds an ILP64 SciPy. */
     #ifndef CONVCORE_BLAS_INT
     #define CONVCORE_BLAS_INT int
     #endif

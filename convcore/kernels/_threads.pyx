@@ -1,9 +1,9 @@
 """Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
 
 A kernel asks `team` for its number of threads, calls `enter`, runs one OpenMP region, and calls
-`leave` in a ``finally``.  Inside a region every thread calls BLAS for itself, so BLAS must not start
-threads of its own: the first region in saves BLAS's thread count and sets 1, the last one out puts
-it back.  This module only counts and calls; engine/threads.py finds the two functions to call.
+`leave` in a ``finally``.  Inside a region every thread calls BLAS for itself, so BLAS must not
+start threads of its own: the first region in saves BLAS's thread count and sets 1, the last one out
+puts it back.  This module only counts and calls; engine/threads.py finds the two functions to call.
 """
 
 from cpython.pythread cimport (
@@ -64,7 +64,7 @@ cdef object find_blas = None    # called once, before the first region
 
 
 cdef int team(Py_ssize_t items, double work) noexcept:
-    """Threads for a region of `items` items and `work` multiply-adds; 1 where more would not pay."""
+    """Threads for `items` items of `work` multiply-adds in all; 1 where more would not pay."""
     global team_started
     cdef int size = limit
     if forked or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
