@@ -1,0 +1,38 @@
+"""What the scripts beside this file share: fresh processes, and a limit that may be checked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+from convcore.bench.environment import worker_environment
+from convcore.engine.threads import cpu_limit
+
+
+def run_child(code: str, *arguments: str, threads: int | None = None) -> str:
+    """Run Python code in a process of its own, no library held back; return what it printed."""
+    environment = worker_environment(os.environ, threads or cpu_limit())
+    child = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return child.stdout
+
+
+def check_requested(description: str) -> bool:
+    """Read the command line: whether a number over its limit is to be a failure."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--check", action="store_true", help="exit 1 if a limit is exceeded")
+    return parser.parse_args().check
+
+
+def conclude(name: str, value: float, limit: float, unit: str, check: bool) -> int:
+    """Print a number beside its limit; return the exit code."""
+    within = value <= limit
+    print(f"{name}: {value:.3g}{unit}, limit {limit:g}{unit}: {'ok' if within else 'OVER'}")
+    return 1 if check and not within else 0

@@ -1,0 +1,159 @@
+"""Convolution as a NumPy notebook writes it: a strided im2col view and tensordot.
+
+The view has shape (N, C_in, OH, OW, KH, KW) and copies nothing; tensordot then copies all of it
+into the column matrix and multiplies once.  The gradients follow from the forward line
+
+    OH = (H + pads - (DH*(KH-1) + 1)) / SH + 1,    the same for W:
+
+solved for H it says that the input gradient is a stride-1 convolution of grad_output, dilated by
+the stride and padded by DH*(KH-1), with the kernel rotated by 180 degrees; the weight gradient is
+the product of grad_output with the view.
+
+References
+----------
+Chellapilla, Puri & Simard 2006, "High performance convolutional neural networks for document
+processing": the column matrix.  Dumoulin & Visin 2016, arXiv 1603.07285, chapter 4: the arithmetic
+of the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+
+from convcore.bench.layer import Layer, Pair
+from convcore.bench.peers import Peer, in_format
+
+Array = np.ndarray
+
+
+def forward(x: Array, w: Array, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Array:
+    """Return (N, C_out, OH, OW), a view of the product's (N, OH, OW, C_out)."""
+    view = _patches(_pad(x, padding), w.shape[2:], stride, dilation)
+    parts = [
+        # (N, C, OH, OW, KH, KW) . (O, C, KH, KW) -> (N, OH, OW, O)
+        np.tensordot(v, k, axes=([1, 4, 5], [1, 2, 3]))
+        for v, k in zip(np.split(view, groups, 1), np.split(w, groups), strict=True)
+    ]
+    return _joined(parts, 3).transpose(0, 3, 1, 2)
+
+
+def input_grad(
+    gy: Array, w: Array, size: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
+    """Return (N, C_in, H, W), a view of the product's (N, H, W, C_in)."""
+    kernel = w.shape[2:]
+    full = _dilated(gy, size, kernel, stride, padding, dilation)
+    view = _patches(full, kernel, (1, 1), dilation)
+    rotated = w[:, :, ::-1, ::-1]
+    parts = [
+        # (N, O, H, W, KH, KW) . (O, C, KH, KW) -> (N, H, W, C)
+        np.tensordot(v, k, axes=([1, 4, 5], [0, 2, 3]))
+        for v, k in zip(np.split(view, groups, 1), np.split(rotated, groups), strict=True)
+    ]
+    return _joined(parts, 3).transpose(0, 3, 1, 2)
+
+
+def weight_grad(
+    x: Array, gy: Array, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
+    """Return (C_out, C_in/G, KH, KW)."""
+    view = _patches(_pad(x, padding), kernel, stride, dilation)
+    parts = [
+        # (N, O, OH, OW) . (N, C, OH, OW, KH, KW) -> (O, C, KH, KW)
+        np.tensordot(g, v, axes=([0, 2, 3], [0, 2, 3]))
+        for v, g in zip(np.split(view, groups, 1), np.split(gy, groups, 1), strict=True)
+    ]
+    return _joined(parts, 0)
+
+
+def _joined(parts: list[Array], axis: int) -> Array:
+    """Return the groups' results side by side; a single one as it is, without a copy."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
+
+
+def _pad(x: Array, padding: Pair) -> Array:
+    if padding == (0, 0):
+        return x
+    return np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+
+
+def _patches(x: Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Array:
+    """Return the zero-copy im2col view (N, C, OH, OW, KH, KW) of a padded input."""
+    outs = tuple(
+        (size - d * (k - 1) - 1) // s + 1
+        for size, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
+    )
+    moves = tuple(b * s for b, s in zip(x.strides[2:], stride, strict=True))
+    taps = tuple(b * d for b, d in zip(x.strides[2:], dilation, strict=True))
+    return np.lib.stride_tricks.as_strided(
+        x, x.shape[:2] + outs + kernel, x.strides[:2] + moves + taps, writeable=False
+    )
+
+
+def _dilated(
+    gy: Array, size: Pair, kernel: tuple[int, ...], stride: Pair, padding: Pair, dilation: Pair
+) -> Array:
+    """Return grad_output with zeros between and around, so that all of the input is its output.
+
+    Each axis is size + d*(k-1) long.  Element o of grad_output lands at o*s + d*(k-1) - p; where
+    that is outside, no input element met this output and it is left out.
+    """
+    extra = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    full = np.zeros(gy.shape[:2] + tuple(n + e for n, e in zip(size, extra, strict=True)), gy.dtype)
+    source, target = [], []
+    for out, s, p, e, length in zip(
+        gy.shape[2:], stride, padding, extra, full.shape[2:], strict=True
+    ):
+        first = max(0, -((e - p) // s))
+        last = min(out - 1, (length - 1 - e + p) // s)
+        source.append(slice(first, last + 1))
+        target.append(slice(first * s + e - p, last * s + e - p + 1, s))
+    full[:, :, *target] = gy[:, :, *source]
+    return full
+
+
+class _NumPy:
+    # A notebook knows one format; in the other the view's copies only get slower.
+    formats = ("contiguous",)
+    most_rounds = 2
+
+    def set_threads(self, threads: int) -> None:
+        # Kept: the limit lasts as long as the object does.
+        self._limit = threadpoolctl.threadpool_limits(threads, user_api="blas")
+
+    def describe(self) -> dict[str, str]:
+        loaded = [d for d in threadpoolctl.threadpool_info() if d["user_api"] == "blas"]
+        # SciPy brings a BLAS of its own into the process; NumPy's lies beside NumPy, in wheels.
+        mine = [d for d in loaded if "numpy" in d["filepath"]] or loaded
+        kernels = {f"{d.get('architecture', '?')}" for d in mine}
+        versions = {f"{d['internal_api']} {d['version']}" for d in mine}
+        return {
+            "NumPy": np.__version__,
+            "BLAS": " or ".join(sorted(versions)) or "none",
+            "kernel": " or ".join(sorted(kernels)) or "none",
+        }
+
+    def convert(self, array: Array, channels_last: bool) -> Array:
+        return in_format(array, channels_last)
+
+    def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
+        steps = (layer.stride, layer.padding, layer.dilation, layer.groups)
+        calls: dict[str, Callable[[], Any]] = {
+            "forward": lambda: forward(x, w, *steps),
+            "input_grad": lambda: input_grad(gy, w, (layer.h, layer.w), *steps),
+            "weight_grad": lambda: weight_grad(x, gy, layer.kernel, *steps),
+        }
+        return calls[map_name]
+
+    def to_numpy(self, result: Any) -> Array:
+        return result
+
+
+def make_peer() -> Peer:
+    """Return the peer."""
+    return _NumPy()

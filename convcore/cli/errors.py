@@ -1,0 +1,20 @@
+"""What a user can mend: one sentence, no traceback, exit code 2."""
+
+from __future__ import annotations
+
+import importlib.util
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given; the message is for the user."""
+
+
+def require_extra(extra: str, *modules: str) -> None:
+    """Raise a `UsageError` that says what to install, if any of the modules is missing."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UsageError(
+            f"{' and '.join(missing)} {verb} not installed; get what this command needs with: "
+            f"pip install 'convcore[{extra}]'"
+        )

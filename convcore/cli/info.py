@@ -1,0 +1,126 @@
+"""``convcore info``: what runs here, how fast it can be, and what stands in its way."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from convcore.cli.diagnosis import Facts, diagnose
+from convcore.cli.machine import cpu_flags, cpu_name, instruction_sets
+
+_VARIABLES = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OMP_WAIT_POLICY",
+    "CONVCORE_ISA",
+)
+_RUNTIMES = {
+    0: "none",
+    200805: "3.0",
+    201107: "3.1",
+    201307: "4.0",
+    201511: "4.5",
+    201811: "5.0",
+    202011: "5.1",
+    202111: "5.2",
+}
+
+
+def add_command(commands: argparse._SubParsersAction) -> None:
+    """Add ``info`` to the parser."""
+    parser = commands.add_parser(
+        "info",
+        help="show versions, BLAS, OpenMP, CPU and threads, and what is misconfigured",
+        description="Print what convcore runs on, and for whatever is misconfigured, what it costs "
+        "and how to mend it.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print everything."""
+    for name, value in _facts():
+        print(f"{name:<16}{value}")
+    problems = diagnose(_diagnosed())
+    print()
+    print("Misconfigured:" if problems else "Nothing is misconfigured.")
+    for problem in problems:
+        print(textwrap.fill(problem, 96, initial_indent="  - ", subsequent_indent="    "))
+    return 0
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    """Yield names and values, in the order in which they are printed."""
+    import numpy
+    import scipy
+
+    import convcore
+    from convcore.engine import get_num_threads, threads
+
+    blas, openmp = threads.blas(), threads.openmp()
+    yield "convcore", convcore.__version__
+    yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
+    yield "NumPy, SciPy", f"{numpy.__version__}, {scipy.__version__}"
+    yield "build", _build()
+    yield "OpenMP", f"{_RUNTIMES.get(openmp, 'yes')} ({openmp})" if openmp else "none"
+    yield "BLAS", f"{blas.name} {blas.version}, SciPy's own: {blas.path}"
+    yield "  kernel", blas.architecture or "unknown"
+    yield "  threads", "held at one inside a region" if blas.held else "cannot be held"
+    yield "CPU", f"{cpu_name()} ({platform.machine()})"
+    yield "  instructions", " ".join(instruction_sets()) or "unknown"
+    yield "threads", f"{get_num_threads()} in use, {threads.cpu_limit()} allowed, {_counts()}"
+    yield "variables", _variables()
+
+
+def _diagnosed() -> Facts:
+    """Return what the diagnosis needs to know."""
+    import threadpoolctl
+
+    from convcore.engine import threads
+
+    blas = threads.blas()
+    loaded = threadpoolctl.threadpool_info()
+    return Facts(
+        kernel=blas.architecture or "",
+        held=blas.held,
+        openmp=threads.openmp(),
+        limit=threads.cpu_limit(),
+        flags=cpu_flags(),
+        variables=os.environ,
+        openmp_runtimes=tuple(d["filepath"] for d in loaded if d["user_api"] == "openmp"),
+    )
+
+
+def _build() -> str:
+    """Return which C API the kernels use and what compiled them."""
+    spec: Any = importlib.util.find_spec("convcore.kernels._gemm")
+    api = "abi3 (Python's limited API)" if ".abi3." in spec.origin else "full API, this Python only"
+    return f"{api}, {_compiler(Path(spec.origin))}"
+
+
+def _compiler(library: Path) -> str:
+    """Return the compiler that a shared library names in its comment section, if it does."""
+    named = re.search(rb"GCC: \([^)]*\) [0-9.]+|clang version [0-9.]+", library.read_bytes())
+    return named[0].decode() if named else "compiler unknown"
+
+
+def _counts() -> str:
+    """Return the number of CPUs of the machine, and of those that this process is bound to."""
+    text = f"{os.cpu_count()} CPUs"
+    if hasattr(os, "sched_getaffinity"):
+        text += f", {len(os.sched_getaffinity(0))} by affinity"
+    return text
+
+
+def _variables() -> str:
+    found = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
+    return ", ".join(found) or "none that matter"

@@ -1,0 +1,51 @@
+"""The CPU: its name, the instruction sets that matter here, how many of it there are."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from pathlib import Path
+
+# Newest last.  A level needs all of its flags; AVX-512 as the kernels are built for it.
+LEVELS = {
+    "SSE4.2": {"sse4_2"},
+    "AVX": {"avx"},
+    "AVX2+FMA": {"avx2", "fma"},
+    "AVX-512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
+}
+_SHOWN = ("sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl",
+          "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "asimdhp", "sve", "sve2")  # fmt: skip
+
+
+@functools.cache
+def _cpuinfo() -> dict[str, str]:
+    """Return the first processor's entries of /proc/cpuinfo; none where there is no such file."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def cpu_name() -> str:
+    """Return the CPU's name, or its architecture where the system does not tell."""
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
+
+
+def cpu_flags() -> frozenset[str]:
+    """Return the CPU's instruction sets in Linux's spelling; none where they cannot be read."""
+    info = _cpuinfo()
+    return frozenset(info.get("flags", info.get("Features", "")).split())
+
+
+def instruction_sets() -> list[str]:
+    """Return the instruction sets that matter to convolutions."""
+    flags = cpu_flags()
+    return [name for name in _SHOWN if name in flags]
+
+
+def cpu_level(flags: frozenset[str]) -> str | None:
+    """Return the newest of `LEVELS` that the flags reach; None off x86, or where unknown."""
+    reached = [level for level, needed in LEVELS.items() if needed <= flags]
+    return reached[-1] if reached else None

@@ -1,0 +1,1 @@
+"""Demonstrations: filter banks over photographs, and the gradient back to their pixels."""

@@ -1,0 +1,83 @@
+"""Filter banks as convolution weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+SIZE = 15
+# ITU-R BT.601: how much of a grey value each of red, green and blue is.
+_LUMA = np.array([0.299, 0.587, 0.114])
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Named filters: titles, and a weight (n_filters, 3, SIZE, SIZE), float32."""
+
+    titles: tuple[str, ...]
+    weight: np.ndarray
+
+
+def gabor(
+    angle: float, wavelength: float = 6.0, sigma: float = 2.6, aspect: float = 0.6
+) -> np.ndarray:
+    """Return an odd Gabor filter: a sine wave under a Gaussian.
+
+    exp(-(u^2 + aspect^2 v^2) / (2 sigma^2)) * sin(2 pi u / wavelength), where u runs along
+    ``angle`` and v across it.  Odd, so it sums to 0 and does not answer to even light.
+
+    Parameters
+    ----------
+    angle : float
+        Direction in which the wave runs, in degrees, counter-clockwise from the x axis.
+    wavelength, sigma : float
+        Of the wave and of the Gaussian, in pixels.
+    aspect : float
+        Below 1 the Gaussian is longer across the wave than along it.
+
+    Returns
+    -------
+    (SIZE, SIZE), float64, of Euclidean length 1
+
+    References
+    ----------
+    Daugman 1985, "Uncertainty relation for resolution in space, spatial frequency, and orientation
+    optimized by two-dimensional visual cortical filters", J. Opt. Soc. Am. A 2(7), 1160-1169.
+    """
+    half = SIZE // 2
+    y, x = np.mgrid[half : -half - 1 : -1, -half : half + 1]
+    turn = math.radians(angle)
+    u = x * math.cos(turn) + y * math.sin(turn)
+    v = y * math.cos(turn) - x * math.sin(turn)
+    envelope = np.exp(-(u**2 + (aspect * v) ** 2) / (2 * sigma**2))
+    wave = envelope * np.sin(2 * math.pi * u / wavelength)
+    return wave / np.linalg.norm(wave)
+
+
+def sobel(vertical: bool) -> np.ndarray:
+    """Return Sobel's derivative along x, or along y upwards, in the middle of (SIZE, SIZE).
+
+    Of Euclidean length 1.
+
+    References
+    ----------
+    Sobel & Feldman 1968, "A 3x3 isotropic gradient operator for image processing".
+    """
+    along_x = np.outer([1, 2, 1], [-1, 0, 1])
+    small = -along_x.T if vertical else along_x
+    return np.pad(small / np.linalg.norm(small), (SIZE - 3) // 2)
+
+
+def make_bank() -> Bank:
+    """Return four Gabor and two Sobel filters, each over the photograph's grey value.
+
+    A grey value is a weighted sum of the three colours, so a filter of it is one of the colours:
+    weight[o, c] = luma[c] * filter[o].
+    """
+    angles = (0, 45, 90, 135)
+    filters = [*(gabor(angle) for angle in angles), sobel(vertical=False), sobel(vertical=True)]
+    titles = (*(f"Gabor, {angle}°" for angle in angles), "Sobel, along x", "Sobel, along y")
+    weight = _LUMA[None, :, None, None] * np.stack(filters)[:, None]
+    return Bank(titles, weight.astype(np.float32))

@@ -1,0 +1,432 @@
+"""The benchmark's parts: layers, environment, arithmetic, checks, peers, and one run as a whole."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import threading
+import time
+import zlib
+
+import numpy as np
+import pytest
+
+from convcore import cli
+from convcore.bench import environment, pairing, peers, problem, record, sampling, settling, worker
+from convcore.bench.layer import FORMATS, MAPS, parse_layer
+from convcore.bench.process import WorkerError, WorkerProcess
+from convcore.bench.runner import Cell, Outcome, Request, take_turns
+from convcore.bench.suites import SUITES
+from convcore.engine import reference
+
+TINY = "2,4,7,6,6,3x2,2x1,1x2,1x2,2"
+FOUND = {
+    "PATH": "/bin",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "OPENBLAS_L2_SIZE": "512",
+    "OMP_NUM_THREADS": "7",
+}
+ODD_LAYERS = (
+    TINY,
+    "1,1,5,5,1,2,2,3",  # padding larger than the kernel, a stride that leaves a rest
+    "2,3,9,8,4,1,2",  # strided pointwise
+    "1,6,5,7,6,3,1,1,1,6",  # depthwise
+    "2,2,6,6,2,6",  # the kernel is the image
+)
+
+
+# --- suites ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", SUITES["quick"], ids=lambda layer: layer.name)
+def test_suite_layer_is_a_convolution(layer):
+    assert layer.geometry.multiply_adds > 0
+    assert parse_layer(layer.spec, layer.name) == layer
+
+
+def test_quick_suite_has_the_nets_that_it_promises():
+    names = [layer.name for layer in SUITES["quick"]]
+    assert len(set(names)) == len(names)
+    assert {name.split()[0] for name in names} == {"ResNet-50", "VGG-16", "MobileNetV2", "LeNet"}
+    depthwise = [layer for layer in SUITES["quick"] if layer.groups == layer.c_in > 1]
+    assert [layer.name for layer in depthwise] == ["MobileNetV2 features.3 depthwise"]
+
+
+# --- environment ----------------------------------------------------------------------------------
+
+
+def test_native_environment_holds_nothing_back():
+    given = environment.worker_environment(FOUND, 2)
+    assert "OPENBLAS_CORETYPE" not in given
+    assert "OPENBLAS_L2_SIZE" not in given
+    assert given["PATH"] == "/bin"
+    assert given["OMP_NUM_THREADS"] == given["OPENBLAS_NUM_THREADS"] == "2"
+    removed = environment.removed_variables(FOUND)
+    assert removed == {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
+
+
+@pytest.mark.parametrize(
+    ("isa", "expected"),
+    [
+        ("avx2", ("avx2", "Haswell", "AVX2", "avx2")),
+        ("base", ("base", "Nehalem", "SSE41", "default")),
+    ],
+)
+def test_isa_holds_every_library(isa, expected):
+    given = environment.worker_environment(FOUND, 1, isa)
+    names = ("CONVCORE_ISA", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
+    assert tuple(given[name] for name in names) == expected
+    assert environment.removed_variables(FOUND, isa) == {"OPENBLAS_L2_SIZE": "512"}
+
+
+def test_kept_environment_is_as_found():
+    assert environment.worker_environment(FOUND, 2, keep=True) == FOUND
+    assert environment.removed_variables(FOUND, keep=True) == {}
+
+
+def test_environment_found_is_never_changed():
+    found = dict(FOUND)
+    for isa in environment.ISAS:
+        environment.worker_environment(found, 2, isa)
+    assert found == FOUND
+
+
+def test_unknown_isa_is_an_error():
+    with pytest.raises(ValueError, match=r"isa must be one of native, avx2, base, got 'mmx'"):
+        environment.worker_environment(FOUND, 1, "mmx")
+
+
+# --- pairing --------------------------------------------------------------------------------------
+
+
+def test_ratios_are_paired_by_round():
+    # The machine is half as fast in the second round: each ratio is 2 all the same.
+    assert pairing.paired_ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [2.0, 2.0, 2.0]
+    assert pairing.paired_ratios([1.0, 2.0, 4.0], [3.0]) == [3.0]
+    with pytest.raises(ValueError, match="more than ours"):
+        pairing.paired_ratios([1.0], [1.0, 2.0])
+
+
+def test_spread_is_median_and_quartiles():
+    assert pairing.spread([5.0, 1.0, 4.0, 2.0, 3.0]) == pairing.Spread(3.0, 2.0, 4.0)
+    assert pairing.spread([7.0]) == pairing.Spread(7.0, 7.0, 7.0)
+    with pytest.raises(ValueError, match="empty"):
+        pairing.spread([])
+
+
+def test_geometric_mean_of_ratios():
+    assert pairing.geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
+    assert pairing.geometric_mean([8.0, 1.0, 1.0]) == pytest.approx(2.0)
+    assert math.isnan(pairing.geometric_mean([]))
+
+
+def test_turns_alternate_and_a_slow_peer_sits_out():
+    order: list[str] = []
+    seconds: dict[str, list[float]] = {}
+
+    def taken(name):
+        return lambda: order.append(name) or float(len(order))
+
+    take_turns({n: taken(n) for n in "ABC"}, {"A": 9, "B": 9, "C": 2}, 3, seconds)
+    assert "".join(order) == "ABCABCAB"
+    assert seconds == {"A": [1.0, 4.0, 7.0], "B": [2.0, 5.0, 8.0], "C": [3.0, 6.0]}
+
+
+# --- sampling -------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that only calls move."""
+
+    def __init__(self, seconds):
+        self.now, self.seconds, self.calls = 0.0, seconds, 0
+
+    def __call__(self):
+        return self.now
+
+    def call(self):
+        self.now += self.seconds
+        self.calls += 1
+
+
+@pytest.mark.parametrize("seconds", [2e-7, 6e-6, 4e-4, 2e-3, 0.1])
+def test_sample_is_long_enough_and_right(seconds):
+    clock = Clock(seconds)
+    extent = sampling.calibrate(clock.call, clock)
+    assert extent.calls * seconds >= sampling.GROUP_SECONDS
+    assert 1 <= extent.groups <= 5
+    assert extent.groups * extent.calls * seconds >= 0.7 * sampling.SAMPLE_SECONDS
+    assert sampling.sample(clock.call, extent, clock) == pytest.approx(seconds)
+
+
+def test_long_call_is_a_sample_by_itself():
+    assert sampling.calibrate((clock := Clock(0.1)).call, clock) == sampling.Sampling(1, 1)
+    assert clock.calls == 1
+
+
+# --- checking -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def solved(tmp_path):
+    """A tiny layer's problem, on disk."""
+    layer = parse_layer(TINY)
+    problem.write_problem(layer, MAPS, tmp_path, seed=3)
+    return layer, tmp_path
+
+
+def test_right_result_passes_and_wrong_ones_do_not(solved):
+    layer, folder = solved
+    exact = problem.exact_maps(layer, problem.read_operands(folder))
+    for name in MAPS:
+        right = exact[name]().astype(np.float32)
+        assert problem.measure_error(right, folder, name) <= 0.5
+        for wrong in (
+            right + np.float32(0.01),
+            np.where(np.arange(right.size).reshape(right.shape) == 1, np.float32(np.nan), right),
+            right[:, :1],
+            right.astype(np.float64),
+        ):
+            assert problem.measure_error(wrong, folder, name) > 100
+
+
+def test_every_seed_draws_other_arrays():
+    layer = parse_layer(TINY)
+    first, again, other = (problem.draw_operands(layer, seed)["input"] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_cell_is_wrong_beyond_the_bound_or_without_a_result():
+    def cell(**errors):
+        return Cell(parse_layer(TINY), "forward", "contiguous", 1, errors)
+
+    assert cell(convcore=4.0, numpy=99.0).wrong == []
+    assert cell(convcore=4.1).wrong == ["convcore"]
+    assert cell(convcore=math.nan).wrong == ["convcore"]
+    assert cell(convcore=1.0, torch=math.inf).wrong == ["torch"]
+    failed = cell()
+    failed.problems["convcore"] = "convcore: MemoryError"
+    assert failed.wrong == ["convcore"]
+    absent = cell(convcore=1.0)
+    absent.problems["torch"] = "torch: RuntimeError"
+    assert absent.wrong == []
+
+
+# --- record ---------------------------------------------------------------------------------------
+
+
+def request(**changes):
+    axes = {"layers": (parse_layer("1,2,5,5,3,3"),), "maps": MAPS, "formats": FORMATS}
+    return Request(**{**axes, "threads": (1,), "peers": ("numpy",), "rounds": 3, **changes})
+
+
+def timed(spec, ours, theirs):
+    seconds = {"convcore": [ours] * 3, "numpy": [theirs] * 2}
+    errors = {"convcore": 0.5, "numpy": 0.5}
+    return Cell(parse_layer(spec), "forward", "contiguous", 1, errors, seconds)
+
+
+def test_means_leave_out_grouped_layers_and_name_the_worst():
+    dense, slow = timed("1,2,5,5,3,3", 1.0, 8.0), timed("1,4,5,5,4,3", 2.0, 1.0)
+    grouped = timed("1,4,5,5,4,3,1,1,1,4", 1.0, 1000.0)
+    outcome = Outcome([dense, slow, grouped])
+    by_kind = {mean.kind: mean for mean in record.means(outcome, request())}
+    assert by_kind["all dense cells"].value == pytest.approx(2.0)
+    assert by_kind["all dense cells"].cells == 2
+    assert "channels_last" not in by_kind  # nothing was measured there
+    assert record.worst(outcome, "numpy") == (slow, 0.5)
+
+
+def test_wrong_cell_has_no_ratio():
+    cell = timed("1,2,5,5,3,3", 1.0, 8.0)
+    cell.errors["convcore"] = 50.0
+    assert cell.ratio("numpy") is None
+    assert record.dense_ratios(Outcome([cell]), "numpy") == []
+
+
+def test_verdict_is_plain():
+    right, wrong = timed("1,2,5,5,3,3", 1.0, 8.0), timed("1,2,5,5,3,3", 1.0, 8.0)
+    wrong.errors["convcore"] = math.inf
+    assert record.verdict(Outcome([right])).startswith("All 2 results agree")
+    assert record.verdict(Outcome([right, wrong])) == "WRONG: 1 of 2 cells have a wrong result."
+    assert record.verdict(Outcome()) == "No result was checked."
+
+
+def test_record_is_json_even_of_infinite_errors():
+    cell = timed("1,2,5,5,3,3", 1.0, 8.0)
+    cell.errors["convcore"] = math.inf
+    text = json.dumps(record.as_data(Outcome([cell]), request(), "some CPU"), allow_nan=False)
+    assert json.loads(text)["cells"][0]["error_in_eps"] == {"convcore": None, "numpy": 0.5}
+
+
+# --- peers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(peers.PEERS))
+@pytest.mark.parametrize("spec", ODD_LAYERS)
+def test_peer_computes_what_the_oracle_does(name, spec):
+    if not peers.is_installed(name):
+        pytest.skip(f"{name} is not installed")
+    peer, layer = peers.load_peer(name), parse_layer(spec)
+    operands = problem.draw_operands(layer, 5)
+    magnitudes = {key: np.abs(array) for key, array in operands.items()}
+    exact, bounds = problem.exact_maps(layer, operands), problem.exact_maps(layer, magnitudes)
+    for map_name, form in itertools.product(MAPS, peer.formats):
+        channels_last = form == "channels_last"
+        converted = {k: peer.convert(array, channels_last) for k, array in operands.items()}
+        result = peer.to_numpy(peer.call(layer, map_name, converted)())
+        error = problem.error_of(result, exact[map_name](), bounds[map_name]().max())
+        assert error <= 4.0, (map_name, form)
+
+
+def test_peers_convert_to_the_format_asked_for():
+    x = np.zeros((2, 3, 4, 5), np.float32)
+    assert peers.in_format(x, False).flags.c_contiguous
+    last = peers.in_format(x, True)
+    assert last.shape == x.shape
+    assert last.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+# --- settling -------------------------------------------------------------------------------------
+
+
+def test_settling_waits_for_a_thread_that_spins():
+    end = threading.Event()
+
+    def spin():
+        # Python's own threads sleep in between, waiting for one another: this one does not, in C.
+        while not end.is_set():
+            zlib.crc32(bytes(50_000_000))
+
+    spinner = threading.Thread(target=spin)
+    spinner.start()
+    threading.Timer(0.15, end.set).start()
+    start = time.monotonic()
+    settling.settle()
+    assert time.monotonic() - start > 0.1
+    spinner.join()
+    start = time.monotonic()
+    settling.settle()
+    assert time.monotonic() - start < 0.1
+
+
+def test_settling_gives_up_at_last(monkeypatch):
+    monkeypatch.setattr(settling, "PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(settling, "_all_sleep", lambda: False)
+    monkeypatch.setattr(settling, "_used_no_time", lambda: False)
+    settling.settle()
+
+
+def test_settling_without_linux_looks_at_cpu_time(monkeypatch, tmp_path):
+    monkeypatch.setattr(settling, "_TASKS", tmp_path / "none")
+    start = time.monotonic()
+    settling.settle()
+    assert time.monotonic() - start >= settling._LOOK_SECONDS
+
+
+# --- worker and the whole -------------------------------------------------------------------------
+
+
+class Constant:
+    """A peer whose every result is 1: wrong, whatever is asked."""
+
+    formats = FORMATS
+    most_rounds = 9
+
+    def set_threads(self, threads):
+        self.threads = threads
+
+    def describe(self):
+        return {"kernel": "none"}
+
+    def convert(self, array, channels_last):
+        return array
+
+    def call(self, layer, map_name, operands):
+        return lambda: np.ones(layer.geometry.output_shape, np.float32)
+
+    def to_numpy(self, result):
+        return result
+
+
+def asked(instance, command, **arguments):
+    line = json.dumps({"command": command, "arguments": arguments})
+    return worker.answer(instance, line)
+
+
+def test_worker_finds_a_wrong_result_wrong(solved):
+    layer, folder = solved
+    instance = worker.Worker(Constant(), 1)
+    where = {"layer": layer.spec, "folder": str(folder), "channels_last": False}
+    assert asked(instance, "prepare", map_name="forward", **where)["value"] > 1000
+    # A result of another map's shape is not even compared.
+    assert asked(instance, "prepare", map_name="weight_grad", **where)["value"] == math.inf
+    assert asked(instance, "calibrate") == {"value": None}
+    assert asked(instance, "time")["value"] > 0
+
+
+def test_worker_answers_an_error_with_its_text():
+    instance = worker.Worker(Constant(), 1)
+    assert "unknown command 'fold'" in asked(instance, "fold")["error"]
+    assert "prepare comes first" in asked(instance, "time")["error"]
+
+
+@pytest.mark.subprocess
+def test_worker_process_reports_errors_and_its_own_end():
+    given = environment.worker_environment(os.environ, 1)
+    with WorkerProcess("numpy", 1, given) as process:
+        assert process.ask("describe")["loaded"]["NumPy"] == np.__version__
+        with pytest.raises(WorkerError, match="numpy: ValueError: a layer has"):
+            process.ask("solve", layer="1", maps=[], folder=".", seed=0)
+        process._process.kill()
+        for _ in range(2):
+            with pytest.raises(WorkerError, match="ended with exit code"):
+                process.ask("describe")
+
+
+@pytest.mark.subprocess
+def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
+    pytest.importorskip("rich")
+    before = dict(os.environ)
+    file = tmp_path / "tiny.json"
+    arguments = ["bench", "--layer", TINY, "--layer", TINY, "--threads", "1", "--rounds", "2"]
+    code = cli.main([*arguments, "--peers", "numpy", "--json", str(file)])
+    printed = capsys.readouterr().out
+    assert code == 0, printed
+    assert dict(os.environ) == before
+    data = json.loads(file.read_text())
+    assert data["finished"]
+    assert [(c["map"], c["format"]) for c in data["cells"]] == list(
+        itertools.product(MAPS, FORMATS)
+    )
+    for cell in data["cells"]:
+        assert cell["error_in_eps"]["convcore"] <= 4.0
+        assert len(cell["seconds"]["convcore"]) == 2
+        assert ("numpy" in cell["ratio"]) == (cell["format"] == "contiguous")
+    assert set(data["workers"]) == {"convcore@1", "numpy@1"}
+    variables = data["workers"]["convcore@1"]["variables"]
+    assert "OPENBLAS_CORETYPE" not in variables
+    assert variables["OMP_NUM_THREADS"] == "1"
+    assert "agree with the oracle" in printed
+
+
+@pytest.mark.subprocess
+def test_bench_held_to_avx2_loads_that_kernel(tmp_path):
+    pytest.importorskip("rich")
+    file = tmp_path / "avx2.json"
+    arguments = ["bench", "--layer", "1,2,5,5,3,3", "--threads", "1", "--rounds", "1"]
+    assert cli.main([*arguments, "--isa", "avx2", "--peers", "numpy", "--json", str(file)]) == 0
+    workers = json.loads(file.read_text())["workers"]
+    for about in workers.values():
+        assert about["variables"]["OPENBLAS_CORETYPE"] == "Haswell"
+        assert about["variables"]["CONVCORE_ISA"] == "avx2"
+
+
+def test_oracle_is_what_results_are_compared_with(solved):
+    layer, folder = solved
+    operands = problem.read_operands(folder)
+    exact = reference.conv_forward(operands["input"], operands["weight"], **layer.steps)
+    assert np.array_equal(np.load(folder / "exact_forward.npy"), exact)

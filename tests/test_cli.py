@@ -1,0 +1,272 @@
+"""The command line: what it prints, what it refuses, what it exits with."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+import convcore
+from convcore import cli
+from convcore.bench.layer import parse_layer
+from convcore.cli import bench as bench_command
+from convcore.cli import diagnosis, info, machine
+from convcore.cli import plan as plan_command
+from convcore.cli.diagnosis import Facts, diagnose
+
+LAYER = "2,64,56,56,64,3,1,1"
+AVX512 = frozenset({"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"})
+HEALTHY = Facts(kernel="SkylakeX", held=True, openmp=201511, limit=2, flags=AVX512)
+
+
+def lacking(monkeypatch, *missing):
+    """Make modules look as if they were not installed."""
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name in missing else real(name, *rest),
+    )
+
+
+@pytest.mark.subprocess
+def test_import_does_not_load_the_command_line():
+    code = "import sys, convcore; print([m for m in sys.modules if m.startswith('convcore.cli')])"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.subprocess
+def test_module_runs_as_the_command():
+    ran = subprocess.run(
+        [sys.executable, "-m", "convcore", "plan", LAYER], capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("2,64,56,56,64,3,1,1,1,1")
+
+
+def test_info_prints_what_runs_here(capsys):
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    for word in (convcore.__version__, "OpenMP", "BLAS", "kernel", "instructions", "threads"):
+        assert word in printed
+    assert "isconfigured" in printed
+
+
+def test_info_names_the_compiler_of_a_library(tmp_path):
+    library = tmp_path / "some.so"
+    library.write_bytes(b"\x00\x7fELF junk GCC: (Debian 12.2.0-14) 12.2.0\x00 more")
+    assert info._compiler(library) == "GCC: (Debian 12.2.0-14) 12.2.0"
+    library.write_bytes(b"nothing")
+    assert info._compiler(library) == "compiler unknown"
+
+
+def test_diagnosis_is_silent_about_a_healthy_machine():
+    assert diagnose(HEALTHY) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"kernel": "Haswell", "variables": {"OPENBLAS_CORETYPE": "Haswell"}},
+            ("Haswell", "AVX-512", "half", "unset OPENBLAS_CORETYPE"),
+        ),
+        ({"kernel": "Haswell"}, ("Haswell", "newer SciPy")),
+        ({"kernel": "Nehalem"}, ("Nehalem", "quarter")),
+        ({"variables": {"OPENBLAS_L2_SIZE": "512"}}, ("512", "unset OPENBLAS_L2_SIZE")),
+        ({"variables": {"CONVCORE_ISA": "base"}}, ("unset CONVCORE_ISA",)),
+        ({"openmp": 0}, ("without OpenMP", "one thread", "rebuild")),
+        ({"held": False}, ("cannot be set", "OPENBLAS_NUM_THREADS=1")),
+        ({"openmp_runtimes": ("libgomp.so", "libiomp5.so")}, ("2 OpenMP", "libiomp5.so")),
+        ({"variables": {"OMP_NUM_THREADS": "8,4"}}, ("OMP_NUM_THREADS=8", "2 CPUs")),
+    ],
+)
+def test_diagnosis_names_the_trouble_and_its_remedy(change, words):
+    (problem,) = diagnose(Facts(**{**vars(HEALTHY), **change}))
+    assert "Mend: " in problem
+    for word in words:
+        assert word in problem
+
+
+def test_diagnosis_judges_no_kernel_that_it_does_not_know():
+    assert diagnose(Facts(**{**vars(HEALTHY), "kernel": "neoversen1"})) == []
+    assert diagnose(Facts(**{**vars(HEALTHY), "kernel": "Haswell", "flags": frozenset()})) == []
+
+
+def test_kernel_levels_are_levels():
+    assert set(diagnosis._KERNEL_LEVELS.values()) <= set(machine.LEVELS)
+
+
+def test_plan_prints_geometry_and_all_maps(capsys):
+    assert cli.main(["plan", LAYER]) == 0
+    printed = capsys.readouterr().out
+    assert "2 x 64 x 56 x 56" in printed
+    assert "231,211,008" in printed  # multiply-adds: 2 * 64 * 56*56 * 64*9
+    for name in ("forward: ", "input_grad: ", "weight_grad: "):
+        assert name in printed
+
+
+@pytest.mark.parametrize("dtype", plan_command.DTYPES)
+@pytest.mark.parametrize("form", ["contiguous", "channels_last"])
+def test_plan_takes_every_dtype_and_format(dtype, form, capsys):
+    assert cli.main(["plan", "1,8,9,7,16,3x5,2x1,1x2,1,2", "--dtype", dtype, "--format", form]) == 0
+    assert dtype in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("1,2,3", ("6 to 10 fields", "got 3")),
+        ("1,2,3,4,5,6,7,8,9,10,11", ("6 to 10 fields", "got 11")),
+        ("1,3,a,8,8,3", ("H (input height)", "'a'")),
+        ("1,3,8,8,8,3x", ("k (kernel size)", "'3x'")),
+        ("1,3x3,8,8,8,3", ("C (input channels)", "'3x3'")),
+        ("1,3,8,8,8,3,0", ("s (stride)", "at least 1")),
+        ("1,3,8,8,8,3,1,-1", ("p (padding)", "'-1'")),
+        ("1,3,8,8,8,3,1,0,1,2", ("C (input channels)", "divisible")),
+        ("1,4,8,8,3,3,1,0,1,2", ("groups=2",)),
+        ("1,3,8,8,8,9", ("Kernel size can't be greater",)),
+        ("1,3,8,8,8,\u0663", ("k (kernel size)",)),
+        ("", ("6 to 10 fields",)),
+    ],
+)
+def test_plan_refuses_a_bad_layer_by_name(spec, words, capsys):
+    assert cli.main(["plan", spec]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    for word in words:
+        assert word in said.err
+
+
+def test_layer_text_is_read_back():
+    for spec in ("2,64,56,56,64,3,1,1,1,1", "1,8,9,9,8,3x5,2x1,0x2,1x2,2"):
+        assert parse_layer(spec).spec == spec
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["plan"],
+        ["bench", "--maps", "sideways"],
+        ["bench", "--threads", "0"],
+        ["bench", "--rounds", "many"],
+        ["bench", "--isa", "mmx"],
+        ["demo", "song"],
+    ],
+)
+def test_parser_refuses_with_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as refusal:
+        cli.main(arguments)
+    assert refusal.value.code == 2
+    assert "usage: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["bench", "--layer", "1,2"], "--layer: a layer has"),
+        (["bench", "--peers", "abacus"], "'abacus' is none of"),
+        (["bench", "--isa", "avx2", "--env", "keep"], "one of the two"),
+        (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
+        (["demo", "photo", "--output", "/no/such/directory/x.png"], "no directory"),
+    ],
+)
+def test_unusable_argument_is_one_sentence(arguments, word, capsys):
+    pytest.importorskip("rich")
+    pytest.importorskip("sklearn")
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert word in said
+    assert len(said.splitlines()) == 1
+
+
+def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
+    pytest.importorskip("rich")
+    lacking(monkeypatch, "torch")
+    assert cli.main(["bench", "--peers", "torch"]) == 2
+    assert "torch is not installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "extra"),
+    [(["bench", "--quick"], "rich", "bench"), (["demo", "photo"], "sklearn", "demo")],
+)
+def test_missing_extra_names_the_command_that_mends_it(
+    arguments, module, extra, monkeypatch, capsys
+):
+    lacking(monkeypatch, module)
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert f"pip install 'convcore[{extra}]'" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_ctrl_c_exits_with_130(monkeypatch, capsys):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan_command, "describe", interrupted)
+    assert cli.main(["plan", LAYER]) == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("rich")
+    from convcore.bench.runner import Cell
+
+    def measured(request, outcome):
+        outcome.cells.append(
+            Cell(
+                request.layers[0],
+                "forward",
+                "contiguous",
+                1,
+                {"convcore": 4.5},
+                {"convcore": [1e-3]},
+            )
+        )
+        outcome.finished = True
+
+    monkeypatch.setattr(bench_command, "_measure", measured)
+    file = tmp_path / "x.json"
+    arguments = ["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy", "--json", str(file)]
+    assert cli.main(arguments) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "1,2,5,5,3,3, forward, contiguous, 1 thread: convcore's result is off by 4.5" in printed
+    assert "WRONG: 1 of 1 cells" in printed
+    assert json.loads(file.read_text())["cells"][0]["wrong"] == ["convcore"]
+
+
+def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("rich")
+    from convcore.bench.runner import Cell
+
+    def interrupted(request, outcome):
+        outcome.cells.append(
+            Cell(
+                request.layers[0],
+                "forward",
+                "contiguous",
+                1,
+                {"convcore": 0.5},
+                {"convcore": [1e-3]},
+            )
+        )
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench_command, "_measure", interrupted)
+    file = tmp_path / "x.json"
+    arguments = ["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy", "--json", str(file)]
+    assert cli.main(arguments) == 130
+    assert "was not measured" in capsys.readouterr().out
+    data = json.loads(file.read_text())
+    assert not data["finished"]
+    assert len(data["cells"]) == 1
