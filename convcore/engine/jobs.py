@@ -101,7 +101,7 @@ def weight_grad_job(
     job = {
         "x": window(forward_lines(g), x),
         "gy": window(output_lines(g), gy),
-        "blocks": asdict(plans.cut(g.n, g.pixels, channels_last)),
+        "blocks": asdict(plans.weight_blocks(g, itemsize, channels_last)),
         "channels_last": channels_last,
         "channels_outer": not channels_last,
         "direct_x": direct_x,

@@ -22,12 +22,17 @@ from convcore.engine.phases import axis_phases
 PART_BYTES = 512 << 10
 # Pixels of a block.  A gemm packs its weights anew for each block, at about 1/BLOCK of its work.
 BLOCK = 256
+# The weight gradient's blocks may be this many times as long.
+MOST_SUMMED_BLOCKS = 8
 # Fewer items than this are cut finer, along the output channels, to leave work for many threads.
 ITEMS = 8
 # Narrower blocks of output channels than this lose more in the gemm than the cut brings.
-LEAST_O_BLOCK = 64
+LEAST_O_BLOCK = 128
 # The gathering input gradient makes C_in/G channels at a time; a gemm that narrow wastes its width.
 LEAST_GATHERED_CHANNELS = 16
+# Gathering also multiplies by the zeros around grad_output; scattering does not.  Where that makes
+# more work than this factor (5x5 kernels on 8x8 maps: 2.25), adding up columns is the lesser cost.
+MOST_GATHERED_WORK = 1.5
 # Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
 MOST_PHASES = 16
 # Partial weight gradients: at most this many, and at most this many bytes in all.
@@ -137,8 +142,8 @@ class Blocks:
     count: int
 
 
-def cut(n: int, pixels: int, channels_last: bool) -> Blocks:
-    """Cut N * pixels into equal blocks of at most `BLOCK`.
+def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
+    """Cut N * pixels into equal blocks of at most `most`.
 
     In contiguous memory a block of several images is no matrix in place and must be staged, so
     there blocks stay within an image unless images are smaller than a block.
@@ -146,7 +151,7 @@ def cut(n: int, pixels: int, channels_last: bool) -> Blocks:
     unit = n * pixels if channels_last or pixels < BLOCK else pixels
     if unit == 0 or n == 0:
         return Blocks(0, 0, 0, 0)
-    size = _share(unit, BLOCK)
+    size = _share(unit, most)
     per_unit = -(-unit // size)
     return Blocks(unit, size, per_unit, n * pixels // unit * per_unit)
 
@@ -176,12 +181,20 @@ def plan_input_grad(
     c, o = g.c_in // g.groups, g.c_out // g.groups
     axes = [axis_phases(a) for a in g.axes]
     n_phases = math.prod(len(phases) for phases in axes)
-    if c < LEAST_GATHERED_CHANNELS or n_phases > MOST_PHASES:
-        return _scatter(g, itemsize, channels_last, c, o, n_phases)
+    if c < LEAST_GATHERED_CHANNELS:
+        reason = f"{c} input channels a group: too few to gather"
+        return _scatter(g, itemsize, channels_last, c, o, reason)
+    if n_phases > MOST_PHASES:
+        reason = f"{n_phases} remainders of the stride: too many small gemms to gather"
+        return _scatter(g, itemsize, channels_last, c, o, reason)
     shapes = [
         (math.prod(p.count for p in combined), math.prod(p.taps for p in combined))
         for combined in product(*axes)
     ]
+    work = sum(pixels * taps for pixels, taps in shapes) / (g.pixels * g.taps)
+    if work > MOST_GATHERED_WORK:
+        reason = f"gathering would do {work:.2f} times the work, on padding"
+        return _scatter(g, itemsize, channels_last, c, o, reason)
     return _correlation(g, itemsize, channels_last, o, c, shapes, direct, pack, False)
 
 
@@ -234,7 +247,7 @@ def _correlation(
 
 
 def _scatter(
-    g: Geometry, itemsize: int, channels_last: bool, c: int, o: int, n_phases: int
+    g: Geometry, itemsize: int, channels_last: bool, c: int, o: int, reason: str
 ) -> MapPlan:
     """Plan columns = gy @ w, then col2im, over tiles of gx."""
     axis = tiled_axis(g)
@@ -247,11 +260,7 @@ def _scatter(
     patches = block * part_taps * part_channels
     return MapPlan(
         algorithm="gemm and col2im",
-        reason=(
-            f"{c} input channels a group: too few to gather"
-            if c < LEAST_GATHERED_CHANNELS
-            else f"{n_phases} remainders of the stride: too many small gemms to gather"
-        ),
+        reason=reason,
         itemsize=itemsize,
         block=block,
         o_block=o,
@@ -263,6 +272,16 @@ def _scatter(
         scratch=lines(patches + block * o),
         tile=tile,
     )
+
+
+def weight_blocks(geometry: Geometry, itemsize: int, channels_last: bool) -> Blocks:
+    """Return the blocks of the weight gradient: longer where patches are small.
+
+    The block is the side of the gemm that is summed, and gw is read and written once for each.
+    """
+    fit = PART_BYTES // (BLOCK * geometry.columns * itemsize)
+    most = BLOCK * max(1, min(fit, MOST_SUMMED_BLOCKS))
+    return cut(geometry.n, geometry.pixels, channels_last, most)
 
 
 def tiled_axis(geometry: Geometry) -> Axis:
@@ -282,7 +301,7 @@ def plan_weight_grad(
     """
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
-    blocks = cut(g.n, g.pixels, channels_last)
+    blocks = weight_blocks(g, itemsize, channels_last)
     part_taps, part_channels = _parts(g.taps, c, max(blocks.size, 1) * itemsize, not channels_last)
     pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels)
     size = g.c_out * g.columns

@@ -135,32 +135,29 @@ cdef inline void gather_one_column(
     const number *x, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count, number *out,
 ) noexcept nogil:
     """out[i] = x under tap t of the i-th pixel from `at` on, for one channel."""
-    cdef Py_ssize_t tw = t % v.line[2].taps, run, a, b, d, h, begin, end, left = count
+    cdef Py_ssize_t tw = t % v.line[2].taps, a, b, d, h, end
     cdef Py_ssize_t line_of_taps = t // v.line[2].taps
     cdef Py_ssize_t th = line_of_taps % v.line[1].taps, td = line_of_taps // v.line[1].taps
     cdef Py_ssize_t low = 0, high = v.line[2].count
     cdef Py_ssize_t step = v.line[2].stride * v.s[2]
-    cdef Py_ssize_t shift = (v.line[2].first + tw * v.line[2].step) * v.s[2]
     clip(&v.line[2], tw, 0, v.line[2].size, &low, &high)
-    while left > 0:
-        begin = at.w
-        end = min(v.line[2].count, at.w + left)
-        run = end - begin
+    x += (v.line[2].first + tw * v.line[2].step) * v.s[2]
+    out -= at.w
+    count += at.w
+    while count > 0:
+        # Of this line's outputs, [at.w, end) are wanted and [a, b) lie over the input.
+        end = min(v.line[2].count, count)
+        a = min(max(low, at.w), end)
+        b = max(min(high, end), a)
         d = source(&v.line[0], at.d, td)
         h = source(&v.line[1], at.h, th)
-        if 0 <= d < v.line[0].size and 0 <= h < v.line[1].size:
-            a = min(max(low, begin), end)
-            b = max(min(high, end), a)
-            zero(out, a - begin)
-            copy(
-                x + at.n * v.s_n + d * v.s[0] + h * v.s[1] + a * step + shift, step, b - a,
-                out + (a - begin),
-            )
-            zero(out + (b - begin), end - b)
-        else:
-            zero(out, run)
-        out += run
-        left -= run
+        if not (0 <= d < v.line[0].size and 0 <= h < v.line[1].size):
+            a = b = end
+        zero(out + at.w, a - at.w)
+        copy(x + at.n * v.s_n + d * v.s[0] + h * v.s[1] + a * step, step, b - a, out + a)
+        zero(out + b, end - b)
+        out += v.line[2].count
+        count -= v.line[2].count
         next_line(v, &at)
 
 
