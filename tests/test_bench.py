@@ -258,7 +258,7 @@ def test_verdict_is_plain():
 def test_record_is_json_even_of_infinite_errors():
     cell = timed("1,2,5,5,3,3", 1.0, 8.0)
     cell.errors["convcore"] = math.inf
-    text = json.dumps(record.as_data(Outcome([cell]), request(), "some CPU"), allow_nan=False)
+    text = json.dumps(record.as_data(Outcome([cell]), request(), {"cpu": "some"}), allow_nan=False)
     assert json.loads(text)["cells"][0]["error_in_eps"] == {"convcore": None, "numpy": 0.5}
 
 

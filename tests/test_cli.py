@@ -245,6 +245,17 @@ def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_
     assert json.loads(file.read_text())["cells"][0]["wrong"] == ["convcore"]
 
 
+def test_bench_says_what_spoils_its_numbers():
+    from convcore.bench.runner import Request
+
+    layers = (parse_layer("1,2,5,5,3,3"),)
+    asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")
+    busy, idle = (bench_command._announcements(asked, load) for load in (1000.0, 0.0))
+    assert "held to --isa avx2" in idle[-1]
+    assert "load average 1000.0" in busy[-1]
+    assert bench_command._announcements(asked, None) == idle
+
+
 def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, capsys):
     pytest.importorskip("rich")
     from convcore.bench.runner import Cell

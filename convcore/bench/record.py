@@ -6,7 +6,7 @@ import dataclasses
 import math
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from convcore.bench.pairing import geometric_mean, spread
@@ -64,11 +64,14 @@ def _kinds(request: Request) -> Iterator[tuple[str, Callable[[Cell], bool]]]:
         yield name, lambda cell, m=name: cell.map == m
 
 
-def as_data(outcome: Outcome, request: Request, cpu: str) -> dict[str, Any]:
-    """Return everything as JSON's types; numbers that JSON does not have become None."""
+def as_data(outcome: Outcome, request: Request, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything as JSON's types; numbers that JSON does not have become None.
+
+    ``machine`` is what the caller knows about it: the CPU's name, its load.
+    """
     return {
         "version": VERSION,
-        "machine": {"cpu": cpu, "system": platform.platform(), "python": sys.version},
+        "machine": {"system": platform.platform(), "python": sys.version, **machine},
         "request": {
             **{name: getattr(request, name) for name in ("rounds", "isa", "keep", "seed")},
             "layers": {layer.name: layer.spec for layer in request.layers},

@@ -45,14 +45,15 @@ def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
 def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
     """Print a row a cell: convcore's time and speed, peers' times over convcore's, the error."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("layer", no_wrap=True)
+    # The one column that gives way in a narrow terminal: most of its cells are empty.
+    table.add_column("layer", overflow="fold")
     table.add_column("map", no_wrap=True)
     table.add_column("format", no_wrap=True)
     for name in ("threads", "ms", "GFLOP/s"):
         table.add_column(name, justify="right", no_wrap=True)
     for peer in request.peers:
-        table.add_column(f"{title(peer)} / convcore", justify="right", no_wrap=True)
-    table.add_column("error, eps", justify="right", no_wrap=True)
+        table.add_column(f"{title(peer)}\n/ convcore", justify="right", no_wrap=True)
+    table.add_column("error,\neps", justify="right", no_wrap=True)
     before = None
     for cell in outcome.cells:
         if before not in (None, cell.layer.name):

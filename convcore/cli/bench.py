@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convcore.bench.environment import ISAS, removed_variables
 from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.machine import cpu_name, load_average
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _QUICK_ROUNDS, _ROUNDS = 5, 9
 # Each oracle holds a layer in float64, several times over.
 _MOST_ORACLES = 4
+# Load average a CPU beyond which timings say something about other programs too.
+_BUSY = 0.25
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -76,13 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     if not console.is_terminal:
         # A file has no width; the table has.
         console.width = 140
-    console.print(*_announcements(request), sep="\n")
+    load = load_average()
+    console.print(*_announcements(request, load), sep="\n")
     try:
         _measure(request, outcome)
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
-            _finish(console, request, outcome, arguments.json)
+            machine = {"cpu": cpu_name(), "load_average_before": load}
+            _finish(console, request, outcome, machine, arguments.json)
     return 1 if outcome.wrong else 0
 
 
@@ -131,7 +136,7 @@ def _peers(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     return asked
 
 
-def _announcements(request: Request) -> list[str]:
+def _announcements(request: Request, load: float | None) -> list[str]:
     """Return the lines that are printed before anything runs."""
     removed = removed_variables(os.environ, request.isa, request.keep)
     lines = [
@@ -141,6 +146,11 @@ def _announcements(request: Request) -> list[str]:
     ]
     if request.isa != "native":
         lines.append(f"All libraries are held to --isa {request.isa}.")
+    if load is not None and load > _BUSY * (os.cpu_count() or 1):
+        lines.append(
+            f"The machine was busy (load average {load:.1f} on {os.cpu_count()} CPUs): if other "
+            "programs still run, do not believe times on all threads."
+        )
     return lines or ["The workers' environment is as found, but for the number of threads."]
 
 
@@ -172,17 +182,22 @@ def _measure(request: Request, outcome: Outcome) -> None:
             bar.update(task, description=step.text, completed=step.done)
 
 
-def _finish(console: Console, request: Request, outcome: Outcome, file: Path | None) -> None:
+def _finish(
+    console: Console,
+    request: Request,
+    outcome: Outcome,
+    machine: Mapping[str, Any],
+    file: Path | None,
+) -> None:
     """Print the report; save the data if asked to."""
     from convcore.bench import report
     from convcore.bench.record import as_data
-    from convcore.cli.machine import cpu_name
 
-    report.print_workers(console, outcome, cpu_name())
+    report.print_workers(console, outcome, machine["cpu"])
     report.print_cells(console, outcome, request)
     report.print_summary(console, outcome, request)
     if file is not None:
-        data: dict[str, Any] = as_data(outcome, request, cpu_name())
+        data = as_data(outcome, request, machine)
         file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         console.print(f"Saved to {file}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def cpu_flags() -> frozenset[str]:
     """Return the CPU's instruction sets in Linux's spelling; none where they cannot be read."""
     info = _cpuinfo()
     return frozenset(info.get("flags", info.get("Features", "")).split())
+
+
+def load_average() -> float | None:
+    """Return how many threads wanted a CPU, over the last minute; None where it is not known."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
 
 
 def instruction_sets() -> list[str]:
