@@ -1,7 +1,7 @@
 """From a plan and the arrays' strides to the kernels' arguments: one object a geometry, kept.
 
 Field names are those of the structs in kernels/: Line and Window in _im2col.pxd, Job and Phase in
-_conv.pyx, _conv_weight.pyx and _conv_scatter.pyx.
+_conv.pyx, _conv_weight.pyx, _conv_scatter.pyx and _depthwise.pyx.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 from convcore.engine import plan as plans
 from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.layout import Layout, dense
-from convcore.engine.phases import Phase, axis_phases
+from convcore.engine.phases import axis_phases
 from convcore.engine.plan import MapPlan
 from convcore.kernels._conv import Correlation
 from convcore.kernels._conv_scatter import ScatteredGradient
 from convcore.kernels._conv_weight import WeightGradient
+from convcore.kernels._depthwise import DepthwiseWeight
 
 Fields = dict[str, Any]
 
@@ -29,9 +30,6 @@ def forward_job(
 ) -> tuple[Correlation, MapPlan]:
     """Return the kernel of the forward map and its plan."""
     g = geometry
-    direct = plans.is_pointwise(g) and is_matrix(x, channels_last)
-    pack = not _is_contiguous_weight(w, channels_last)
-    plan = plans.plan_forward(g, itemsize, channels_last, direct, pack)
     phase = {
         "window": window(forward_lines(g), x),
         "blocks": plans.cut(g.n, g.pixels, channels_last),
@@ -41,18 +39,26 @@ def forward_job(
         "kernel_step": [1, 1, 1],
     }
     y = dense((g.n, g.c_out, *(a.out for a in three(g.axes))), channels_last)
+    if _by_channel(g, x, channels_last):
+        plan = plans.plan_depthwise(g, itemsize, [(g.pixels, g.taps)])
+        return _depthwise(g, kind, plan, [phase], x, w, y), plan
+    direct = plans.is_pointwise(g) and is_matrix(x, channels_last)
+    pack = not _is_contiguous_weight(w, channels_last)
+    plan = plans.plan_forward(g, itemsize, channels_last, direct, pack)
     job = {
+        "channels_last": channels_last,
         "channels_outer": not channels_last and not pack,
         "transposed": False,
         "pack": pack,
+        "by_channel": False,
         "direct_x": direct,
-        "direct_y": True,
+        "groups": g.groups,
         "c": g.c_in // g.groups,
         "o": g.c_out // g.groups,
         "w_o": w.strides[0],
         "w_c": w.strides[1],
     }
-    return _correlation(g, kind, plan, job, [phase], x, w, y, channels_last), plan
+    return _correlation(g, kind, plan, job, [phase], x, w, y), plan
 
 
 def input_grad_job(
@@ -64,36 +70,50 @@ def input_grad_job(
     (C_out, taps, C) if channels_last.
     """
     g = geometry
+    gx = dense((g.n, g.c_in, *(a.size for a in three(g.axes))), channels_last)
+    if _by_channel(g, gy, channels_last):
+        plan = plans.plan_depthwise(g, itemsize, plans.phase_shapes(g))
+        return _depthwise(g, kind, plan, _gathered_phases(g, gy, True), gy, w, gx), plan
     direct = plans.is_pointwise(g) and is_matrix(gy, channels_last)
     # With one tap the weights lie as (K, o) already: K is the output channels themselves.
     pack = g.taps > 1 or not _is_contiguous_weight(w, channels_last)
     plan = plans.plan_input_grad(g, itemsize, channels_last, direct, pack)
-    gx = dense((g.n, g.c_in, *(a.size for a in three(g.axes))), channels_last)
     if plan.tile:
         return _scatter(g, kind, plan, gy, gx, channels_last), plan
-    phases = [
-        _gathered_phase(combined, g, gy, channels_last)
-        for combined in product(*(axis_phases(a) for a in three(g.axes)))
-    ]
     job = {
+        "channels_last": channels_last,
         "channels_outer": False,
         "transposed": True,
         "pack": pack,
+        "by_channel": False,
         "direct_x": direct,
-        "direct_y": len(phases) == 1,
+        "groups": g.groups,
         "c": g.c_out // g.groups,
         "o": g.c_in // g.groups,
         "w_o": w.strides[1],
         "w_c": w.strides[0],
     }
-    return _correlation(g, kind, plan, job, phases, gy, w, gx, channels_last), plan
+    phases = _gathered_phases(g, gy, channels_last)
+    return _correlation(g, kind, plan, job, phases, gy, w, gx), plan
 
 
 def weight_grad_job(
     geometry: Geometry, kind: str, itemsize: int, x: Layout, gy: Layout, channels_last: bool
-) -> tuple[WeightGradient, MapPlan]:
+) -> tuple[WeightGradient | DepthwiseWeight, MapPlan]:
     """Return the kernel of the weight gradient and its plan."""
     g = geometry
+    if plans.is_depthwise(g):
+        plan = plans.plan_depthwise_weight(g, itemsize)
+        fields = {
+            "x": window(forward_lines(g), x),
+            "gy": window(output_lines(g), gy),
+            "n": g.n,
+            "channels": g.c_out,
+            "partials": plan.partials,
+            "items": plan.items,
+            "work": float(g.multiply_adds),
+        }
+        return DepthwiseWeight(kind, fields), plan
     direct_x = plans.is_pointwise(g) and is_matrix(x, channels_last)
     direct_gy = is_matrix(gy, channels_last)
     plan = plans.plan_weight_grad(g, itemsize, channels_last, direct_x, direct_gy)
@@ -189,24 +209,26 @@ def _is_contiguous_weight(w: Layout, channels_last: bool) -> bool:
     )
 
 
-def _gathered_phase(
-    combined: Sequence[Phase], g: Geometry, gy: Layout, channels_last: bool
-) -> Fields:
-    """Return the fields of one phase of the input gradient, apart from its place among them."""
-    outs = [a.out for a in three(g.axes)]
-    lines = [
-        line(out, p.count, 1, p.taps, p.first, p.step)
-        for out, p in zip(outs, combined, strict=True)
+def _gathered_phases(g: Geometry, gy: Layout, channels_last: bool) -> list[Fields]:
+    """Return the phases of the input gradient, apart from their places among each other."""
+    axes = three(g.axes)
+    return [
+        {
+            "window": window(
+                [
+                    line(a.out, p.count, 1, p.taps, p.first, p.step)
+                    for a, p in zip(axes, combined, strict=True)
+                ],
+                gy,
+            ),
+            "blocks": plans.cut(g.n, math.prod(p.count for p in combined), channels_last),
+            "out_first": [p.start for p in combined],
+            "out_step": [p.stride for p in combined],
+            "kernel_first": [p.tap for p in combined],
+            "kernel_step": [-p.period for p in combined],
+        }
+        for combined in product(*(axis_phases(a) for a in axes))
     ]
-    pixels = math.prod(p.count for p in combined)
-    return {
-        "window": window(lines, gy),
-        "blocks": plans.cut(g.n, pixels, channels_last),
-        "out_first": [p.start for p in combined],
-        "out_step": [p.stride for p in combined],
-        "kernel_first": [p.tap for p in combined],
-        "kernel_step": [-p.period for p in combined],
-    }
 
 
 def _correlation(
@@ -218,13 +240,11 @@ def _correlation(
     x: Layout,
     w: Layout,
     y: Layout,
-    channels_last: bool,
 ) -> Correlation:
     """Make the kernel, each phase with the places of its items and weights."""
     job.update(
-        channels_last=channels_last,
+        direct_y=len(phases) == 1,
         n=g.n,
-        groups=g.groups,
         o_block=plan.o_block,
         o_blocks=-(-job["o"] // plan.o_block),
         part_taps=plan.part_taps,
@@ -245,10 +265,35 @@ def _correlation(
     for phase in phases:
         blocks = phase["blocks"]
         phase.update(blocks=asdict(blocks), first_item=items, packed=packed)
-        items += blocks.count * job["o_blocks"] * g.groups
-        packed += phase["window"]["taps"] * g.groups * job["c"] * job["o"]
+        items += blocks.count * job["o_blocks"] * job["groups"]
+        packed += phase["window"]["taps"] * job["groups"] * job["c"] * job["o"]
     assert items == plan.items, (items, plan.items)
     return Correlation(kind, job, phases, _largest(g, x, y))
+
+
+def _by_channel(g: Geometry, x: Layout, channels_last: bool) -> bool:
+    """Return whether the depthwise kernel can take the array: its channels lie side by side."""
+    return channels_last and plans.is_depthwise(g) and x.strides[1] == 1
+
+
+def _depthwise(
+    g: Geometry, kind: str, plan: MapPlan, phases: list[Fields], x: Layout, w: Layout, y: Layout
+) -> Correlation:
+    """Make the kernel of a depthwise map: one group, whose weights are packed as (taps, C)."""
+    job = {
+        "channels_last": True,
+        "channels_outer": False,
+        "transposed": True,
+        "pack": True,
+        "by_channel": True,
+        "direct_x": False,
+        "groups": 1,
+        "c": 1,
+        "o": g.c_out,
+        "w_o": w.strides[0],
+        "w_c": w.strides[1],
+    }
+    return _correlation(g, kind, plan, job, phases, x, w, y)
 
 
 def _scatter(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -35,6 +35,9 @@ LEAST_GATHERED_CHANNELS = 16
 MOST_GATHERED_WORK = 1.5
 # Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
 MOST_PHASES = 16
+# The depthwise kernels hold a pixel's taps on the stack, and as many channels as registers take.
+MOST_DEPTHWISE_TAPS = 64
+DEPTHWISE_LANES = 16
 # Partial weight gradients: at most this many, and at most this many bytes in all.
 MOST_PARTIALS = 16
 PARTIAL_BYTES = 32 << 20
@@ -116,13 +119,21 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     """
     itemsize = np.dtype(dtype).itemsize
     pointwise = is_pointwise(geometry)
-    return Plan(
-        plan_forward(geometry, itemsize, channels_last, direct=pointwise, pack=False),
-        plan_input_grad(
+    if channels_last and is_depthwise(geometry):
+        forward = plan_depthwise(geometry, itemsize, [(geometry.pixels, geometry.taps)])
+        input_grad = plan_depthwise(geometry, itemsize, phase_shapes(geometry))
+    else:
+        forward = plan_forward(geometry, itemsize, channels_last, direct=pointwise, pack=False)
+        input_grad = plan_input_grad(
             geometry, itemsize, channels_last, direct=pointwise, pack=geometry.taps > 1
-        ),
-        plan_weight_grad(geometry, itemsize, channels_last, direct_x=pointwise, direct_gy=True),
-    )
+        )
+    if is_depthwise(geometry):
+        weight_grad = plan_depthwise_weight(geometry, itemsize)
+    else:
+        weight_grad = plan_weight_grad(
+            geometry, itemsize, channels_last, direct_x=pointwise, direct_gy=True
+        )
+    return Plan(forward, input_grad, weight_grad)
 
 
 def is_pointwise(geometry: Geometry) -> bool:
@@ -130,6 +141,12 @@ def is_pointwise(geometry: Geometry) -> bool:
     return all(
         a.kernel == 1 and a.stride == 1 and a.before == 0 and a.after == 0 for a in geometry.axes
     )
+
+
+def is_depthwise(geometry: Geometry) -> bool:
+    """Return whether each channel has a kernel of its own, and no gemm is worth its name."""
+    g = geometry
+    return g.groups == g.c_in == g.c_out > 1 and g.taps <= MOST_DEPTHWISE_TAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +183,8 @@ def plan_forward(
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
     outer = not channels_last and not pack
-    return _correlation(g, itemsize, channels_last, c, o, [(g.pixels, g.taps)], direct, pack, outer)
+    shapes = [(g.pixels, g.taps)]
+    return _correlation(g, g.groups, itemsize, channels_last, c, o, shapes, direct, pack, outer)
 
 
 def plan_input_grad(
@@ -179,27 +197,63 @@ def plan_input_grad(
     """
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
-    axes = [axis_phases(a) for a in g.axes]
-    n_phases = math.prod(len(phases) for phases in axes)
     if c < LEAST_GATHERED_CHANNELS:
         reason = f"{c} input channels a group: too few to gather"
         return _scatter(g, itemsize, channels_last, c, o, reason)
-    if n_phases > MOST_PHASES:
-        reason = f"{n_phases} remainders of the stride: too many small gemms to gather"
+    shapes = phase_shapes(g)
+    if len(shapes) > MOST_PHASES:
+        reason = f"{len(shapes)} remainders of the stride: too many small gemms to gather"
         return _scatter(g, itemsize, channels_last, c, o, reason)
-    shapes = [
-        (math.prod(p.count for p in combined), math.prod(p.taps for p in combined))
-        for combined in product(*axes)
-    ]
     work = sum(pixels * taps for pixels, taps in shapes) / (g.pixels * g.taps)
     if work > MOST_GATHERED_WORK:
         reason = f"gathering would do {work:.2f} times the work, on padding"
         return _scatter(g, itemsize, channels_last, c, o, reason)
-    return _correlation(g, itemsize, channels_last, o, c, shapes, direct, pack, False)
+    return _correlation(g, g.groups, itemsize, channels_last, o, c, shapes, direct, pack, False)
+
+
+def phase_shapes(geometry: Geometry) -> list[tuple[int, int]]:
+    """Return (pixels of one image, taps) of every phase of the input gradient."""
+    return [
+        (math.prod(p.count for p in combined), math.prod(p.taps for p in combined))
+        for combined in product(*(axis_phases(a) for a in geometry.axes))
+    ]
+
+
+def plan_depthwise(geometry: Geometry, itemsize: int, phases: Sequence[tuple[int, int]]) -> MapPlan:
+    """Plan a depthwise forward map or input gradient, its channels side by side."""
+    g = geometry
+    plan = _correlation(g, 1, itemsize, True, 1, g.c_out, phases, True, True, False)
+    return replace(
+        plan,
+        algorithm="depthwise",
+        reason="one channel a group: multiplied channel by channel, without a gemm",
+    )
+
+
+def plan_depthwise_weight(geometry: Geometry, itemsize: int) -> MapPlan:
+    """Plan a depthwise weight gradient, summed in as many runs as there must be items."""
+    g = geometry
+    chunks = -(-g.c_out // DEPTHWISE_LANES)
+    partials = max(1, min(-(-ITEMS // chunks), MOST_PARTIALS, g.n * g.pixels))
+    return MapPlan(
+        algorithm="depthwise",
+        reason="one channel a group: multiplied channel by channel, without a gemm",
+        itemsize=itemsize,
+        block=-(-g.n * g.pixels // partials),
+        o_block=min(g.c_out, DEPTHWISE_LANES),
+        part_taps=g.taps,
+        part_channels=1,
+        items=chunks * partials,
+        patches=0,
+        scratch=0,
+        shared=lines(partials * g.c_out * g.taps),
+        partials=partials,
+    )
 
 
 def _correlation(
     g: Geometry,
+    groups: int,
     itemsize: int,
     channels_last: bool,
     c: int,
@@ -214,7 +268,7 @@ def _correlation(
     taps = max((t for _, t in phases), default=0)
     block = max((b.size for b in blocks), default=0)
     n_blocks = sum(b.count for b in blocks)
-    o_block = _o_block(o, n_blocks * g.groups)
+    o_block = _o_block(o, n_blocks * groups)
     part_taps, part_channels = _parts(taps, c, block * itemsize, channels_outer)
     in_place = all(
         channels_last or g.n == 1 or b.unit == pixels
@@ -239,10 +293,10 @@ def _correlation(
         o_block=o_block,
         part_taps=part_taps,
         part_channels=part_channels,
-        items=n_blocks * g.groups * -(-o // o_block),
+        items=n_blocks * groups * -(-o // o_block),
         patches=patches,
         scratch=lines(patches + staged),
-        shared=lines(sum(t for _, t in phases) * g.groups * c * o) if pack else 0,
+        shared=lines(sum(t for _, t in phases) * groups * c * o) if pack else 0,
     )
 
 

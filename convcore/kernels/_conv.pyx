@@ -19,6 +19,7 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._depthwise cimport multiply_channels
 from convcore.kernels._gemm cimport check_sizes, gemm
 from convcore.kernels._im2col cimport (
     Part,
@@ -45,6 +46,7 @@ cdef struct Job:
     bint channels_outer          # a patch is ordered (c, t), not (t, c)
     bint transposed              # weights are matrices (K, o), not (o, K)
     bint pack                    # copy the weights into that order first
+    bint by_channel              # depthwise: o is all channels, and w is (taps, channels)
     bint direct_x                # the input is its own matrix of patches: 1 tap, stride 1
     bint direct_y                # a block of y is a matrix in place (if it lies within one image)
     Py_ssize_t n
@@ -151,6 +153,15 @@ cdef void add_bias(
                 y[j * ldy + i] += bias[j]
 
 
+cdef void fill_zeros(
+    const Job *job, Py_ssize_t o, Py_ssize_t count, number *y, Py_ssize_t ldy
+) noexcept nogil:
+    """Clear a block whose inputs no output saw: their gradient is the empty sum."""
+    cdef Py_ssize_t i
+    for i in range(count if job.channels_last else o):
+        zero(y + i * ldy, o if job.channels_last else count)
+
+
 cdef void unstage(
     const Job *job, const Phase *phase, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t q0,
     Py_ssize_t q1, const number *stage, number *y,
@@ -211,8 +222,11 @@ cdef void block_item(
         ld = job.y_c
     w += phase.packed + group * v.taps * job.c * job.o if job.pack else group * job.w_group
     part = Part(0, 0, 0, 0)
-    if v.taps == 0:      # input pixels that no output saw: their gradient is the empty sum
-        zero(scratch + job.patches, (q1 - q0) * (o1 - o0))
+    if v.taps == 0:
+        fill_zeros(job, o1 - o0, q1 - q0, out, ld)
+    elif job.by_channel:
+        multiply_channels(x, w, v, job.o, o0, o1, q0, q1, out, ld)
+        part.t1 = v.taps
     while part.t1 < v.taps:
         part.t0, part.t1 = part.t1, min(part.t1 + job.part_taps, v.taps)
         part.c1 = 0

@@ -26,6 +26,50 @@ cdef struct Part:
     Py_ssize_t c0
     Py_ssize_t c1
 
+# Where a block stands: the image and the output coordinates of its next pixel.
+cdef struct Place:
+    Py_ssize_t n
+    Py_ssize_t d
+    Py_ssize_t h
+    Py_ssize_t w
+
+
+cdef inline Place locate(const Window *v, Py_ssize_t q) noexcept nogil:
+    """Place of output pixel q."""
+    cdef Place at
+    at.n = q // v.pixels
+    q -= at.n * v.pixels
+    at.d = q // (v.line[1].count * v.line[2].count)
+    q -= at.d * v.line[1].count * v.line[2].count
+    at.h = q // v.line[2].count
+    at.w = q - at.h * v.line[2].count
+    return at
+
+
+cdef inline void next_line(const Window *v, Place *at) noexcept nogil:
+    """Move to the start of the next line of outputs."""
+    at.w = 0
+    at.h += 1
+    if at.h == v.line[1].count:
+        at.h = 0
+        at.d += 1
+        if at.d == v.line[0].count:
+            at.d = 0
+            at.n += 1
+
+
+cdef inline void next_pixel(const Window *v, Place *at) noexcept nogil:
+    """Move to the next output."""
+    at.w += 1
+    if at.w == v.line[2].count:
+        next_line(v, at)
+
+
+cdef inline Py_ssize_t source(const Line *line, Py_ssize_t j, Py_ssize_t t) noexcept nogil:
+    """Input index under tap t of output j; outside [0, size) in the padding."""
+    return j * line.stride + line.first + t * line.step
+
+
 cdef void gather_rows(
     const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil

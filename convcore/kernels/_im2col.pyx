@@ -15,43 +15,6 @@ from convcore.kernels._threads cimport team
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport add, copy, zero
 
-# Where a block stands: the image and the output coordinates of its next pixel.
-cdef struct Place:
-    Py_ssize_t n
-    Py_ssize_t d
-    Py_ssize_t h
-    Py_ssize_t w
-
-
-cdef inline Place locate(const Window *v, Py_ssize_t q) noexcept nogil:
-    """Place of output pixel q."""
-    cdef Place at
-    at.n = q // v.pixels
-    q -= at.n * v.pixels
-    at.d = q // (v.line[1].count * v.line[2].count)
-    q -= at.d * v.line[1].count * v.line[2].count
-    at.h = q // v.line[2].count
-    at.w = q - at.h * v.line[2].count
-    return at
-
-
-cdef inline void next_line(const Window *v, Place *at) noexcept nogil:
-    """Move to the start of the next line of outputs."""
-    at.w = 0
-    at.h += 1
-    if at.h == v.line[1].count:
-        at.h = 0
-        at.d += 1
-        if at.d == v.line[0].count:
-            at.d = 0
-            at.n += 1
-
-
-cdef inline Py_ssize_t source(const Line *line, Py_ssize_t j, Py_ssize_t t) noexcept nogil:
-    """Input index under tap t of output j; outside [0, size) in the padding."""
-    return j * line.stride + line.first + t * line.step
-
-
 cdef inline void clip(
     const Line *line, Py_ssize_t t, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin,
     Py_ssize_t *end,
@@ -335,14 +298,15 @@ def move_patches(
     the fields of a Window with the strides of x.
     """
     cdef Window v = window
+    cdef int code = "fdFD".index(kind)
     cdef Buffers arrays = Buffers()
     cdef void *x_ptr = arrays.borrow(x, back)
     cdef void *p_ptr = arrays.borrow(patches, not back)
-    if kind == "f":
+    if code == 0:
         move(back, n, channels, rows, &v, <float *>x_ptr, <float *>p_ptr)
-    elif kind == "d":
+    elif code == 1:
         move(back, n, channels, rows, &v, <double *>x_ptr, <double *>p_ptr)
-    elif kind == "F":
+    elif code == 2:
         move(back, n, channels, rows, &v, <float complex *>x_ptr, <float complex *>p_ptr)
     else:
         move(back, n, channels, rows, &v, <double complex *>x_ptr, <double complex *>p_ptr)

@@ -62,6 +62,7 @@ def matmul(str kind, dict fields, a, b, c, offsets):
         ((job.m + job.tile_m - 1) // job.tile_m) * ((job.n + job.tile_n - 1) // job.tile_n)
     )
     cdef int threads = team(items, 1.0 * job.batch * job.m * job.n * job.k)
+    cdef int code = "fdFD".index(kind)
     cdef Buffers arrays = Buffers()
     cdef void *a_ptr = arrays.borrow(a, False)
     cdef void *b_ptr = arrays.borrow(b, False)
@@ -71,11 +72,11 @@ def matmul(str kind, dict fields, a, b, c, offsets):
     enter()
     try:
         with nogil:
-            if kind == "f":
+            if code == 0:
                 multiply(&job, <float *>a_ptr, b_ptr, c_ptr, where, threads, items)
-            elif kind == "d":
+            elif code == 1:
                 multiply(&job, <double *>a_ptr, b_ptr, c_ptr, where, threads, items)
-            elif kind == "F":
+            elif code == 2:
                 multiply(&job, <float complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
             else:
                 multiply(&job, <double complex *>a_ptr, b_ptr, c_ptr, where, threads, items)

@@ -79,6 +79,7 @@ cdef void sum_all(const Job *job, const number *x, void *sums, int threads) noex
 def channel_sums(str kind, x, out, Py_ssize_t n, Py_ssize_t channels, Py_ssize_t pixels, strides):
     """Write out[c] = sum over n and p of x[n, c, p]; strides: (s_n, s_c, s_p) in elements."""
     cdef Job job
+    cdef int code = "fdFD".index(kind)
     cdef Buffers arrays = Buffers()
     cdef void *x_ptr = arrays.borrow(x, False)
     cdef void *o_ptr = arrays.borrow(out, True)
@@ -89,11 +90,11 @@ def channel_sums(str kind, x, out, Py_ssize_t n, Py_ssize_t channels, Py_ssize_t
     job.width = WIDTH if job.s_c == 1 else 1
     threads = team((channels + job.width - 1) // job.width, 4.0 * n * channels * pixels)
     with nogil:
-        if kind == "f":
+        if code == 0:
             sum_all(&job, <float *>x_ptr, o_ptr, threads)
-        elif kind == "d":
+        elif code == 1:
             sum_all(&job, <double *>x_ptr, o_ptr, threads)
-        elif kind == "F":
+        elif code == 2:
             sum_all(&job, <float complex *>x_ptr, o_ptr, threads)
         else:
             sum_all(&job, <double complex *>x_ptr, o_ptr, threads)
