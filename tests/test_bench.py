@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import sys
 import threading
 import time
 import zlib
@@ -14,10 +15,21 @@ import numpy as np
 import pytest
 
 from convcore import cli
-from convcore.bench import environment, pairing, peers, problem, record, sampling, settling, worker
+from convcore.bench import (
+    effort,
+    environment,
+    pairing,
+    peers,
+    problem,
+    record,
+    sampling,
+    settling,
+    worker,
+)
 from convcore.bench.layer import FORMATS, MAPS, parse_layer
 from convcore.bench.process import WorkerError, WorkerProcess
-from convcore.bench.runner import Cell, Outcome, Request, take_turns
+from convcore.bench.request import Request
+from convcore.bench.runner import Cell, Outcome, take_turns
 from convcore.bench.suites import SUITES
 from convcore.engine import reference
 
@@ -290,6 +302,36 @@ def test_peers_convert_to_the_format_asked_for():
     assert last.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
+# --- effort ---------------------------------------------------------------------------------------
+
+
+def test_effort_adds_up_to_the_whole():
+    asked = request(layers=SUITES["quick"], threads=(1, 2))
+    guess = effort.Effort(asked)
+    cells = len(asked.maps) * len(asked.formats) * len(asked.threads)
+    for layer in asked.layers:
+        guess.step("", guess.of_oracle(layer) + cells * guess.of_cell(layer))
+    assert guess.done == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "done", "rounds"),
+    [
+        (None, 1000.0, 0.1, 9),
+        (60.0, 0.0, 0.0, 9),
+        (60.0, 10.0, 0.5, 9),  # 10 s ahead, 50 s left
+        (60.0, 40.0, 0.5, 4),  # 40 s ahead, 20 s left: half the rounds
+        (60.0, 70.0, 0.9, 3),
+    ],
+)
+def test_rounds_shrink_to_keep_a_budget(budget, spent, done, rounds):
+    assert effort.rounds_within(budget, 9, spent, done) == rounds
+
+
+def test_budget_never_adds_rounds():
+    assert effort.rounds_within(1.0, 2, 5.0, 0.5) == 2
+
+
 # --- settling -------------------------------------------------------------------------------------
 
 
@@ -411,6 +453,23 @@ def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
     assert "OPENBLAS_CORETYPE" not in variables
     assert variables["OMP_NUM_THREADS"] == "1"
     assert "agree with the oracle" in printed
+
+
+@pytest.mark.subprocess
+def test_peer_that_does_not_start_is_reported_and_left_out(tmp_path, monkeypatch, capfd):
+    pytest.importorskip("rich")
+    # Found, so that it is asked for, but broken: its import fails.
+    (tmp_path / "torch.py").write_text("raise ImportError('broken on purpose')")
+    monkeypatch.setattr(peers, "is_installed", lambda name: True)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    file = tmp_path / "broken.json"
+    arguments = ["bench", "--layer", "1,2,5,5,3,3", "--threads", "1", "--rounds", "1"]
+    assert cli.main([*arguments, "--peers", "torch", "--json", str(file)]) == 0
+    printed = capfd.readouterr()
+    assert "broken on purpose" in printed.err
+    data = json.loads(file.read_text())
+    assert "ended with exit code 1" in data["workers"]["torch@1"]["loaded"]["problem"]
+    assert all(set(cell["seconds"]) == {"convcore"} for cell in data["cells"])
 
 
 @pytest.mark.subprocess

@@ -245,8 +245,21 @@ def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_
     assert json.loads(file.read_text())["cells"][0]["wrong"] == ["convcore"]
 
 
+def test_bench_exits_1_if_nothing_can_be_measured(monkeypatch, capsys):
+    pytest.importorskip("rich")
+    from convcore.bench.process import WorkerError
+
+    def failing(request, outcome):
+        raise WorkerError("convcore", "its worker ended with exit code -9")
+
+    monkeypatch.setattr(bench_command, "_measure", failing)
+    assert cli.main(["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy"]) == 1
+    said = capsys.readouterr().err
+    assert said == "convcore bench: convcore: its worker ended with exit code -9\n"
+
+
 def test_bench_says_what_spoils_its_numbers():
-    from convcore.bench.runner import Request
+    from convcore.bench.request import Request
 
     layers = (parse_layer("1,2,5,5,3,3"),)
     asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")

@@ -12,6 +12,8 @@ How a number comes about, a file each:
 ``worker``       the process in which one peer computes, is checked and is timed
 ``process``      the parent's end of that process
 ``pairing``      ratios of samples taken in turn, their quartiles, geometric means
+``request``      what to measure
+``effort``       how long it will take
 ``runner``       who is asked what, in which order
 ``report``       tables for a terminal; the same as plain data for JSON
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from convcore.bench.pairing import geometric_mean, spread
-from convcore.bench.runner import OURS, Cell, Outcome, Request
+from convcore.bench.request import Request
+from convcore.bench.runner import OURS, Cell, Outcome
 
 # Of the file's layout; raised when a reader of older files would misread a newer one.
 VERSION = 1
@@ -73,7 +74,9 @@ def as_data(outcome: Outcome, request: Request, machine: Mapping[str, Any]) -> d
         "version": VERSION,
         "machine": {"system": platform.platform(), "python": sys.version, **machine},
         "request": {
-            **{name: getattr(request, name) for name in ("rounds", "isa", "keep", "seed")},
+            **{
+                name: getattr(request, name) for name in ("rounds", "budget", "isa", "keep", "seed")
+            },
             "layers": {layer.name: layer.spec for layer in request.layers},
         },
         "finished": outcome.finished,

@@ -12,7 +12,8 @@ from rich.table import Table
 from convcore.bench.pairing import Spread, spread
 from convcore.bench.peers import ALLOWED_EPS, title
 from convcore.bench.record import Mean, means, verdict, worst
-from convcore.bench.runner import OURS, Cell, Outcome, Request
+from convcore.bench.request import Request
+from convcore.bench.runner import OURS, Cell, Outcome
 
 _SHORT = {
     "forward": "forward",

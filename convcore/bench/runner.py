@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,31 +15,17 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from convcore.bench.effort import Effort, Step, rounds_within
 from convcore.bench.environment import worker_environment
 from convcore.bench.layer import Layer
 from convcore.bench.pairing import Spread, paired_ratios, spread
 from convcore.bench.peers import ALLOWED_EPS
 from convcore.bench.process import WorkerError, WorkerProcess
+from convcore.bench.request import Request
 
 OURS = "convcore"
 # The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve.
 _ORACLE = "numpy"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to measure."""
-
-    layers: tuple[Layer, ...]
-    maps: tuple[str, ...]
-    formats: tuple[str, ...]
-    threads: tuple[int, ...]
-    peers: tuple[str, ...]
-    """Peers beside convcore."""
-    rounds: int
-    isa: str = "native"
-    keep: bool = False
-    seed: int = 0
 
 
 @dataclass
@@ -95,15 +82,6 @@ class Outcome:
         return [cell for cell in self.cells if cell.wrong]
 
 
-@dataclass(frozen=True)
-class Step:
-    """Progress: what is being done, and how much of the whole has been."""
-
-    text: str
-    done: float
-    """Between 0 and 1."""
-
-
 def run(
     request: Request, found: Mapping[str, str], outcome: Outcome, oracles: int = 1
 ) -> Iterator[Step]:
@@ -122,8 +100,9 @@ def run(
     Raises
     ------
     WorkerError
-        If the oracle fails.
+        If the oracle fails, or convcore's own worker does not start.
     """
+    start_time = time.monotonic()
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="convcore-bench-")))
 
@@ -135,18 +114,21 @@ def run(
         # All start now and import while the oracle works.
         names = (OURS, *request.peers)
         workers = {(p, t): start(p, t) for t, p in itertools.product(request.threads, names)}
-        effort = _Effort(request)
+        effort = Effort(request)
         yield effort.step("exact results", 0.0)
         for layer in _solve(request, solvers, root):
             yield effort.step(f"exact results: {layer.name}", effort.of_oracle(layer))
         for solver in solvers:
             solver.close()
         for (peer, threads), worker in workers.items():
-            outcome.workers[f"{peer}@{threads}"] = worker.ask("describe")
+            outcome.workers[f"{peer}@{threads}"] = _describe(worker)
         for cell in _cells(request):
             yield effort.step(cell.name, 0.0)
             outcome.cells.append(cell)
-            _measure(cell, request, workers, outcome.workers, _folder(root, request, cell.layer))
+            spent = time.monotonic() - start_time
+            rounds = rounds_within(request.budget, request.rounds, spent, effort.done)
+            folder = _folder(root, request, cell.layer)
+            _measure(cell, request.peers, rounds, workers, outcome.workers, folder)
             yield effort.step(cell.name, effort.of_cell(cell.layer))
         outcome.finished = True
 
@@ -182,6 +164,17 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _describe(worker: WorkerProcess) -> dict[str, Any]:
+    """Return what a worker says it is made of; a peer that cannot even start computes nothing."""
+    try:
+        return worker.ask("describe")
+    except WorkerError as error:
+        if error.peer == OURS:
+            raise
+        loaded = {"problem": str(error)}
+        return {"threads": worker.threads, "formats": [], "loaded": loaded, "variables": {}}
+
+
 def _folder(root: Path, request: Request, layer: Layer) -> Path:
     return root / str(request.layers.index(layer))
 
@@ -193,13 +186,14 @@ def _cells(request: Request) -> Iterator[Cell]:
 
 def _measure(
     cell: Cell,
-    request: Request,
+    peers: tuple[str, ...],
+    rounds: int,
     workers: Mapping[tuple[str, int], WorkerProcess],
     described: Mapping[str, Any],
     folder: Path,
 ) -> None:
     """Check every peer's result of a cell, then time them in turn, round by round."""
-    about = {peer: described[f"{peer}@{cell.threads}"] for peer in (OURS, *request.peers)}
+    about = {peer: described[f"{peer}@{cell.threads}"] for peer in (OURS, *peers)}
     ready: dict[str, WorkerProcess] = {}
     for peer in about:
         if cell.format not in about[peer]["formats"]:
@@ -216,7 +210,7 @@ def _measure(
             worker.ask("settle")
         timed = {peer: partial(worker.ask, "time") for peer, worker in ready.items()}
         most_rounds = {peer: about[peer]["most_rounds"] for peer in ready}
-        take_turns(timed, most_rounds, request.rounds, cell.seconds)
+        take_turns(timed, most_rounds, rounds, cell.seconds)
     except WorkerError as error:
         cell.problems[error.peer] = str(error)
 
@@ -246,28 +240,3 @@ def take_turns(
         for name, take in timed.items():
             if turn < most_rounds[name]:
                 seconds.setdefault(name, []).append(take())
-
-
-class _Effort:
-    """A guess at how long each step takes, in any unit, for the time that is left."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        cells = len(request.maps) * len(request.formats) * len(request.threads)
-        self._whole = sum(
-            self.of_oracle(layer) + cells * self.of_cell(layer) for layer in request.layers
-        )
-        self._done = 0.0
-
-    def step(self, text: str, done: float) -> Step:
-        self._done += done
-        return Step(text, min(1.0, self._done / self._whole))
-
-    def of_oracle(self, layer: Layer) -> float:
-        """About seconds: the slow oracle, twice a map, at some 20 GFLOP/s."""
-        return 0.05 + 2 * len(self._request.maps) * 1e-10 * layer.geometry.multiply_adds
-
-    def of_cell(self, layer: Layer) -> float:
-        """About seconds: a sample's and a pause's 30 ms a turn, more for calls that last longer."""
-        turns = self._request.rounds * (1 + len(self._request.peers))
-        return turns * (0.03 + 5e-12 * layer.geometry.multiply_adds)

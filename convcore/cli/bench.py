@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,12 @@ from convcore.cli.machine import cpu_name, load_average
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from convcore.bench.runner import Outcome, Request
+    from convcore.bench.request import Request
+    from convcore.bench.runner import Outcome
 
 _QUICK_ROUNDS, _ROUNDS = 5, 9
+# Leaves something of a minute to start, and to end the cell that is being measured.
+_QUICK_SECONDS = 50.0
 # Each oracle holds a layer in float64, several times over.
 _MOST_ORACLES = 4
 # Load average a CPU beyond which timings say something about other programs too.
@@ -37,7 +41,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     )
     what = parser.add_argument_group("what to measure")
     what.add_argument(
-        "--quick", action="store_true", help=f"{_QUICK_ROUNDS} rounds: under a minute"
+        "--quick", action="store_true", help=f"at most {_QUICK_ROUNDS} rounds: under a minute"
     )
     what.add_argument(
         "--layer",
@@ -72,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_extra("bench", "rich")
     from rich.console import Console
 
+    from convcore.bench.process import WorkerError
     from convcore.bench.runner import Outcome
 
     request, outcome = _request(arguments), Outcome()
@@ -83,6 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(*_announcements(request, load), sep="\n")
     try:
         _measure(request, outcome)
+    except WorkerError as error:
+        print(f"convcore bench: {error}", file=sys.stderr)
+        return 1
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
@@ -93,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
-    from convcore.bench.runner import Request
+    from convcore.bench.request import Request
     from convcore.bench.suites import SUITES
     from convcore.engine.threads import cpu_limit
 
@@ -108,6 +116,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         threads=arguments.threads or tuple(sorted({1, cpu_limit()})),
         peers=_peers(arguments.peers),
         rounds=arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS),
+        budget=_QUICK_SECONDS if arguments.quick else None,
         isa=arguments.isa,
         keep=arguments.env == "keep",
         seed=arguments.seed,

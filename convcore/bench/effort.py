@@ -1,0 +1,75 @@
+"""How long a benchmark will take: for the progress bar, and to keep within a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from convcore.bench.layer import Layer
+from convcore.bench.request import Request
+
+# A median of fewer rounds is none.
+LEAST_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Step:
+    """Progress: what is being done, and how much of the whole has been."""
+
+    text: str
+    done: float
+    """Between 0 and 1."""
+
+
+class Effort:
+    """A guess at how long each step takes, and how much of the whole is done."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        cells = len(request.maps) * len(request.formats) * len(request.threads)
+        self._whole = sum(
+            self.of_oracle(layer) + cells * self.of_cell(layer) for layer in request.layers
+        )
+        self._steps_done = 0.0
+
+    @property
+    def done(self) -> float:
+        """Return how much of the whole has been done, between 0 and 1."""
+        return min(1.0, self._steps_done / self._whole)
+
+    def step(self, text: str, effort: float) -> Step:
+        """Add a step's effort to what has been done; return the progress."""
+        self._steps_done += effort
+        return Step(text, self.done)
+
+    def of_oracle(self, layer: Layer) -> float:
+        """About seconds: the slow oracle, twice a map, at some 20 GFLOP/s."""
+        return 0.05 + 2 * len(self._request.maps) * 1e-10 * layer.geometry.multiply_adds
+
+    def of_cell(self, layer: Layer) -> float:
+        """About seconds: a sample's and a pause's 30 ms a turn, more for calls that last longer."""
+        turns = self._request.rounds * (1 + len(self._request.peers))
+        return turns * (0.03 + 5e-12 * layer.geometry.multiply_adds)
+
+
+def rounds_within(budget: float | None, rounds: int, spent: float, done: float) -> int:
+    """Return how many rounds the next cell gets, so that the whole stays within a budget.
+
+    Parameters
+    ----------
+    budget : float or None
+        Seconds for the whole; None for as many as it takes.
+    rounds : int
+        What a cell is to get if there is time.
+    spent : float
+        Seconds spent so far.
+    done : float
+        How much of the whole is done, between 0 and 1, by the effort at all rounds.
+    """
+    if budget is None or done == 0.0:
+        return rounds
+    # What is left would take this long at the pace so far.
+    ahead = spent * (1.0 - done) / done
+    left = max(0.0, budget - spent)
+    if ahead <= left:
+        return rounds
+    return max(min(rounds, LEAST_ROUNDS), int(rounds * left / ahead))
