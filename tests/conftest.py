@@ -100,9 +100,11 @@ def run_child() -> Callable[..., str]:
                 timeout=timeout,
             )
         except subprocess.TimeoutExpired as error:
-            pytest.fail(f"the child hung for {timeout} s; it had written: {error.stderr!r}")
+            pytest.fail(
+                f"the child hung for {timeout} s; it had written: {(error.stderr or b'')[-3000:]!r}"
+            )
         if done.returncode:
-            pytest.fail(f"the child ended with {done.returncode}:\n{done.stderr}")
+            pytest.fail(f"the child ended with {done.returncode}:\n{done.stderr[-8000:]}")
         return done.stdout
 
     return run
