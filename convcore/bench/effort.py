@@ -30,6 +30,7 @@ class Effort:
             self.of_oracle(layer) + cells * self.of_cell(layer) for layer in request.layers
         )
         self._steps_done = 0.0
+        self._mark = (0.0, 0.0)
 
     @property
     def done(self) -> float:
@@ -41,35 +42,38 @@ class Effort:
         self._steps_done += effort
         return Step(text, self.done)
 
+    def mark(self, now: float) -> None:
+        """Measure the pace from this moment: what comes next has a pace of its own."""
+        self._mark = (now, self._steps_done)
+
+    def ahead(self, now: float) -> float:
+        """Return how many seconds the rest takes at the pace since the mark; 0 if there is none."""
+        then, steps_then = self._mark
+        steps = self._steps_done - steps_then
+        return (now - then) / steps * (self._whole - self._steps_done) if steps else 0.0
+
     def of_oracle(self, layer: Layer) -> float:
         """About seconds: the slow oracle, twice a map, at some 20 GFLOP/s."""
         return 0.05 + 2 * len(self._request.maps) * 1e-10 * layer.geometry.multiply_adds
 
     def of_cell(self, layer: Layer) -> float:
-        """About seconds: a sample's and a pause's 30 ms a turn, more for calls that last longer."""
+        """About seconds: a sample's and a pause's 13 ms a turn, more for calls that last longer."""
         turns = self._request.rounds * (1 + len(self._request.peers))
-        return turns * (0.03 + 5e-12 * layer.geometry.multiply_adds)
+        return turns * (0.013 + 5e-12 * layer.geometry.multiply_adds)
 
 
-def rounds_within(budget: float | None, rounds: int, spent: float, done: float) -> int:
-    """Return how many rounds the next cell gets, so that the whole stays within a budget.
+def rounds_within(rounds: int, left: float | None, ahead: float) -> int:
+    """Return how many rounds the next cell gets.
 
     Parameters
     ----------
-    budget : float or None
-        Seconds for the whole; None for as many as it takes.
     rounds : int
-        What a cell is to get if there is time.
-    spent : float
-        Seconds spent so far.
-    done : float
-        How much of the whole is done, between 0 and 1, by the effort at all rounds.
+        What a cell gets if there is time.
+    left : float or None
+        Seconds of the budget that are left; None for as many as it takes.
+    ahead : float
+        Seconds that the rest would take at the pace so far.
     """
-    if budget is None or done == 0.0:
+    if left is None or ahead <= left:
         return rounds
-    # What is left would take this long at the pace so far.
-    ahead = spent * (1.0 - done) / done
-    left = max(0.0, budget - spent)
-    if ahead <= left:
-        return rounds
-    return max(min(rounds, LEAST_ROUNDS), int(rounds * left / ahead))
+    return min(rounds, max(LEAST_ROUNDS, int(rounds * left / ahead)))

@@ -122,11 +122,13 @@ def run(
             solver.close()
         for (peer, threads), worker in workers.items():
             outcome.workers[f"{peer}@{threads}"] = _describe(worker)
+        effort.mark(time.monotonic())
         for cell in _cells(request):
             yield effort.step(cell.name, 0.0)
             outcome.cells.append(cell)
-            spent = time.monotonic() - start_time
-            rounds = rounds_within(request.budget, request.rounds, spent, effort.done)
+            now = time.monotonic()
+            left = None if request.budget is None else request.budget - (now - start_time)
+            rounds = rounds_within(request.rounds, left, effort.ahead(now))
             folder = _folder(root, request, cell.layer)
             _measure(cell, request.peers, rounds, workers, outcome.workers, folder)
             yield effort.step(cell.name, effort.of_cell(cell.layer))

@@ -16,6 +16,7 @@ from convcore.engine import jobs, memory
 from convcore.engine.checks import (
     Array,
     batched,
+    check_memory,
     check_output,
     checked_array,
     common_itemsize,
@@ -118,6 +119,7 @@ def forward_call(
     size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
     squeeze, x_shape, x_strides = batched(x_shape, x_strides, len(w_shape))
     g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
+    check_memory(g.output_shape, size)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
     x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
     kernel, plan = jobs.forward_job(g, x_dtype.char, size, x, w, last)
@@ -191,6 +193,7 @@ def _make_input_grad(
     squeeze: bool,
 ) -> Call:
     size = common_itemsize((name, y_dtype), ("weight", w_dtype))
+    check_memory(g.input_shape, size)
     last = is_channels_last(y_shape, y_strides) or is_channels_last(w_shape, w_strides)
     y, w = layout(y_shape, y_strides, size), layout(w_shape, w_strides, size)
     kernel, plan = jobs.input_grad_job(g, y_dtype.char, size, y, w, last)

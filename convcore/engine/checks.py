@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +108,12 @@ def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
             f"{name} must have the shape of the convolution's output, {list(g.output_shape)}, "
             f"got {list(shape)}"
         )
+
+
+def check_memory(shape: Sequence[int], itemsize: int) -> None:
+    """Raise MemoryError if a result of this shape could not even be addressed."""
+    if math.prod(shape) * itemsize > sys.maxsize:
+        raise MemoryError(f"a result of shape {list(shape)} is larger than any memory")
 
 
 def hashable(value: Any) -> Any:

@@ -29,6 +29,9 @@ from typing import Any
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 
+# Larger steps, pads and kernels are refused, so that no index of the kernels can wrap.
+MOST = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -128,6 +131,8 @@ def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> 
             raise ValueError(
                 f"{name} must be an int or {rank} ints, one a spatial axis, got {list(values)}"
             )
+    if max(values, default=0) > MOST:
+        raise ValueError(f"{name} must be at most {MOST} on every axis, got {list(values)}")
     if least is not None and min(values) < least:
         raise ValueError(f"{name} must be at least {least} on every axis, got {list(values)}")
     return values

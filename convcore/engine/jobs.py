@@ -71,7 +71,7 @@ def input_grad_job(
     """
     g = geometry
     gx = dense((g.n, g.c_in, *(a.size for a in three(g.axes))), channels_last)
-    if _by_channel(g, gy, channels_last):
+    if _by_channel(g, gy, channels_last) and plans.has_few_phases(g):
         plan = plans.plan_depthwise(g, itemsize, plans.phase_shapes(g))
         return _depthwise(g, kind, plan, _gathered_phases(g, gy, True), gy, w, gx), plan
     direct = plans.is_pointwise(g) and is_matrix(gy, channels_last)

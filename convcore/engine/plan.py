@@ -121,9 +121,11 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     pointwise = is_pointwise(geometry)
     if channels_last and is_depthwise(geometry):
         forward = plan_depthwise(geometry, itemsize, [(geometry.pixels, geometry.taps)])
-        input_grad = plan_depthwise(geometry, itemsize, phase_shapes(geometry))
     else:
         forward = plan_forward(geometry, itemsize, channels_last, direct=pointwise, pack=False)
+    if channels_last and is_depthwise(geometry) and has_few_phases(geometry):
+        input_grad = plan_depthwise(geometry, itemsize, phase_shapes(geometry))
+    else:
         input_grad = plan_input_grad(
             geometry, itemsize, channels_last, direct=pointwise, pack=geometry.taps > 1
         )
@@ -200,15 +202,20 @@ def plan_input_grad(
     if c < LEAST_GATHERED_CHANNELS:
         reason = f"{c} input channels a group: too few to gather"
         return _scatter(g, itemsize, channels_last, c, o, reason)
-    shapes = phase_shapes(g)
-    if len(shapes) > MOST_PHASES:
-        reason = f"{len(shapes)} remainders of the stride: too many small gemms to gather"
+    if not has_few_phases(g):
+        reason = "many remainders of the stride: too many small gemms to gather"
         return _scatter(g, itemsize, channels_last, c, o, reason)
+    shapes = phase_shapes(g)
     work = sum(pixels * taps for pixels, taps in shapes) / (g.pixels * g.taps)
     if work > MOST_GATHERED_WORK:
         reason = f"gathering would do {work:.2f} times the work, on padding"
         return _scatter(g, itemsize, channels_last, c, o, reason)
     return _correlation(g, g.groups, itemsize, channels_last, o, c, shapes, direct, pack, False)
+
+
+def has_few_phases(geometry: Geometry) -> bool:
+    """Return whether the input gradient has few enough phases to be gathered one by one."""
+    return math.prod(min(a.stride, a.size) for a in geometry.axes) <= MOST_PHASES
 
 
 def phase_shapes(geometry: Geometry) -> list[tuple[int, int]]:

@@ -74,9 +74,9 @@ cdef void multiply_channels(
     nogil, no allocation, no threads.
     """
     cdef Hit[TAPS] hits
-    cdef Py_ssize_t q, c, i, n_hits
+    cdef Py_ssize_t c, i, n_hits
     cdef Place at = locate(v, q0)
-    for q in range(q0, q1):
+    for _ in range(q1 - q0):
         zero(out, c1 - c0)
         n_hits = find_hits(v, at, hits)
         c = c0
@@ -111,13 +111,13 @@ cdef void add_pixels(
     cdef number[TAPS * LANES] sums
     cdef Hit[TAPS] hits
     cdef Hit own
-    cdef Py_ssize_t q, i, c, n_hits
+    cdef Py_ssize_t i, c, n_hits
     cdef bint joined = width == LANES and job.x.s_c == 1 and job.gy.s_c == 1
     cdef number *s
     cdef const number *a
     cdef const number *g
     zero(sums, job.x.taps * LANES)
-    for q in range(count):
+    for _ in range(count):
         n_hits = find_hits(&job.x, at[0], hits)
         find_hits(&job.gy, at[0], &own)
         g = gy + own.offset + c0 * job.gy.s_c
