@@ -315,21 +315,26 @@ def test_effort_adds_up_to_the_whole():
 
 
 @pytest.mark.parametrize(
-    ("budget", "spent", "done", "rounds"),
-    [
-        (None, 1000.0, 0.1, 9),
-        (60.0, 0.0, 0.0, 9),
-        (60.0, 10.0, 0.5, 9),  # 10 s ahead, 50 s left
-        (60.0, 40.0, 0.5, 4),  # 40 s ahead, 20 s left: half the rounds
-        (60.0, 70.0, 0.9, 3),
-    ],
+    ("left", "ahead", "rounds"),
+    [(None, 1000.0, 9), (50.0, 10.0, 9), (20.0, 40.0, 4), (1.0, 40.0, 3), (-5.0, 1.0, 3)],
 )
-def test_rounds_shrink_to_keep_a_budget(budget, spent, done, rounds):
-    assert effort.rounds_within(budget, 9, spent, done) == rounds
+def test_rounds_shrink_to_keep_a_budget(left, ahead, rounds):
+    assert effort.rounds_within(9, left, ahead) == rounds
 
 
 def test_budget_never_adds_rounds():
-    assert effort.rounds_within(1.0, 2, 5.0, 0.5) == 2
+    assert effort.rounds_within(2, 1.0, 5.0) == 2
+
+
+def test_time_ahead_follows_the_pace_since_the_mark():
+    guess = effort.Effort(request())
+    (layer,) = request().layers
+    guess.step("", guess.of_oracle(layer))
+    guess.mark(100.0)
+    assert guess.ahead(100.0) == 0.0
+    guess.step("", guess.of_cell(layer))
+    # One of six cells took two seconds.
+    assert guess.ahead(102.0) == pytest.approx(10.0)
 
 
 # --- settling -------------------------------------------------------------------------------------

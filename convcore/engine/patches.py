@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from convcore.engine import jobs
-from convcore.engine.checks import Array, checked_array, whole_elements
+from convcore.engine.checks import Array, check_memory, checked_array, whole_elements
 from convcore.engine.geometry import Geometry, Padding, Spatial, make_axes, per_axis
 from convcore.engine.layout import layout
 from convcore.kernels._im2col import move_patches
@@ -73,6 +73,7 @@ def im2col(
     batch = input[np.newaxis] if unbatched else input
     g = _geometry(batch.shape, kernel, stride, padding, dilation)
     shape = (g.n, g.pixels, g.columns) if channels_last else (g.n, g.columns, g.pixels)
+    check_memory(shape, input.itemsize)
     columns = np.empty(shape, input.dtype)
     array = layout(batch.shape, batch.strides, batch.itemsize)
     window = jobs.window(jobs.forward_lines(g), array)
@@ -150,6 +151,7 @@ def col2im(
             f"blocks {outs} = {g.pixels}, but got input.size={p}."
         )
     shape = (n, k // taps, *sizes)
+    check_memory(shape, columns.itemsize)
     image = _zeros(shape, columns.dtype, channels_last)
     window = jobs.window(jobs.forward_lines(g), layout(image.shape, image.strides, image.itemsize))
     move_patches(columns.dtype.char, True, image, batch, g.n, g.c_in, channels_last, window)
