@@ -1,0 +1,599 @@
+"""The same bits for any number of threads; BLAS, the environment and forked children left whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import engine
+from convcore.engine.cpus import cpu_limit
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+OPENBLAS = pytest.mark.skipif(
+    not engine.threads.blas().held, reason="this BLAS gives no hold on its threads"
+)
+
+# Put before every child's program: layers, and the thread count of the BLAS that SciPy links.
+PRELUDE = """if True:
+    import json, os, sys, warnings
+    import numpy as np
+    import scipy.linalg
+    import convcore
+    from convcore import engine
+
+    # Python 3.12 warns of any fork in a process with threads; these tests are about just that.
+    warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
+
+    def numbers(shape, dtype="float32"):
+        rng = np.random.default_rng(sum(shape))
+        array = rng.standard_normal(shape)
+        if np.dtype(dtype).kind == "c":
+            array = array + 1j * rng.standard_normal(shape)
+        return array.astype(dtype)
+
+    def scipys_blas():
+        import threadpoolctl
+        found = [
+            library
+            for library in threadpoolctl.ThreadpoolController().lib_controllers
+            if library.user_api == "blas" and os.path.realpath(library.filepath)
+            == os.path.realpath(engine.threads.blas().path)
+        ]
+        assert len(found) == 1, found
+        return found[0]
+
+    def convolve():
+        x, w = numbers((2, 32, 40, 40)), numbers((48, 32, 3, 3))
+        return engine.conv_forward(x, w, padding=1)
+
+    def exact():
+        from convcore.engine import reference
+        x, w = numbers((2, 32, 40, 40)), numbers((48, 32, 3, 3))
+        return reference.conv_forward(x, w, padding=1)
+
+    def right(result):
+        return np.allclose(result, exact(), atol=1e-3)
+
+"""
+
+
+FORKED = """
+    import signal, time, traceback
+
+    def fork_and_wait(work, seconds=30):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work()
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        for _ in range(seconds * 100):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                assert status == 0, status
+                return
+            time.sleep(0.01)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise AssertionError("the child hung")
+"""
+
+
+def with_prelude(program: str) -> str:
+    """Return a child's whole program; its lines are as deep as the prelude's."""
+    return PRELUDE + program
+
+
+# The same bits
+
+BITS = """
+    import hashlib, itertools
+
+    # input, C_out, kernel, stride, padding, dilation, groups
+    LAYERS = {
+        "small maps, blocks cross images": ((8, 64, 7, 7), 64, 3, 1, 1, 1, 1),
+        "one large map": ((1, 16, 96, 96), 24, 3, 1, 1, 1, 1),
+        "few channels": ((2, 3, 64, 64), 16, 7, 2, 3, 1, 1),
+        "strided": ((2, 32, 29, 28), 48, 3, 2, 1, 1, 1),
+        "stride beyond the kernel": ((2, 20, 30, 31), 24, 2, 3, 0, 1, 1),
+        "dilated": ((2, 24, 24, 24), 24, 3, 1, 2, 2, 1),
+        "pointwise": ((3, 64, 14, 14), 100, 1, 1, 0, 1, 1),
+        "pointwise, strided": ((3, 64, 14, 14), 100, 1, 2, 0, 1, 1),
+        "grouped": ((2, 32, 20, 20), 64, 3, 1, 1, 1, 4),
+        "depthwise": ((2, 48, 28, 28), 48, 3, 1, 1, 1, 48),
+        "small gradient of the weight": ((16, 8, 40, 40), 8, 3, 1, 1, 1, 1),
+        "large gradient of the weight": ((1, 256, 6, 6), 200, 3, 1, 1, 1, 1),
+        "rank 1": ((3, 20, 1000), 33, 5, 2, 3, 2, 1),
+        "rank 3": ((1, 8, 10, 12, 14), 24, 3, 1, 1, 1, 1),
+    }
+    PRODUCTS = {
+        "matmul": ((300, 500), (500, 600)),
+        "matmul, long sum": ((8, 50000), (50000, 8)),
+        "batched matmul": ((6, 70, 80), (6, 80, 90)),
+        "matrix-vector": ((2000, 700), (700,)),
+        "vector-matrix": ((700,), (700, 2000)),
+        "vector-vector": ((100000,), (100000,)),
+    }
+    THREADS = (1, 2, 3, 7)
+
+    def laid_out(array, channels_last):
+        if not channels_last:
+            return array
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+    def digest(array):
+        return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+
+    def digests(compute):
+        found = []
+        for n in THREADS:
+            convcore.set_num_threads(n)
+            found.append(digest(compute()))
+        return found
+
+    found = {}
+    for name, (shape, c_out, kernel, stride, padding, dilation, groups) in LAYERS.items():
+        rank = len(shape) - 2
+        steps = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        dtypes = ("float32", "complex64", "float64") if name == "strided" else ("float32",)
+        for dtype, last in itertools.product(dtypes, (False, True)):
+            x = laid_out(numbers(shape, dtype), last)
+            w = laid_out(numbers((c_out, shape[1] // groups) + (kernel,) * rank, dtype), last)
+            b = numbers((c_out,), dtype)
+            y = laid_out(numbers(engine.conv_forward(x, w, **steps).shape, dtype), last)
+            key = f"{name}, {dtype}, {'channels_last' if last else 'contiguous'}: "
+            found[key + "forward"] = digests(lambda: engine.conv_forward(x, w, b, **steps))
+            found[key + "input_grad"] = digests(
+                lambda: engine.conv_input_grad(y, w, shape[2:], **steps))
+            found[key + "weight_grad"] = digests(
+                lambda: engine.conv_weight_grad(x, y, (kernel,) * rank, **steps))
+            found[key + "bias_grad"] = digests(lambda: engine.conv_bias_grad(y))
+    for name, (a, b) in PRODUCTS.items():
+        for dtype in ("float32", "float64", "complex64", "complex128"):
+            left, right_ = numbers(a, dtype), numbers(b, dtype)
+            found[f"{name}, {dtype}"] = digests(lambda: engine.matmul(left, right_))
+            if left.ndim > 1:
+                found[f"{name}, {dtype}, transposed"] = digests(
+                    lambda: engine.matmul(np.asfortranarray(left), right_))
+    x = numbers((4, 16, 50, 50))
+    columns = engine.im2col(x, 3, padding=1)
+    found["im2col"] = digests(lambda: engine.im2col(x, 3, padding=1))
+    found["col2im"] = digests(lambda: engine.col2im(columns, (50, 50), (3, 3), padding=1))
+    tasks = "/proc/self/task"
+    threads = len(os.listdir(tasks)) if os.path.isdir(tasks) else None
+    print(json.dumps({
+        "digests": found,
+        "openmp": engine.threads.openmp(),
+        "threads": threads,
+        "architecture": engine.threads.blas().architecture,
+    }))
+"""
+
+
+@pytest.mark.subprocess
+@OPENBLAS
+@pytest.mark.parametrize("coretype", [None, "Haswell"])
+def test_bits_do_not_depend_on_the_number_of_threads(coretype, run_child):
+    found = json.loads(run_child(with_prelude(BITS), coretype=coretype, timeout=300))
+    if coretype is not None and sys.platform == "linux":
+        assert found["architecture"] == coretype
+    differing = [name for name, digests in found["digests"].items() if len(set(digests)) > 1]
+    assert not differing
+    assert len(found["digests"]) > 150
+    # Agreement would be no wonder if only one thread had ever run.
+    if found["openmp"] and found["threads"] is not None:
+        assert found["threads"] >= 7
+
+
+# BLAS
+
+
+@pytest.mark.subprocess
+@OPENBLAS
+def test_blas_thread_count_is_as_found_after_work(run_child):
+    run_child(
+        with_prelude("""
+    blas = scipys_blas()
+    for count in (1, 2, 3):
+        blas.set_num_threads(count)
+        if blas.get_num_threads() != count:
+            continue  # a BLAS built for fewer
+        for threads in (1, 2, 4):
+            convcore.set_num_threads(threads)
+            assert right(convolve())
+            assert blas.get_num_threads() == count
+            engine.matmul(np.ones((300, 300)), np.ones((300, 300)))
+            assert blas.get_num_threads() == count
+    """)
+    )
+
+
+@pytest.mark.subprocess
+@OPENBLAS
+def test_blas_thread_count_is_as_found_after_an_exception(run_child):
+    run_child(
+        with_prelude("""
+    blas = scipys_blas()
+    convolve()
+    blas.set_num_threads(2)
+    count = blas.get_num_threads()
+    x, w = np.ones((1, 4, 8, 8)), np.ones((4, 4, 3, 3))
+    for call in (
+        lambda: engine.conv_forward(x, w, stride=0),
+        lambda: engine.conv_forward(x, w, np.ones(3)),
+        lambda: engine.conv_forward(x, w.astype("float32")),
+        lambda: engine.conv_input_grad(x, w, (8, 8)),
+        lambda: engine.conv_weight_grad(x, x, (9, 9)),
+        lambda: engine.matmul(x, np.ones((3, 3))),
+        lambda: engine.conv_forward(x, w, padding=1 << 40),
+    ):
+        try:
+            call()
+        except (TypeError, ValueError, MemoryError):
+            assert blas.get_num_threads() == count
+        else:
+            raise AssertionError("no error")
+    assert right(convolve())
+    assert blas.get_num_threads() == count
+    """)
+    )
+
+
+@LINUX
+@pytest.mark.subprocess
+@OPENBLAS
+def test_failed_allocation_is_a_memory_error_and_the_process_goes_on(run_child):
+    """At limits from nothing to plenty, so that each allocation of a call fails once."""
+    out = run_child(
+        with_prelude("""
+    import gc, resource
+    convcore.set_num_threads(2)
+    blas = scipys_blas()
+    x, w = numbers((4, 64, 128, 128)), numbers((64, 64, 3, 3))
+    y = engine.conv_forward(x, w, padding=1)
+    maps = {
+        "forward": lambda: engine.conv_forward(x, w, padding=1),
+        "input_grad": lambda: engine.conv_input_grad(y, w, (128, 128), padding=1),
+        "weight_grad": lambda: engine.conv_weight_grad(x, y, (3, 3), padding=1),
+        "im2col": lambda: engine.im2col(x, 3, padding=1),
+        "matmul": lambda: engine.matmul(x.reshape(256, -1).T, x.reshape(256, -1)[:, :512]),
+    }
+    right_ = {name: compute() for name, compute in maps.items()}
+    blas.set_num_threads(2)
+    count = blas.get_num_threads()
+    failed = passed = 0
+    for name, compute in maps.items():
+        for megabytes in (0, 1, 2, 4, 8, 15, 16, 17, 20, 32, 64, 256, 1024):
+            engine.empty_cache()
+            gc.collect()
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS,
+                               (used + (megabytes << 20), resource.RLIM_INFINITY))
+            try:
+                result = compute()
+            except MemoryError:
+                failed += 1
+                result = None
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS,
+                                   (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert blas.get_num_threads() == count
+            if result is not None:
+                passed += 1
+                assert (result == right_[name]).all(), (name, megabytes)
+        assert (compute() == right_[name]).all()
+    print(failed, passed)
+    """),
+        timeout=300,
+    )
+    failed, passed = map(int, out.split())
+    assert failed > 10
+    assert passed > 10
+
+
+@pytest.mark.subprocess
+@OPENBLAS
+def test_eight_python_threads_at_once_are_right_and_leave_blas_as_found(run_child):
+    run_child(
+        with_prelude("""
+    from concurrent.futures import ThreadPoolExecutor
+    convcore.set_num_threads(2)
+    jobs = []
+    for i in range(8):
+        x, w = numbers((2, 8 + i, 20 + i, 24)), numbers((16 + i, 8 + i, 3, 3))
+        y = engine.conv_forward(x, w, padding=1)
+        jobs.append((
+            lambda x=x, w=w: engine.conv_forward(x, w, padding=1),
+            lambda y=y, w=w, x=x: engine.conv_input_grad(y, w, x.shape[2:], padding=1),
+            lambda x=x, y=y: engine.conv_weight_grad(x, y, (3, 3), padding=1),
+            lambda x=x: engine.matmul(x, x.swapaxes(-1, -2)),
+        ))
+    # One job for all as well: what a call remembers must not be shared while it runs.
+    jobs += [jobs[0]] * 8
+    alone = [[compute().tobytes() for compute in job] for job in jobs]
+    blas = scipys_blas()
+    blas.set_num_threads(2)
+    count = blas.get_num_threads()
+
+    def work(job, expected):
+        for _ in range(20):
+            for compute, bits in zip(job, expected):
+                assert compute().tobytes() == bits
+
+    sys.setswitchinterval(1e-5)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, jobs, alone))
+    assert blas.get_num_threads() == count
+    """),
+        timeout=300,
+    )
+
+
+@pytest.mark.subprocess
+def test_first_calls_of_eight_python_threads_find_blas_once(run_child):
+    """The library is looked for at the first region, which eight threads may reach together."""
+    run_child(
+        with_prelude("""
+    import threading
+    barrier, failures = threading.Barrier(8), []
+
+    def work():
+        barrier.wait()
+        if not right(convolve()):
+            failures.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    if engine.threads.blas().held:
+        blas = scipys_blas()
+        count = blas.get_num_threads()
+        blas.set_num_threads(count + 1)
+        convolve()
+        assert blas.get_num_threads() in (count, count + 1)
+    """)
+    )
+
+
+# The process around it
+
+
+@pytest.mark.subprocess
+@pytest.mark.skipif(sys.platform == "win32", reason="has no environ to read")
+def test_environment_is_untouched_by_import_and_work(run_child):
+    """Both Python's copy and the C library's, which setenv would change alone."""
+    run_child("""if True:
+    import ctypes, os
+
+    def environment():
+        entries = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+        found, i = [], 0
+        while entries[i] is not None:
+            found.append(entries[i])
+            i += 1
+        return sorted(found), dict(os.environ)
+
+    import numpy, scipy.linalg.cython_blas
+    before = environment()
+    import convcore
+    from convcore import engine
+    assert environment() == before
+    convcore.set_num_threads(2)
+    x = numpy.ones((2, 32, 40, 40), "float32")
+    engine.conv_forward(x, numpy.ones((32, 32, 3, 3), "float32"))
+    engine.matmul(x, x)
+    assert environment() == before
+    """)
+
+
+@FORK
+@pytest.mark.subprocess
+@pytest.mark.parametrize("parent_threads", [1, 2])
+def test_child_forked_after_work_convolves_with_the_same_bits(parent_threads, run_child):
+    out = run_child(
+        with_prelude(
+            FORKED
+            + f"""
+    convcore.set_num_threads({parent_threads})
+    expected = convolve().tobytes()
+    blas = scipys_blas() if engine.threads.blas().held else None
+    count = blas and blas.get_num_threads()
+
+    def child():
+        assert convolve().tobytes() == expected
+        assert convcore.get_num_threads() == 1 or {parent_threads} == 1
+        # Asking for more threads must not hang either.
+        convcore.set_num_threads(4)
+        assert convolve().tobytes() == expected
+        assert count is None or blas.get_num_threads() == count
+
+    for _ in range(3):
+        fork_and_wait(child)
+        assert convolve().tobytes() == expected
+    assert convcore.get_num_threads() == {parent_threads}
+    print("done")
+    """
+        ),
+        timeout=120,
+    )
+    assert out.split() == ["done"]
+
+
+@FORK
+@pytest.mark.subprocess
+def test_child_forked_inside_another_threads_region_convolves(run_child):
+    """The fork may find the hold taken: by a thread that the child does not have."""
+    out = run_child(
+        with_prelude(
+            FORKED
+            + """
+    import threading, time
+    convcore.set_num_threads(2)
+    expected = convolve().tobytes()
+    blas = scipys_blas() if engine.threads.blas().held else None
+    if blas:
+        blas.set_num_threads(2)
+    count = blas and blas.get_num_threads()
+    x, w = numbers((8, 64, 64, 64)), numbers((64, 64, 3, 3))
+    running = True
+
+    def work():
+        while running:
+            engine.conv_forward(x, w, padding=1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+
+    def child():
+        assert convolve().tobytes() == expected
+        assert count is None or blas.get_num_threads() == count, blas.get_num_threads()
+
+    try:
+        for i in range(10):
+            time.sleep(0.003 * i)
+            fork_and_wait(child)
+    finally:
+        running = False
+        thread.join()
+    assert convolve().tobytes() == expected
+    assert count is None or blas.get_num_threads() == count
+    print("done")
+    """
+        ),
+        timeout=180,
+    )
+    assert out.split() == ["done"]
+
+
+# The number of threads
+
+
+def test_num_threads_is_what_was_set(threads):
+    for n in (1, 2, 3, 7, np.int64(5)):
+        threads(n)
+        assert convcore.get_num_threads() == n
+        assert engine.get_num_threads() == n
+
+
+@pytest.mark.parametrize("bad", [0, -1, -(2**70), 1.5, "2", None, True, [2]])
+def test_num_threads_refuses_what_is_no_positive_int(bad, threads):
+    threads(3)
+    error = ValueError if isinstance(bad, int) and not isinstance(bad, bool) else TypeError
+    with pytest.raises(error, match="n must be") as caught:
+        threads(bad)
+    shown = type(bad).__name__ if error is TypeError else str(bad)
+    assert shown in str(caught.value)
+    assert convcore.get_num_threads() == 3
+
+
+def test_more_threads_than_anything_needs_are_taken(threads):
+    x = np.ones((4, 32, 40, 40), "float32")
+    w = np.ones((32, 32, 3, 3), "float32")
+    for n in (64, 65, 1000, 2**40, 2**100):
+        threads(n)
+        assert (engine.conv_forward(x, w) == 9 * 32).all()
+
+
+@LINUX
+@pytest.mark.subprocess
+def test_num_threads_begins_with_the_affinity_of_the_process(run_child):
+    out = run_child("""if True:
+    import os
+    os.environ.pop("OMP_NUM_THREADS", None)
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    import convcore
+    print(convcore.get_num_threads())
+    """)
+    assert int(out) == 1
+
+
+# Containers' quotas
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Return write(path, text) into an empty root, on a machine of 16 CPUs."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    def write(path: str, text: str) -> Path:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("quota", "cpus"),
+    [
+        ("200000 100000", 2),
+        ("150000 100000", 2),
+        ("50000 100000", 1),
+        ("1000 100000", 1),
+        ("max 100000", 16),
+        ("3200000 100000", 16),
+        ("nonsense", 16),
+        ("", 16),
+        ("100000 0", 16),
+        ("-1 100000", 16),
+    ],
+)
+def test_cpu_limit_rounds_a_quota_of_cgroup_2_up(quota, cpus, tree):
+    root = tree("proc/self/cgroup", "0::/\n")
+    tree("sys/fs/cgroup/cpu.max", quota + "\n")
+    assert cpu_limit(root) == cpus
+
+
+def test_cpu_limit_is_the_least_of_the_groups_above(tree):
+    root = tree("proc/self/cgroup", "0::/outer/inner\n")
+    tree("sys/fs/cgroup/outer/cpu.max", "300000 100000\n")
+    tree("sys/fs/cgroup/outer/inner/cpu.max", "700000 100000\n")
+    assert cpu_limit(root) == 3
+    tree("sys/fs/cgroup/outer/inner/cpu.max", "200000 100000\n")
+    assert cpu_limit(root) == 2
+
+
+def test_cpu_limit_finds_the_quota_of_a_container_that_names_the_hosts_group(tree):
+    root = tree("proc/self/cgroup", "0::/docker/0123abcd\n")
+    tree("sys/fs/cgroup/cpu.max", "400000 100000\n")
+    assert cpu_limit(root) == 4
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("350000", 4), ("-1", 16), ("x", 16)])
+def test_cpu_limit_reads_cgroup_1(quota, cpus, tree):
+    root = tree("proc/self/cgroup", "5:memory:/job\n4:cpu,cpuacct:/job\n")
+    for folder in ("cpu", "cpu,cpuacct"):
+        tree(f"sys/fs/cgroup/{folder}/job/cpu.cfs_quota_us", quota + "\n")
+        tree(f"sys/fs/cgroup/{folder}/job/cpu.cfs_period_us", "100000\n")
+    assert cpu_limit(root) == cpus
+
+
+def test_cpu_limit_without_any_cgroup_is_the_affinity(tmp_path, tree):
+    assert cpu_limit(tmp_path) == 16
+
+
+@pytest.mark.parametrize(
+    ("asked", "cpus"),
+    [("3", 3), (" 5 ", 5), ("6,2", 6), ("40", 40), ("0", 2), ("-1", 2), ("many", 2), ("", 2)],
+)
+def test_cpu_limit_gives_way_to_omp_num_threads(asked, cpus, tree, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    root = tree("proc/self/cgroup", "0::/\n")
+    tree("sys/fs/cgroup/cpu.max", "200000 100000\n")
+    assert cpu_limit(root) == cpus
