@@ -82,21 +82,25 @@ def apply(
         left, right = checked_array(names[0], left), checked_array(names[1], right)
     if not (left.flags.aligned and right.flags.aligned):
         left, right = whole_elements(left), whole_elements(right)
+    arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     try:
-        call = make(
-            left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype,
-            *parameters,
-        )  # fmt: skip
+        call = make(*arrays, *parameters)
     except SplitElementsError:
         left, right = whole_elements(left), whole_elements(right)
         return apply(make, names, left, right, parameters, extra)
     except TypeError:
-        # A list cannot be remembered, a tuple can; and what is wrong in itself is raised again.
-        plain = tuple(map(hashable, parameters))
-        if plain == parameters:
-            raise
-        return apply(make, names, left, right, plain, extra)
+        call = _make_slowly(make, arrays, parameters)
     return call(left, right, extra)
+
+
+def _make_slowly(make: Any, arrays: tuple[Any, ...], parameters: tuple[Any, ...]) -> Call:
+    """Make the call from parameters that cannot be remembered as they are, or say what is wrong."""
+    parameters = tuple(map(hashable, parameters))
+    try:
+        hash(parameters)
+    except TypeError:
+        return make.__wrapped__(*arrays, *parameters)
+    return make(*arrays, *parameters)
 
 
 _remembered = functools.lru_cache(maxsize=_REMEMBERED, typed=True)

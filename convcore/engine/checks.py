@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convcore.engine.geometry import Geometry
+from convcore.engine.geometry import Geometry, is_sequence
 
 Array = NDArray[Any]
 DTYPES = tuple(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
@@ -91,6 +91,11 @@ def batched(
     shape: tuple[int, ...], strides: tuple[int, ...], ndim: int, name: str = "input"
 ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
     """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
+    if not 3 <= ndim <= 5:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"(C_out, C_in/G, *kernel), got {ndim}"
+        )
     if len(shape) == ndim - 1:
         return True, (1, *shape), (0, *strides)
     if len(shape) != ndim:
@@ -118,6 +123,4 @@ def check_memory(shape: Sequence[int], itemsize: int) -> None:
 
 def hashable(value: Any) -> Any:
     """Return nested lists and arrays as tuples, anything else as it is."""
-    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-        return value
-    return tuple(map(hashable, value))
+    return tuple(map(hashable, value)) if is_sequence(value) else value

@@ -82,8 +82,9 @@ def conv_forward(
     array([[ 8., 12.],
            [20., 24.]])
     """
-    if bias is not None and isinstance(weight, np.ndarray) and weight.ndim:
-        bias = checked_bias(bias, weight.dtype, weight.shape[0])
+    if bias is not None:
+        weight = checked_array("weight", weight)
+        bias = checked_bias(bias, weight.dtype, weight.shape[0] if weight.ndim else 0)
     return apply(
         forward_call,
         ("input", "weight"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convcore.engine.checks import Array
+from convcore.engine.checks import Array, checked_array
 from convcore.engine.conv import conv_forward, conv_transpose
 from convcore.engine.geometry import Padding, Spatial
 
@@ -142,8 +142,8 @@ def _conv_transpose(
 
 
 def _check_rank(function: str, weight: Array, rank: int) -> None:
-    ndim = getattr(weight, "ndim", rank + 2)  # what is no array is refused further on
-    if ndim != rank + 2:
+    weight = checked_array("weight", weight)
+    if weight.ndim != rank + 2:
         raise ValueError(
             f"weight of {function} must have {rank + 2} axes, got shape {list(weight.shape)}"
         )

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import operator
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -117,20 +118,21 @@ def index(name: str, value: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{name} must be an int or a sequence of ints, got {_shown(value)}"
+            f"{name} must be an int or a sequence of ints, got {shown(value)}"
         ) from None
 
 
-def per_axis(name: str, value: Spatial, rank: int, least: int | None = None) -> tuple[int, ...]:
+def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tuple[int, ...]:
     """Return one int an axis from an int (used for every axis) or a sequence of ``rank`` ints."""
-    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-        values: tuple[int, ...] = (index(name, value),) * rank
-    else:
-        values = tuple(index(name, v) for v in _items(value))
-        if len(values) != rank:
+    if is_sequence(value):
+        if len(value) != rank:
             raise ValueError(
-                f"{name} must be an int or {rank} ints, one a spatial axis, got {list(values)}"
+                f"{name} must be an int or {rank} ints, one a spatial axis, "
+                f"got {len(value)}: {shown(value)}"
             )
+        values = tuple(index(name, v) for v in value)
+    else:
+        values = (index(name, value),) * rank
     if max(values, default=0) > MOST:
         raise ValueError(f"{name} must be at most {MOST} on every axis, got {list(values)}")
     if least is not None and min(values) < least:
@@ -160,13 +162,8 @@ def pad_pairs(
                 f"got stride {list(strides)}"
             )
         return [((e - 1) // 2, (e - 1) - (e - 1) // 2) for e in extents]
-    if hasattr(padding, "__len__") and any(hasattr(p, "__len__") for p in _items(padding)):
-        pairs = [_pair(p) for p in _items(padding)]
-        if len(pairs) != rank:
-            raise ValueError(
-                f"padding must have {rank} (before, after) pairs, one a spatial axis, "
-                f"got {len(pairs)}: {pairs}"
-            )
+    if is_sequence(padding) and len(padding) == rank and any(map(is_sequence, padding)):
+        pairs = [_pair(p) for p in padding]
     else:
         pairs = [(p, p) for p in per_axis("padding", padding, rank)]
     if min(map(min, pairs)) < 0:
@@ -376,13 +373,18 @@ def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
     return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)
 
 
-def _items(value: Any) -> list[Any]:
-    return [value[i] for i in range(len(value))]
-
-
 def _by(sizes: Iterable[int]) -> str:
     return " x ".join(map(str, sizes))
 
 
-def _shown(value: object) -> str:
-    return f"{type(value).__name__} {value!r}"[:120]
+def is_sequence(value: Any) -> bool:
+    """Return whether value stands for several values: a list, a tuple, an array with axes."""
+    if isinstance(value, str | bytes):
+        return False
+    return isinstance(value, Sequence) or getattr(value, "ndim", 0) > 0
+
+
+def shown(value: Any) -> str:
+    """Return value with its type, as errors show it."""
+    text = f"{type(value).__name__} {reprlib.repr(value)}"
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -9,7 +9,7 @@ import numpy as np
 
 from convcore.engine import jobs
 from convcore.engine.checks import Array, check_memory, checked_array, whole_elements
-from convcore.engine.geometry import Geometry, Padding, Spatial, make_axes, per_axis
+from convcore.engine.geometry import Geometry, Padding, Spatial, is_sequence, make_axes, per_axis
 from convcore.engine.layout import layout
 from convcore.kernels._im2col import move_patches
 
@@ -143,12 +143,13 @@ def col2im(
         )
     g = _geometry((n, k // taps, *sizes), kernel, stride, padding, dilation)
     if p != g.pixels:
+        dimension = 1 if channels_last else 2
         outs = " * ".join(str(a.out) for a in g.axes)
         raise ValueError(
             f"Given output_size={tuple(sizes)}, kernel_size={tuple(kernel)}, "
             f"dilation={dilation}, padding={padding}, stride={stride}, expected size of input's "
-            f"dimension {1 if channels_last else 2} to match the calculated number of sliding "
-            f"blocks {outs} = {g.pixels}, but got input.size={p}."
+            f"dimension {dimension} to match the calculated number of sliding "
+            f"blocks {outs} = {g.pixels}, but got input.size({dimension})={p}."
         )
     shape = (n, k // taps, *sizes)
     check_memory(shape, columns.itemsize)
@@ -265,9 +266,7 @@ def _kernel(
 
 def _length(value: object) -> int:
     """Return the length of a sequence, 0 for a number."""
-    if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
-        return 0
-    return len(value)
+    return len(value) if is_sequence(value) else 0  # type: ignore[arg-type]
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype, channels_last: bool) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.geometry import Spatial, index, per_axis
+from convcore.engine.geometry import Spatial, index, is_sequence, per_axis
 
 
 def zero_pad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarray:
@@ -113,7 +113,7 @@ def dilate(array: np.ndarray, dilation: Spatial) -> np.ndarray:
     array([1, 0, 2, 0, 3])
     """
     _check_array(array)
-    rank = len(dilation) if hasattr(dilation, "__len__") else min(array.ndim, 2)
+    rank = len(dilation) if is_sequence(dilation) else min(array.ndim, 2)
     _check_rank("dilation", rank, array)
     steps = (1,) * (array.ndim - rank) + per_axis("dilation", dilation, rank, least=1)
     sizes = [(n - 1) * d + 1 if n else 0 for n, d in zip(array.shape, steps, strict=True)]
@@ -155,8 +155,7 @@ def rotate180(kernel: np.ndarray, axes: int | None = None) -> np.ndarray:
     axes = index("axes", axes)
     if not 0 <= axes <= kernel.ndim:
         raise ValueError(f"axes must be from 0 to {kernel.ndim}, the kernel's axes, got {axes}")
-    still = (slice(None),) * (kernel.ndim - axes)
-    return kernel[still + (slice(None, None, -1),) * axes]
+    return np.flip(kernel, tuple(range(kernel.ndim - axes, kernel.ndim)))
 
 
 def _check_array(array: object, name: str = "array") -> None:
@@ -174,11 +173,11 @@ def _check_rank(name: str, rank: int, array: np.ndarray) -> None:
 def _pairs(array: np.ndarray, padding: Any) -> list[tuple[int, int]]:
     """Return (before, after) for every axis of the array."""
     _check_array(array)
-    if hasattr(padding, "__len__") and not isinstance(padding, str | bytes):
-        pairs = [per_axis("padding", padding[i], 2, least=0) for i in range(len(padding))]
+    if is_sequence(padding):
+        _check_rank("padding", len(padding), array)
+        pairs = [per_axis("padding", pair, 2, least=0) for pair in padding]
     else:
         pairs = [per_axis("padding", padding, 2, least=0)] * min(array.ndim, 2)
-    _check_rank("padding", len(pairs), array)
     return [(0, 0)] * (array.ndim - len(pairs)) + [(b, a) for b, a in pairs]
 
 
