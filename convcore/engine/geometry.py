@@ -25,7 +25,7 @@ import operator
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
@@ -377,7 +377,7 @@ def _by(sizes: Iterable[int]) -> str:
     return " x ".join(map(str, sizes))
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether value stands for several values: a list, a tuple, an array with axes."""
     if isinstance(value, str | bytes):
         return False

@@ -266,7 +266,7 @@ def _kernel(
 
 def _length(value: object) -> int:
     """Return the length of a sequence, 0 for a number."""
-    return len(value) if is_sequence(value) else 0  # type: ignore[arg-type]
+    return len(value) if is_sequence(value) else 0
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype, channels_last: bool) -> Array:
