@@ -121,7 +121,7 @@ def forward_call(
 ) -> Call:
     """Return the call of the forward map."""
     size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
-    squeeze, x_shape, x_strides = batched(x_shape, x_strides, len(w_shape))
+    squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
     g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
     check_memory(g.output_shape, size)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
@@ -178,7 +178,7 @@ def transpose_call(
     groups: int,
 ) -> Call:
     """Return the call of the transposed convolution."""
-    squeeze, x_shape, x_strides = batched(x_shape, x_strides, len(w_shape))
+    squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
     g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
     return _make_input_grad(
         g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze
@@ -230,6 +230,11 @@ def weight_grad_call(
         )
     # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
     rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x_shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "kernel_size must have one to three ints, one a spatial axis of input, "
+            f"got {kernel_size} for input of size: {list(x_shape)}"
+        )
     _, x_shape, x_strides = batched(x_shape, x_strides, rank + 2)
     _, y_shape, y_strides = batched(y_shape, y_strides, rank + 2, "grad_output")
     kernel = per_axis("kernel_size", kernel_size, rank)

@@ -91,11 +91,6 @@ def batched(
     shape: tuple[int, ...], strides: tuple[int, ...], ndim: int, name: str = "input"
 ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
     """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
-    if not 3 <= ndim <= 5:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"(C_out, C_in/G, *kernel), got {ndim}"
-        )
     if len(shape) == ndim - 1:
         return True, (1, *shape), (0, *strides)
     if len(shape) != ndim:

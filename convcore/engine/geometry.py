@@ -126,10 +126,8 @@ def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tupl
     """Return one int an axis from an int (used for every axis) or a sequence of ``rank`` ints."""
     if is_sequence(value):
         if len(value) != rank:
-            raise ValueError(
-                f"{name} must be an int or {rank} ints, one a spatial axis, "
-                f"got {len(value)}: {shown(value)}"
-            )
+            got = list(value) if len(value) <= 8 else f"{len(value)} values"
+            raise ValueError(f"{name} must be an int or {rank} ints, one a spatial axis, got {got}")
         values = tuple(index(name, v) for v in value)
     else:
         values = (index(name, value),) * rank
