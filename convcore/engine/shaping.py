@@ -155,7 +155,8 @@ def rotate180(kernel: np.ndarray, axes: int | None = None) -> np.ndarray:
     axes = index("axes", axes)
     if not 0 <= axes <= kernel.ndim:
         raise ValueError(f"axes must be from 0 to {kernel.ndim}, the kernel's axes, got {axes}")
-    return np.flip(kernel, tuple(range(kernel.ndim - axes, kernel.ndim)))
+    reverse: Any = slice(None, None, -1)
+    return kernel[(..., *(reverse,) * axes)]
 
 
 def _check_array(array: object, name: str = "array") -> None:
