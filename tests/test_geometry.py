@@ -166,7 +166,7 @@ def test_per_axis_repeats_an_int_and_keeps_a_sequence():
         ({"padding": -1}, ValueError, ["padding", "-1", ">= 0"]),
         ({"padding": ((0, 1), (2, -3))}, ValueError, ["padding", "(2, -3)", ">= 0"]),
         ({"padding": (1, 2, 3)}, ValueError, ["padding", "[1, 2, 3]", "2 ints"]),
-        ({"padding": ((1, 2),)}, ValueError, ["padding", "[(1, 2)]", "2 (before, after) pairs"]),
+        ({"padding": ((1, 2),)}, ValueError, ["padding", "[(1, 2)]", "2 ints"]),
         ({"padding": ((1, 2), (3, 4, 5))}, ValueError, ["padding", "[3, 4, 5]", "2 ints"]),
         ({"padding": 1.5}, TypeError, ["padding", "1.5", "int"]),
         ({"padding": "full"}, ValueError, ["padding", "'full'", "'valid', 'same'"]),
