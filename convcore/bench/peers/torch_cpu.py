@@ -34,8 +34,7 @@ class _Torch:
         return torch.from_numpy(array).contiguous(memory_format=form)
 
     def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        # Of the worker's only thread and for good: nothing here ever wants a graph.
-        torch.set_grad_enabled(False)
+        # No operand requires a gradient, so nothing records a graph, in whatever grad mode.
         x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
         steps = (layer.stride, layer.padding, layer.dilation)
         if map_name == "forward":
