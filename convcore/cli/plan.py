@@ -71,7 +71,8 @@ def _map_lines(name: str, plan: object) -> list[str]:
     return [
         f"{name}: {plan.algorithm}",
         f"  because      {plan.reason}",
-        f"  blocks       {plan.items:,} of up to {plan.block:,}",
+        f"  work         {plan.items:,} independent items, "
+        f"blocks of up to {plan.block:,} pixels by {plan.o_block:,} channels",
         f"  scratch      {_bytes(plan.scratch_bytes)} a thread, {_bytes(plan.shared_bytes)} shared",
     ]
 
