@@ -15,7 +15,7 @@ def run_child(code: str, *arguments: str, threads: int | None = None) -> str:
     """Run Python code in a process of its own, no library held back; return what it printed."""
     environment = worker_environment(os.environ, threads or cpu_limit())
     child = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-P", "-c", code, *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

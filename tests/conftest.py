@@ -90,7 +90,7 @@ def run_child() -> Callable[..., str]:
     """
 
     def run(program: str, *arguments: str, coretype: str | None = None, timeout: int = 120) -> str:
-        command = [sys.executable, "-W", "error", "-c", program, *arguments]
+        command = [sys.executable, "-P", "-W", "error", "-c", program, *arguments]
         try:
             done = subprocess.run(
                 command,

@@ -36,7 +36,7 @@ def lacking(monkeypatch, *missing):
 def test_import_does_not_load_the_command_line():
     code = "import sys, convcore; print([m for m in sys.modules if m.startswith('convcore.cli')])"
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
     )
     assert loaded.stdout.strip() == "[]"
 
@@ -44,7 +44,7 @@ def test_import_does_not_load_the_command_line():
 @pytest.mark.subprocess
 def test_module_runs_as_the_command():
     ran = subprocess.run(
-        [sys.executable, "-m", "convcore", "plan", LAYER], capture_output=True, text=True
+        [sys.executable, "-P", "-m", "convcore", "plan", LAYER], capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("2,64,56,56,64,3,1,1,1,1")

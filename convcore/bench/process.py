@@ -35,7 +35,7 @@ class WorkerProcess:
         self.peer, self.threads = peer, threads
         self.dead: str | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "convcore.bench.worker", peer, str(threads)],
+            [sys.executable, "-P", "-m", "convcore.bench.worker", peer, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),

@@ -84,7 +84,8 @@ def unpad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarr
             f"padding must leave at least 0 elements an axis, got {pairs} "
             f"for an array of shape {list(array.shape)}"
         )
-    return array[_inside(array, pairs)]
+    inside: Any = (..., *_inside(array, pairs))  # the dots keep a 0-d array an array
+    return array[inside]
 
 
 def dilate(array: np.ndarray, dilation: Spatial) -> np.ndarray:
