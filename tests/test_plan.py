@@ -1,0 +1,119 @@
+"""The plan: what it says is what happens, in memory that N and the sizes do not change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from draws import lay_out, numbers
+
+from convcore import engine
+from convcore.engine import memory
+from convcore.engine.geometry import make_geometry
+from convcore.engine.plan import plan_conv
+
+SCATTER = "gemm and col2im"
+MAPS = ("forward", "input_grad", "weight_grad")
+# input, weight, stride, padding, groups, and the algorithms of the three maps in contiguous memory
+LAYERS = {
+    "dense": ((4, 64, 28, 28), (64, 64, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
+    "pointwise": ((4, 64, 28, 28), (32, 64, 1, 1), 1, 0, 1, ("pointwise",) * 3),
+    "pointwise, strided": (
+        (4, 64, 28, 28), (32, 64, 1, 1), 2, 0, 1, ("im2col", "im2col by phases", "im2col"),
+    ),
+    "pointwise, padded": (
+        (4, 64, 28, 28), (32, 64, 1, 1), 1, 1, 1, ("im2col", "im2col", "im2col"),
+    ),
+    "strided": (
+        (4, 32, 28, 28), (64, 32, 3, 3), 2, 1, 1, ("im2col", "im2col by phases", "im2col"),
+    ),
+    "few channels": ((2, 3, 64, 64), (16, 3, 7, 7), 2, 3, 1, ("im2col", SCATTER, "im2col")),
+    "small maps": ((8, 32, 12, 12), (16, 32, 5, 5), 1, 0, 1, ("im2col", SCATTER, "im2col")),
+    "patches": ((2, 32, 64, 64), (16, 32, 8, 8), 8, 0, 1, ("im2col", SCATTER, "im2col")),
+    "grouped": ((2, 64, 14, 14), (64, 16, 3, 3), 1, 1, 4, ("im2col", "im2col", "im2col")),
+    "depthwise": ((2, 40, 14, 14), (40, 1, 3, 3), 1, 1, 40, ("im2col", SCATTER, "depthwise")),
+    "one image": ((1, 256, 7, 7), (256, 256, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
+}  # fmt: skip
+
+
+def geometry_of(layer):
+    x_shape, w_shape, stride, padding, groups, _ = LAYERS[layer]
+    return make_geometry(x_shape, w_shape, stride, padding, 1, groups)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_plan_chooses_the_algorithm(layer):
+    plan = plan_conv(geometry_of(layer), "float32")
+    assert tuple(getattr(plan, name).algorithm for name in MAPS) == LAYERS[layer][-1]
+
+
+def test_plan_of_depthwise_channels_last_needs_no_gemm():
+    plan = plan_conv(geometry_of("depthwise"), "float32", channels_last=True)
+    assert {getattr(plan, name).algorithm for name in MAPS} == {"depthwise"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
+def test_planned_memory_is_what_a_call_takes(layer, memory_format, rng, threads, monkeypatch):
+    x_shape, w_shape, stride, padding, groups, _ = LAYERS[layer]
+    g = geometry_of(layer)
+    x, w, y = (
+        lay_out(numbers(rng, shape, "float32"), memory_format, rng)
+        for shape in (x_shape, w_shape, g.output_shape)
+    )
+    asked, take = [], memory.take
+    monkeypatch.setattr(memory, "take", lambda n_bytes: asked.append(n_bytes) or take(n_bytes))
+    threads(1)
+    steps = {"stride": stride, "padding": padding, "groups": groups}
+    engine.conv_forward(x, w, **steps)
+    engine.conv_input_grad(y, w, x_shape[2:], **steps)
+    engine.conv_weight_grad(x, y, w_shape[2:], **steps)
+    plan = plan_conv(g, "float32", memory_format == "channels_last")
+    maps = [getattr(plan, name) for name in MAPS]
+    assert asked == [m.scratch_bytes + m.shared_bytes for m in maps]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_planned_memory_does_not_grow_with_the_batch_or_the_map(layer, channels_last):
+    x_shape, w_shape, stride, padding, groups, _ = LAYERS[layer]
+
+    def bytes_of(n, factor):
+        shape = (n, x_shape[1], *(factor * size for size in x_shape[2:]))
+        g = make_geometry(shape, w_shape, stride, padding, 1, groups)
+        plan = plan_conv(g, "float32", channels_last)
+        maps = [getattr(plan, name) for name in MAPS]
+        return np.array([m.scratch_bytes + m.shared_bytes for m in maps])
+
+    # Blocks are equal shares of at most a fixed size, so bytes vary, but only below a bound.
+    assert (bytes_of(512, 16) <= 2 * bytes_of(64, 4)).all()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9, 9), (1, 2048, 7, 7), (1, 64, 1, 100_000)])
+@pytest.mark.parametrize("kernel", [(1, 1), (7, 7), (1, 2000)])
+def test_patches_are_gathered_in_parts_of_at_most_half_a_mebibyte(shape, kernel):
+    g = make_geometry(shape, (32, shape[1], *kernel), padding=[(k // 2, k) for k in kernel])
+    for channels_last in (False, True):
+        plan = plan_conv(g, "float32", channels_last)
+        for name in MAPS:
+            part = getattr(plan, name)
+            # A row of columns takes up to 31 elements more than its pixels.
+            assert part.patches * 4 <= (1 << 19) * (1 + 32 / part.block)
+
+
+def test_plan_does_not_depend_on_the_number_of_threads(threads):
+    plans = []
+    for n in (1, 7):
+        threads(n)
+        plans.append(plan_conv(geometry_of("dense"), "float32"))
+    assert plans[0] == plans[1]
+
+
+def test_plan_text_names_every_map_and_its_bytes():
+    plan = plan_conv(geometry_of("dense"), "float32")
+    text = str(plan)
+    for name in MAPS:
+        assert f"{name}: {getattr(plan, name).algorithm}" in text
+    assert f"{plan.forward.scratch_bytes:,} bytes a thread" in text
+    assert str(replace(plan, forward=replace(plan.forward, items=12345))).count("12345 items") == 1
