@@ -16,7 +16,14 @@ def conv1d(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Array:
-    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`."""
+    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv1d(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), dilation=2)
+    array([[[2., 4., 6.]]])
+    """
     _check_rank("conv1d", weight, 1)
     return conv_forward(
         input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
@@ -56,7 +63,16 @@ def conv3d(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Array:
-    """Correlate (N, C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW); see `conv_forward`."""
+    """Correlate (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
+
+    See `conv_forward`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv3d(np.ones((1, 1, 2, 2, 3)), np.ones((1, 1, 2, 2, 2)))[0, 0, 0]
+    array([[8., 8.]])
+    """
     _check_rank("conv3d", weight, 3)
     return conv_forward(
         input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
@@ -73,7 +89,16 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Spatial = 1,
 ) -> Array:
-    """Transpose a convolution over (N, C_in, W) with (C_in, C_out/G, KW); see `conv_transpose`."""
+    """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
+
+    See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose1d(np.arange(1.0, 3.0).reshape(1, 1, 2), np.ones((1, 1, 3)), stride=2)
+    array([[[1., 1., 3., 2., 2.]]])
+    """
     return _conv_transpose(
         1, input, weight, bias, stride, padding, output_padding, groups, dilation
     )
@@ -89,9 +114,16 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Spatial = 1,
 ) -> Array:
-    """Transpose a convolution over (N, C_in, H, W) with (C_in, C_out/G, KH, KW).
+    """Transpose a convolution: (N, C_in, H, W) or (C_in, H, W) with (C_in, C_out/G, KH, KW).
 
     See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose2d(np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 2)), stride=2, output_padding=1)
+    array([[[[1., 1., 1., 1., 0.],
+             [0., 0., 0., 0., 0.]]]])
     """
     return _conv_transpose(
         2, input, weight, bias, stride, padding, output_padding, groups, dilation
@@ -108,9 +140,15 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Spatial = 1,
 ) -> Array:
-    """Transpose a convolution over (N, C_in, D, H, W) with (C_in, C_out/G, KD, KH, KW).
+    """Transpose a convolution: (N, C_in, D, H, W) or unbatched with (C_in, C_out/G, KD, KH, KW).
 
     See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose3d(np.ones((1, 1, 1, 1, 2)), np.ones((1, 1, 1, 1, 2)))[0, 0, 0]
+    array([[1., 2., 1.]])
     """
     return _conv_transpose(
         3, input, weight, bias, stride, padding, output_padding, groups, dilation

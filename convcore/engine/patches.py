@@ -215,7 +215,16 @@ def unfold(
     padding: Padding = 0,
     stride: Spatial = 1,
 ) -> Array:
-    """Return `im2col` under PyTorch's name and argument order."""
+    """Return `im2col` under PyTorch's name and argument order.
+
+    A kernel_size that is an int means two axes here, as it does there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unfold(np.arange(9.0).reshape(1, 1, 3, 3), 2).shape
+    (1, 4, 4)
+    """
     if isinstance(input, np.ndarray) and _length(kernel_size) == 0 and input.ndim in (3, 4):
         kernel_size = (kernel_size, kernel_size)  # type: ignore[assignment]
     return im2col(input, kernel_size, stride=stride, padding=padding, dilation=dilation)
@@ -229,7 +238,16 @@ def fold(
     padding: Padding = 0,
     stride: Spatial = 1,
 ) -> Array:
-    """Return `col2im` under PyTorch's name and argument order."""
+    """Return `col2im` under PyTorch's name and argument order.
+
+    If output_size and kernel_size are both ints, there are two axes, as there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fold(np.ones((1, 4, 4)), 3, 2)[0, 0, 1]
+    array([2., 4., 2.])
+    """
     if _length(output_size) == 0 and _length(kernel_size) == 0:
         output_size = (output_size, output_size)  # type: ignore[assignment]
     return col2im(
