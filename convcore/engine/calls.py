@@ -178,7 +178,9 @@ def transpose_call(
     groups: int,
 ) -> Call:
     """Return the call of the transposed convolution."""
-    squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
+    squeeze, x_shape, x_strides = batched(
+        x_shape, x_strides, weight_rank(w_shape) + 2, function="conv_transpose"
+    )
     g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
     return _make_input_grad(
         g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze

@@ -1,8 +1,8 @@
 """The three bilinear maps of a convolution, on ndarrays.
 
-    forward       y[n, o, j] = sum over c, t of  x[n, c, j*stride - before + t*dilation] * w[o, c,
-    t] input_grad    gx = the same sum read for x, given gy in y's place weight_grad   gw = the same
-    sum read for w
+    forward      y[n, o, j] = sum over c, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t]
+    input_grad   the same sum read for x, given gy in y's place
+    weight_grad  the same sum read for w, given gy in y's place
 
 Each is linear in either argument, and the derivative of each is made of the other two; a transposed
 convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
@@ -66,8 +66,14 @@ def conv_forward(
 
     Notes
     -----
-    N * C_out * P * K multiply-adds.  Scratch: 512 KiB of patches a thread (`plan_conv` tells),
-    never a matrix of all patches.  The bits do not depend on the number of threads.
+    N * C_out * P * K multiply-adds.  Memory besides the result, whatever N and the sizes are: a
+    thread gathers at most 512 KiB of patches at a time, and stages at most as much of the result
+    where a block of it is no matrix in place; weights in the other memory format are copied once.
+    Never a matrix of all patches.  `plan_conv` tells the bytes.  Parallel over blocks of pixels and
+    of output channels; the bits do not depend on the number of threads.
+
+    A product with a zero of the padding may be left out or not, so whether an infinity or NaN of
+    the weights shows along the border depends on the algorithm.
 
     References
     ----------
@@ -131,8 +137,9 @@ def conv_input_grad(
 
     Notes
     -----
-    N * C_out * P * K multiply-adds at most; none are with zeros put between the elements of
-    grad_output.  Scratch as for the forward map, and a copy of the weights.
+    N * C_out * P * K multiply-adds, and those with the zeros around grad_output where they are
+    fewer than half as many again; none with zeros put between its elements.  Memory as for the
+    forward map, and a copy of the weights.
 
     Examples
     --------
@@ -188,8 +195,9 @@ def conv_weight_grad(
 
     Notes
     -----
-    N * C_out * P * K multiply-adds.  Scratch as for the forward map; where the gradient is small,
-    partial sums of at most 32 MiB in all, added in index order.
+    N * C_out * P * K multiply-adds.  Memory as for the forward map, with grad_output staged in
+    place of the result; where the gradient is small, partial sums of at most 32 MiB in all besides,
+    added in index order.
 
     Examples
     --------

@@ -10,8 +10,7 @@ from pathlib import Path
 def cpu_limit(root: str | Path = "/") -> int:
     """Return the number of threads to start with, at least 1.
 
-    OMP_NUM_THREADS if it is set to a positive int, else the least of the CPUs in the process's
-    affinity mask and the CPU quota of its control group, rounded up.
+    OMP_NUM_THREADS if it is set to a positive int, else `allowed_cpus`.
 
     Parameters
     ----------
@@ -19,8 +18,21 @@ def cpu_limit(root: str | Path = "/") -> int:
         Where /proc and /sys are looked for.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdecimal() and int(asked) > 0:
+    if asked.isdecimal() and 0 < len(asked) < 10 and int(asked) > 0:
         return int(asked)
+    return allowed_cpus(root)
+
+
+def allowed_cpus(root: str | Path = "/") -> int:
+    """Return how many CPUs the process may use, at least 1.
+
+    The least of the CPUs in its affinity mask and the quota of its control groups, rounded up.
+
+    Parameters
+    ----------
+    root : path
+        Where /proc and /sys are looked for.
+    """
     if hasattr(os, "sched_getaffinity"):
         cpus = len(os.sched_getaffinity(0))
     else:

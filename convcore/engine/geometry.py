@@ -169,6 +169,12 @@ def pad_pairs(
     return pairs
 
 
+def _shape(name: str, value: Any) -> tuple[int, ...]:
+    if not is_sequence(value):
+        raise TypeError(f"{name} must be a sequence of ints, got {shown(value)}")
+    return tuple(index(name, v) for v in value)
+
+
 def _pair(value: Any) -> tuple[int, int]:
     before, after = per_axis("padding", value, 2)
     return before, after
@@ -245,6 +251,8 @@ def make_geometry(
     >>> make_geometry((1, 1, 5, 5), (1, 1, 2, 2), stride=2, padding=3).output_shape
     (1, 1, 5, 5)
     """
+    input_shape = _shape("input_shape", input_shape)
+    weight_shape = _shape("weight_shape", weight_shape)
     rank = len(weight_shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(
@@ -282,6 +290,8 @@ def make_geometry(
             f"expected input{list(input_shape)} to have {c_group * groups} channels, "
             f"but got {c_in} channels instead"
         )
+    if min(n, *sizes) < 0:
+        raise ValueError(f"input_shape must have no negative size, got {list(input_shape)}")
     return Geometry(n, c_in, c_out, groups, make_axes(sizes, kernel, stride, padding, dilation))
 
 

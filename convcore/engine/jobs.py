@@ -42,16 +42,16 @@ def forward_job(
     if _by_channel(g, x, channels_last):
         plan = plans.plan_depthwise(g, itemsize, [(g.pixels, g.taps)])
         return _depthwise(g, kind, plan, [phase], x, w, y), plan
-    direct = plans.is_pointwise(g) and is_matrix(x, channels_last)
+    matrix = is_matrix(x, channels_last)
     pack = not _is_contiguous_weight(w, channels_last)
-    plan = plans.plan_forward(g, itemsize, channels_last, direct, pack)
+    plan = plans.plan_forward(g, itemsize, channels_last, matrix, pack)
     job = {
         "channels_last": channels_last,
         "channels_outer": not channels_last and not pack,
         "transposed": False,
         "pack": pack,
         "by_channel": False,
-        "direct_x": direct,
+        "direct_x": matrix and plans.is_pointwise(g),
         "groups": g.groups,
         "c": g.c_in // g.groups,
         "o": g.c_out // g.groups,
@@ -74,10 +74,10 @@ def input_grad_job(
     if _by_channel(g, gy, channels_last) and plans.has_few_phases(g):
         plan = plans.plan_depthwise(g, itemsize, plans.phase_shapes(g))
         return _depthwise(g, kind, plan, _gathered_phases(g, gy, True), gy, w, gx), plan
-    direct = plans.is_pointwise(g) and is_matrix(gy, channels_last)
+    matrix = is_matrix(gy, channels_last)
     # With one tap the weights lie as (K, o) already: K is the output channels themselves.
     pack = g.taps > 1 or not _is_contiguous_weight(w, channels_last)
-    plan = plans.plan_input_grad(g, itemsize, channels_last, direct, pack)
+    plan = plans.plan_input_grad(g, itemsize, channels_last, matrix, pack)
     if plan.tile:
         return _scatter(g, kind, plan, gy, gx, channels_last), plan
     job = {
@@ -86,7 +86,7 @@ def input_grad_job(
         "transposed": True,
         "pack": pack,
         "by_channel": False,
-        "direct_x": direct,
+        "direct_x": matrix and plans.is_pointwise(g),
         "groups": g.groups,
         "c": g.c_out // g.groups,
         "o": g.c_in // g.groups,
@@ -126,7 +126,6 @@ def weight_grad_job(
         "channels_outer": not channels_last,
         "direct_x": direct_x,
         "direct_gy": direct_gy,
-        "n": g.n,
         "groups": g.groups,
         "c": c,
         "o": o,
@@ -142,7 +141,8 @@ def weight_grad_job(
         "items": plan.items,
         "work": float(g.multiply_adds),
     }
-    return WeightGradient(kind, job, _largest(g, x, gy)), plan
+    direct = [x] * direct_x + [gy] * direct_gy
+    return WeightGradient(kind, job, _largest(g, channels_last, *direct)), plan
 
 
 def three(axes: Sequence[Axis]) -> list[Axis]:
@@ -244,7 +244,6 @@ def _correlation(
     """Make the kernel, each phase with the places of its items and weights."""
     job.update(
         direct_y=len(phases) == 1,
-        n=g.n,
         o_block=plan.o_block,
         o_blocks=-(-job["o"] // plan.o_block),
         part_taps=plan.part_taps,
@@ -268,7 +267,8 @@ def _correlation(
         items += blocks.count * job["o_blocks"] * job["groups"]
         packed += phase["window"]["taps"] * job["groups"] * job["c"] * job["o"]
     assert items == plan.items, (items, plan.items)
-    return Correlation(kind, job, phases, _largest(g, x, y))
+    direct = [x] if job["direct_x"] else []
+    return Correlation(kind, job, phases, _largest(g, job["channels_last"], *direct))
 
 
 def _by_channel(g: Geometry, x: Layout, channels_last: bool) -> bool:
@@ -307,7 +307,6 @@ def _scatter(
         "channels_last": channels_last,
         "channels_outer": not channels_last,
         "direct_gy": is_matrix(gy, channels_last),
-        "n": g.n,
         "groups": g.groups,
         "c": g.c_in // g.groups,
         "o": g.c_out // g.groups,
@@ -322,10 +321,16 @@ def _scatter(
         "items": plan.items,
         "work": float(g.multiply_adds),
     }
-    return ScatteredGradient(kind, job, _largest(g, gx, gy))
+    direct = [gy] if job["direct_gy"] else []
+    return ScatteredGradient(kind, job, _largest(g, channels_last, *direct))
 
 
-def _largest(g: Geometry, *arrays: Layout) -> int:
-    """Return the largest size or leading dimension that a gemm of this convolution may meet."""
-    strides = [abs(s) for a in arrays for s in a.strides[1:]]
-    return max(g.columns, g.c_out * g.taps, g.c_in, g.pixels, *strides)
+def _largest(g: Geometry, channels_last: bool, *direct: Layout) -> int:
+    """Return the largest size or leading dimension that a gemm of this convolution will meet.
+
+    direct: the arrays that are multiplied in place; others are gathered into scratch first.
+    """
+    steps = [a.dense_rows if channels_last else a.dense_columns for a in direct]
+    # In contiguous memory a row of a result is a whole image; in channels_last it is a pixel.
+    rows = 0 if channels_last else max(g.pixels, math.prod(a.size for a in g.axes))
+    return max(g.columns, g.c_out * g.taps, g.c_in, rows, *(step or 0 for step in steps))

@@ -3,7 +3,8 @@
 A plan never depends on the number of threads, so neither do the bits of a result.  Sizes are in
 elements and pixels; engine/jobs.py hands them to the kernels.
 
-Tuned numbers are from `convcore bench --quick` on 2 cores with AVX-512 and 1 MiB of L2 each.
+The constants were chosen by hand on 2 cores with AVX-512 and 1 MiB of L2 each; `convcore bench`
+shows what they come to.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from itertools import product
 
 import numpy as np
 
-from convcore.engine.geometry import Axis, Geometry
+from convcore.engine.checks import check_dtype
+from convcore.engine.geometry import Axis, Geometry, shown
 from convcore.engine.phases import axis_phases
+from convcore.kernels._depthwise import MOST_TAPS, WIDTH
 
 # Patches of one part of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
 PART_BYTES = 512 << 10
@@ -35,9 +38,6 @@ LEAST_GATHERED_CHANNELS = 16
 MOST_GATHERED_WORK = 1.5
 # Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
 MOST_PHASES = 16
-# The depthwise kernels hold a pixel's taps on the stack, and as many channels as registers take.
-MOST_DEPTHWISE_TAPS = 64
-DEPTHWISE_LANES = 16
 # Partial weight gradients: at most this many, and at most this many bytes in all.
 MOST_PARTIALS = 16
 PARTIAL_BYTES = 32 << 20
@@ -76,15 +76,6 @@ class MapPlan:
         """Bytes that all threads need together."""
         return self.shared * self.itemsize
 
-    def __str__(self) -> str:
-        return (
-            f"{self.algorithm}: {self.reason}\n"
-            f"  blocks of {self.block} pixels by {self.o_block} channels, "
-            f"parts of {self.part_taps} taps by {self.part_channels} channels, "
-            f"{self.items} items, {self.partials} partial sums\n"
-            f"  scratch {self.scratch_bytes:,} bytes a thread, shared {self.shared_bytes:,} bytes"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -93,11 +84,6 @@ class Plan:
     forward: MapPlan
     input_grad: MapPlan
     weight_grad: MapPlan
-
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{name}: {getattr(self, name)}" for name in ("forward", "input_grad", "weight_grad")
-        )
 
 
 def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = False) -> Plan:
@@ -117,23 +103,25 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     >>> plan_conv(geometry, "float32").forward.algorithm
     'im2col'
     """
+    if not isinstance(geometry, Geometry):
+        raise TypeError(f"geometry must be a Geometry, got {shown(geometry)}")
+    check_dtype("dtype", np.dtype(dtype))
     itemsize = np.dtype(dtype).itemsize
-    pointwise = is_pointwise(geometry)
     if channels_last and is_depthwise(geometry):
         forward = plan_depthwise(geometry, itemsize, [(geometry.pixels, geometry.taps)])
     else:
-        forward = plan_forward(geometry, itemsize, channels_last, direct=pointwise, pack=False)
+        forward = plan_forward(geometry, itemsize, channels_last, matrix=True, pack=False)
     if channels_last and is_depthwise(geometry) and has_few_phases(geometry):
         input_grad = plan_depthwise(geometry, itemsize, phase_shapes(geometry))
     else:
         input_grad = plan_input_grad(
-            geometry, itemsize, channels_last, direct=pointwise, pack=geometry.taps > 1
+            geometry, itemsize, channels_last, matrix=True, pack=geometry.taps > 1
         )
     if is_depthwise(geometry):
         weight_grad = plan_depthwise_weight(geometry, itemsize)
     else:
         weight_grad = plan_weight_grad(
-            geometry, itemsize, channels_last, direct_x=pointwise, direct_gy=True
+            geometry, itemsize, channels_last, direct_x=is_pointwise(geometry), direct_gy=True
         )
     return Plan(forward, input_grad, weight_grad)
 
@@ -148,7 +136,7 @@ def is_pointwise(geometry: Geometry) -> bool:
 def is_depthwise(geometry: Geometry) -> bool:
     """Return whether each channel has a kernel of its own, and no gemm is worth its name."""
     g = geometry
-    return g.groups == g.c_in == g.c_out > 1 and g.taps <= MOST_DEPTHWISE_TAPS
+    return g.groups == g.c_in == g.c_out > 1 and g.taps <= MOST_TAPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,41 +164,40 @@ def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
 
 
 def plan_forward(
-    geometry: Geometry, itemsize: int, channels_last: bool, direct: bool, pack: bool
+    geometry: Geometry, itemsize: int, channels_last: bool, matrix: bool, pack: bool
 ) -> MapPlan:
     """Plan y = patches @ weights.
 
-    direct: the input itself is the matrix of patches.  pack: the weights must be copied first.
+    matrix: gemm could take the input in place.  pack: the weights must be copied first.
     """
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
     outer = not channels_last and not pack
     shapes = [(g.pixels, g.taps)]
-    return _correlation(g, g.groups, itemsize, channels_last, c, o, shapes, direct, pack, outer)
+    return _correlation(g, g.groups, itemsize, channels_last, c, o, shapes, matrix, pack, outer)
 
 
 def plan_input_grad(
-    geometry: Geometry, itemsize: int, channels_last: bool, direct: bool, pack: bool
+    geometry: Geometry, itemsize: int, channels_last: bool, matrix: bool, pack: bool
 ) -> MapPlan:
     """Plan gx, by gathering grad_output phase by phase or by scattering columns.
 
-    direct: grad_output itself is the matrix that is multiplied (of patches, if gathered; if
-    scattered, it is one wherever it is dense).  pack: the weights must be copied to gather.
+    matrix: gemm could take grad_output in place.  pack: the weights must be copied to gather.
     """
     g = geometry
     c, o = g.c_in // g.groups, g.c_out // g.groups
     if c < LEAST_GATHERED_CHANNELS:
         reason = f"{c} input channels a group: too few to gather"
-        return _scatter(g, itemsize, channels_last, c, o, reason)
+        return _scatter(g, itemsize, channels_last, matrix, reason)
     if not has_few_phases(g):
         reason = "many remainders of the stride: too many small gemms to gather"
-        return _scatter(g, itemsize, channels_last, c, o, reason)
+        return _scatter(g, itemsize, channels_last, matrix, reason)
     shapes = phase_shapes(g)
     work = sum(pixels * taps for pixels, taps in shapes) / (g.pixels * g.taps)
     if work > MOST_GATHERED_WORK:
         reason = f"gathering would do {work:.2f} times the work, on padding"
-        return _scatter(g, itemsize, channels_last, c, o, reason)
-    return _correlation(g, g.groups, itemsize, channels_last, o, c, shapes, direct, pack, False)
+        return _scatter(g, itemsize, channels_last, matrix, reason)
+    return _correlation(g, g.groups, itemsize, channels_last, o, c, shapes, matrix, pack, False)
 
 
 def has_few_phases(geometry: Geometry) -> bool:
@@ -240,14 +227,14 @@ def plan_depthwise(geometry: Geometry, itemsize: int, phases: Sequence[tuple[int
 def plan_depthwise_weight(geometry: Geometry, itemsize: int) -> MapPlan:
     """Plan a depthwise weight gradient, summed in as many runs as there must be items."""
     g = geometry
-    chunks = -(-g.c_out // DEPTHWISE_LANES)
+    chunks = -(-g.c_out // WIDTH)
     partials = max(1, min(-(-ITEMS // chunks), MOST_PARTIALS, g.n * g.pixels))
     return MapPlan(
         algorithm="depthwise",
         reason="one channel a group: multiplied channel by channel, without a gemm",
         itemsize=itemsize,
         block=-(-g.n * g.pixels // partials),
-        o_block=min(g.c_out, DEPTHWISE_LANES),
+        o_block=min(g.c_out, WIDTH),
         part_taps=g.taps,
         part_channels=1,
         items=chunks * partials,
@@ -266,7 +253,7 @@ def _correlation(
     c: int,
     o: int,
     phases: Sequence[tuple[int, int]],
-    direct: bool,
+    matrix: bool,
     pack: bool,
     channels_outer: bool,
 ) -> MapPlan:
@@ -275,14 +262,16 @@ def _correlation(
     taps = max((t for _, t in phases), default=0)
     block = max((b.size for b in blocks), default=0)
     n_blocks = sum(b.count for b in blocks)
-    o_block = _o_block(o, n_blocks * groups)
     part_taps, part_channels = _parts(taps, c, block * itemsize, channels_outer)
     in_place = all(
         channels_last or g.n == 1 or b.unit == pixels
         for b, (pixels, _) in zip(blocks, phases, strict=True)
     )
-    patches = 0 if direct and in_place else block * part_taps * part_channels
-    staged = 0 if len(phases) == 1 and in_place else block * o_block
+    direct = matrix and is_pointwise(g) and in_place
+    patches = 0 if direct else block * part_taps * part_channels
+    written = len(phases) == 1 and in_place
+    o_block = _o_block(o, n_blocks * groups, o if written else most_staged(block, itemsize))
+    staged = 0 if written else block * o_block
     if is_pointwise(g):
         algorithm = "pointwise"
         reason = "kernel 1, stride 1, no padding: the input is the matrix of patches"
@@ -307,16 +296,15 @@ def _correlation(
     )
 
 
-def _scatter(
-    g: Geometry, itemsize: int, channels_last: bool, c: int, o: int, reason: str
-) -> MapPlan:
+def _scatter(g: Geometry, itemsize: int, channels_last: bool, matrix: bool, reason: str) -> MapPlan:
     """Plan columns = gy @ w, then col2im, over tiles of gx."""
     axis = tiled_axis(g)
+    c, o = g.c_in // g.groups, g.c_out // g.groups
     # Columns that reach over a tile's edge are made once for each side: keep tiles much longer.
     least = 8 * axis.extent
     tiles = max(1, min(-(-ITEMS // max(g.n * g.groups, 1)), axis.size // least))
     tile = max(1, -(-axis.size // tiles))
-    block = min(BLOCK, g.pixels)
+    block = min(BLOCK, g.pixels) if matrix else min(BLOCK, g.pixels, most_staged(o, itemsize))
     part_taps, part_channels = _parts(g.taps, c, block * itemsize, not channels_last)
     patches = block * part_taps * part_channels
     return MapPlan(
@@ -329,8 +317,7 @@ def _scatter(
         part_channels=part_channels,
         items=g.n * g.groups * -(-axis.size // tile),
         patches=patches,
-        # Room to stage grad_output where it is no matrix in place.
-        scratch=lines(patches + block * o),
+        scratch=lines(patches + (0 if matrix else block * o)),
         tile=tile,
     )
 
@@ -364,21 +351,23 @@ def plan_weight_grad(
     c, o = g.c_in // g.groups, g.c_out // g.groups
     blocks = weight_blocks(g, itemsize, channels_last)
     part_taps, part_channels = _parts(g.taps, c, max(blocks.size, 1) * itemsize, not channels_last)
-    pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels)
+    in_place = channels_last or g.n == 1 or blocks.unit == g.pixels
+    direct_gy = direct_gy and in_place
+    o_block = o if direct_gy else _share(o, most_staged(blocks.size, itemsize))
+    pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels) * -(-o // o_block)
     size = g.c_out * g.columns
     partials = min(
         -(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (size * itemsize), blocks.count
     )
     partials = max(partials, 1)
-    in_place = channels_last or g.n == 1 or blocks.unit == g.pixels
     patches = 0 if direct_x and in_place else blocks.size * part_taps * part_channels
-    staged = 0 if direct_gy and in_place else blocks.size * o
+    staged = 0 if direct_gy else blocks.size * o_block
     return MapPlan(
         algorithm="pointwise" if is_pointwise(g) else "im2col",
         reason=f"{pieces} pieces of the gradient, each summed in {partials} runs of pixels",
         itemsize=itemsize,
         block=blocks.size,
-        o_block=o,
+        o_block=o_block,
         part_taps=part_taps,
         part_channels=part_channels,
         items=pieces * partials,
@@ -400,10 +389,15 @@ def _share(total: int, most: int) -> int:
     return max(1, -(-total // shares))
 
 
-def _o_block(o: int, items: int) -> int:
-    """Return the output channels of one item, fewer than all where items are few."""
+def _o_block(o: int, items: int, most: int) -> int:
+    """Return the output channels of one item: at most `most`, and fewer where items are few."""
     cuts = min(-(-ITEMS // max(items, 1)), o // LEAST_O_BLOCK)
-    return -(-o // max(cuts, 1))
+    return _share(o, min(-(-o // max(cuts, 1)), most))
+
+
+def most_staged(block: int, itemsize: int) -> int:
+    """Return how many rows of `block` elements are staged at a time: as many as fit a part."""
+    return max(1, PART_BYTES // max(block * itemsize, 1))
 
 
 def _parts(taps: int, c: int, row_bytes: int, channels_outer: bool) -> tuple[int, int]:

@@ -50,7 +50,8 @@ class BlasInfo:
 def set_num_threads(n: int) -> None:
     """Set the most threads that one call of the engine may use.
 
-    Results do not depend on it.  More than 64 are taken as 64: BLAS serves no more at once.
+    Results do not depend on it.  More than 64 are taken as 64, and calls from several Python
+    threads share that number: BLAS serves no more at once.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def set_num_threads(n: int) -> None:
     n = index("n", n)
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
-    _threads.set_limit(min(n, 1 << 20))
+    _threads.set_limit(n)
 
 
 def get_num_threads() -> int:
@@ -79,7 +80,7 @@ def get_num_threads() -> int:
 
     At first that is OMP_NUM_THREADS if it is set, else the CPUs that this process may use: its
     affinity and its container's quota, whichever is less.  In a child forked after parallel work it
-    is 1, because GNU OpenMP's threads do not survive a fork.
+    is 1, because GNU OpenMP's threads do not survive a fork; in a build without OpenMP too.
     """
     return _threads.get_limit()
 
@@ -87,6 +88,11 @@ def get_num_threads() -> int:
 def openmp() -> int:
     """Return the date of the OpenMP standard that the kernels were built with, 0 for none."""
     return _threads.build()[0]
+
+
+def build() -> tuple[int, bool, str]:
+    """Return (OpenMP's date or 0, whether built for the stable ABI, the C compiler)."""
+    return _threads.build()
 
 
 def blas() -> BlasInfo:
@@ -103,9 +109,10 @@ def _find() -> tuple[BlasInfo, int, int]:
         library.info() for library in ThreadpoolController().lib_controllers
         if library.user_api == "blas"
     ]  # fmt: skip
-    if not found:
+    info = max(found, key=lambda info: _belongs_to_scipy(info["filepath"]), default=None)
+    if info is None or not _belongs_to_scipy(info["filepath"]):
+        # Only NumPy's own copy is there; what SciPy calls is hidden, and nothing is promised of it.
         return BlasInfo("unknown", "", "", "", False), 0, 0
-    info = max(found, key=lambda info: _belongs_to_scipy(info["filepath"]))
     getter, setter = _functions(info["filepath"])
     blas_info = BlasInfo(
         name=info["internal_api"],

@@ -49,7 +49,6 @@ cdef struct Job:
     bint by_channel              # depthwise: o is all channels, and w is (taps, channels)
     bint direct_x                # the input is its own matrix of patches: 1 tap, stride 1
     bint direct_y                # a block of y is a matrix in place (if it lies within one image)
-    Py_ssize_t n
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group, gathered and made
     Py_ssize_t o
@@ -330,7 +329,7 @@ cdef class Correlation:
         cdef void *y_ptr = arrays.borrow(y, True)
         cdef void *s_ptr = arrays.borrow(workspace, True)
         cdef Job *job = &self.job
-        enter()
+        threads = enter(threads)
         try:
             with nogil:
                 if self.kind == 0:
@@ -352,4 +351,4 @@ cdef class Correlation:
                         threads,
                     )
         finally:
-            leave()
+            leave(threads)

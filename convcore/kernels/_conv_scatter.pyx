@@ -31,7 +31,6 @@ cdef struct Job:
     bint channels_last           # rows, not columns
     bint channels_outer          # w is (o, c, t), not (o, t, c)
     bint direct_gy               # gy itself is the matrix
-    Py_ssize_t n
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group, in and out
     Py_ssize_t o
@@ -189,7 +188,7 @@ cdef class ScatteredGradient:
         cdef void *x_ptr = arrays.borrow(gx, True)
         cdef void *s_ptr = arrays.borrow(workspace, True)
         cdef Job *job = &self.job
-        enter()
+        threads = enter(threads)
         try:
             with nogil:
                 if self.kind == 0:
@@ -201,4 +200,4 @@ cdef class ScatteredGradient:
                 else:
                     input_gradient(job, <double complex *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
         finally:
-            leave()
+            leave(threads)

@@ -32,7 +32,6 @@ cdef struct Job:
     bint channels_outer          # gw is (o, c, t), not (o, t, c)
     bint direct_x                # the arrays themselves are the matrices
     bint direct_gy
-    Py_ssize_t n
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group, in and out
     Py_ssize_t o
@@ -196,7 +195,7 @@ cdef class WeightGradient:
         cdef void *w_ptr = arrays.borrow(gw, True)
         cdef void *s_ptr = arrays.borrow(workspace, True)
         cdef Job *job = &self.job
-        enter()
+        threads = enter(threads)
         try:
             with nogil:
                 if self.kind == 0:
@@ -208,4 +207,4 @@ cdef class WeightGradient:
                 else:
                     weight_gradient(job, <double complex *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
         finally:
-            leave()
+            leave(threads)

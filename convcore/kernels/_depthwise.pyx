@@ -15,8 +15,12 @@ from convcore.kernels._vectors cimport add, zero
 
 cdef enum:
     LANES = 16       # channels whose sums stay in registers
-    TAPS = 64        # the most that a kernel may have here; engine/plan.py knows it too
+    TAPS = 64        # the most that a kernel may have here
     LEAF = 64        # pixels added one after another before their sum joins the total
+
+# What engine/plan.py has to keep to.
+MOST_TAPS = TAPS
+WIDTH = LANES
 
 # A tap that falls on the input: where it reads, and which tap it is.
 cdef struct Hit:

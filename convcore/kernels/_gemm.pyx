@@ -93,9 +93,9 @@ def gemm_arrays(number alpha, a, b, number beta, c, bint trans_a=False, bint tra
     cdef Py_ssize_t m = c.shape[0], n = c.shape[1], k = a.shape[0 if trans_a else 1]
     cdef Py_ssize_t lda = a.strides[0] // size, ldb = b.strides[0] // size
     cdef Py_ssize_t ldc = c.strides[0] // size
-    enter()
+    enter(1)
     try:
         with nogil:
             gemm(trans_a, trans_b, m, n, k, alpha, a_ptr, lda, b_ptr, ldb, beta, c_ptr, ldc)
     finally:
-        leave()
+        leave(1)

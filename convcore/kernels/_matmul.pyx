@@ -69,7 +69,7 @@ def matmul(str kind, dict fields, a, b, c, offsets):
     cdef void *c_ptr = arrays.borrow(c, True)
     cdef int64_t *where = <int64_t *>arrays.borrow(offsets, False)
     check_sizes(max(job.m, job.n, job.k, job.lda, job.ldb))
-    enter()
+    threads = enter(threads)
     try:
         with nogil:
             if code == 0:
@@ -81,4 +81,4 @@ def matmul(str kind, dict fields, a, b, c, offsets):
             else:
                 multiply(&job, <double complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
     finally:
-        leave()
+        leave(threads)

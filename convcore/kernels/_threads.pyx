@@ -1,9 +1,10 @@
 """Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
 
-A kernel asks `team` for its number of threads, calls `enter`, runs one OpenMP region, and calls
-`leave` in a ``finally``.  Inside a region every thread calls BLAS for itself, so BLAS must not
-start threads of its own: the first region in saves BLAS's thread count and sets 1, the last one out
-puts it back.  This module only counts and calls; engine/threads.py finds the two functions to call.
+A kernel asks `team` for its number of threads, calls `enter`, runs one OpenMP region with as many
+as that grants, and calls `leave` in a ``finally``.  Inside a region every thread calls BLAS for
+itself, so BLAS must not start threads of its own: the first region in saves BLAS's thread count and
+sets 1, the last one out puts it back.  This module only counts and calls; engine/threads.py finds
+the two functions to call.
 """
 
 from cpython.pythread cimport (
@@ -44,11 +45,11 @@ cdef extern from *:
 ctypedef int (*get_threads_t)() noexcept nogil
 ctypedef void (*set_threads_t)(int) noexcept nogil
 
-# OpenBLAS as built for SciPy's wheels serves at most 64 calling threads at once.
+# OpenBLAS as built for SciPy's wheels serves at most 64 calling threads at once, whoever they are.
 cdef int most_threads = 64
 
-# A region of fewer multiply-adds than this runs on the calling thread: waking a sleeping team costs
-# 5 to 50 us here, and 1e6 multiply-adds take 10 us (benchmarks/overhead.py shows the small sizes).
+# A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
+# and waking a team that sleeps takes longer.  Chosen by hand.
 cdef double least_parallel_work = 1e6
 
 cdef int limit = 1
@@ -57,6 +58,7 @@ cdef bint team_started = False
 
 cdef PyThread_type_lock lock = PyThread_allocate_lock()
 cdef int holders = 0
+cdef int running = 0            # threads of all regions that run now
 cdef int saved = 0
 cdef get_threads_t blas_get = NULL
 cdef set_threads_t blas_set = NULL
@@ -76,41 +78,52 @@ cdef int team(Py_ssize_t items, double work) noexcept:
     return size if size > 1 else 1
 
 
-cdef int enter() except -1:
-    """Hold BLAS to one thread.  Every call is paired with one of `leave`."""
-    global holders, saved, find_blas
-    if find_blas is not None:
-        find_blas()
+cdef int enter(int threads) except -1:
+    """Hold BLAS to one thread, and return how many of `threads` the region may start, at least 1.
+
+    Every call is paired with one of `leave`, which gets what this returned.
+    """
+    global holders, running, saved, find_blas
+    finder = find_blas
+    if finder is not None:
+        # Not under the lock, for it runs Python; if two threads come here, both find the same.
+        finder()
         find_blas = None
     PyThread_acquire_lock(lock, WAIT_LOCK)
+    threads = max(1, min(threads, most_threads - running))
+    running += threads
     if holders == 0 and blas_set != NULL:
         saved = blas_get()
         if saved != 1:
             blas_set(1)
     holders += 1
     PyThread_release_lock(lock)
-    return 0
+    return threads
 
 
-cdef void leave() noexcept:
+cdef void leave(int threads) noexcept:
     """Undo one `enter`; the last one out gives BLAS its threads back."""
-    global holders
+    global holders, running
     PyThread_acquire_lock(lock, WAIT_LOCK)
+    running -= threads
     holders -= 1
     if holders == 0 and blas_set != NULL and saved != 1:
         blas_set(saved)
     PyThread_release_lock(lock)
 
 
-def set_limit(int n_threads):
-    """Set the most threads that a region may use."""
+def set_limit(n_threads):
+    """Set the most threads that a region may use; more than BLAS serves are taken as that many."""
     global limit
     limit = min(n_threads, most_threads)
 
 
 def get_limit():
-    """Return the most threads that a region may use; 1 in a child forked after parallel work."""
-    return 1 if forked else limit
+    """Return the most threads that a region may use.
+
+    That is 1 in a build without OpenMP, and in a child forked after parallel work.
+    """
+    return 1 if forked or CONVCORE_OPENMP_DATE == 0 else limit
 
 
 def set_blas_finder(finder):
@@ -128,11 +141,11 @@ def set_blas(uintptr_t getter, uintptr_t setter):
 
 def after_fork():
     """Mend the child: a lock nobody holds, BLAS's own count, and no team that did not survive."""
-    global lock, holders, forked
+    global lock, holders, running, forked
     lock = PyThread_allocate_lock()
     if holders > 0 and blas_set != NULL:
         blas_set(saved)
-    holders = 0
+    holders = running = 0
     forked = team_started
 
 
