@@ -75,6 +75,21 @@ def test_demo_draws_photographs_responses_and_gradients(tmp_path, capsys):
             assert quarter.std() > 0.1
 
 
+def test_places_without_a_panel_stay_blank(small, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    from convcore.demo import picture
+
+    # 16 panels in rows of 5: the last row has one, and four places are left over.
+    monkeypatch.setattr(picture, "_COLUMNS", 5)
+    picture.save_picture(respond(small), tmp_path / "photo.png")
+    drawn = imread(tmp_path / "photo.png")
+    height, width = drawn.shape[:2]
+    assert (drawn[-height // 6 :, -width // 2 :] == 1).all()
+    assert not (drawn[-height // 6 :, : width // 5] == 1).all()
+
+
 def test_demo_refuses_a_format_that_cannot_be_written(tmp_path, capsys):
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")

@@ -59,10 +59,10 @@ def save_picture(found: Responses, file: Path) -> None:
         "(half the sum of squares) back to the pixels",
         fontsize=15,
     )
-    axes = figure.subplots(rows, _COLUMNS, squeeze=False).flat
+    axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
     for ax, panel in zip(axes, drawn, strict=False):
         _draw(figure, ax, panel)
-    for ax in list(axes)[len(drawn) :]:
+    for ax in axes[len(drawn) :]:
         ax.set_axis_off()
     figure.savefig(file, dpi=100)
 
