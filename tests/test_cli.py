@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 
@@ -13,13 +14,15 @@ import convcore
 from convcore import cli
 from convcore.bench.layer import parse_layer
 from convcore.cli import bench as bench_command
-from convcore.cli import diagnosis, info, machine
+from convcore.cli import diagnosis, machine
 from convcore.cli import plan as plan_command
 from convcore.cli.diagnosis import Facts, diagnose
+from convcore.engine import threads
+from convcore.engine.cpus import allowed_cpus
 
 LAYER = "2,64,56,56,64,3,1,1"
 AVX512 = frozenset({"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"})
-HEALTHY = Facts(kernel="SkylakeX", held=True, openmp=201511, limit=2, flags=AVX512)
+HEALTHY = Facts(kernel="SkylakeX", held=True, openmp=201511, allowed=2, flags=AVX512)
 
 
 def lacking(monkeypatch, *missing):
@@ -35,6 +38,17 @@ def lacking(monkeypatch, *missing):
 @pytest.mark.subprocess
 def test_import_does_not_load_the_command_line():
     code = "import sys, convcore; print([m for m in sys.modules if m.startswith('convcore.cli')])"
+    loaded = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.subprocess
+def test_command_line_loads_no_kernel_before_a_command_needs_one():
+    code = (
+        "import sys, convcore.cli; print([m for m in sys.modules if m.startswith('convcore.ke')])"
+    )
     loaded = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
     )
@@ -58,12 +72,27 @@ def test_info_prints_what_runs_here(capsys):
     assert "isconfigured" in printed
 
 
-def test_info_names_the_compiler_of_a_library(tmp_path):
-    library = tmp_path / "some.so"
-    library.write_bytes(b"\x00\x7fELF junk GCC: (Debian 12.2.0-14) 12.2.0\x00 more")
-    assert info._compiler(library) == "GCC: (Debian 12.2.0-14) 12.2.0"
-    library.write_bytes(b"nothing")
-    assert info._compiler(library) == "compiler unknown"
+def test_info_prints_the_build_that_the_kernels_report(monkeypatch, capsys):
+    monkeypatch.setattr(threads, "build", lambda: (201511, False, "gcc 1.2.3"))
+    assert cli.main(["info"]) == 0
+    printed = capsys.readouterr().out
+    assert "full API, this Python only, compiled by gcc 1.2.3" in printed
+    assert "4.5 (201511)" in printed
+
+
+@pytest.mark.subprocess
+def test_info_warns_of_more_threads_than_cpus():
+    # Read once, when the engine loads: a process of its own.
+    asked = str(allowed_cpus() + 3)
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "convcore", "info"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": asked},
+    )
+    assert f"{asked} in use, {allowed_cpus()} allowed" in ran.stdout
+    assert f"OMP_NUM_THREADS={asked}, but this process may use {allowed_cpus()} CPU" in ran.stdout
 
 
 def test_diagnosis_is_silent_about_a_healthy_machine():
@@ -80,7 +109,6 @@ def test_diagnosis_is_silent_about_a_healthy_machine():
         ({"kernel": "Haswell"}, ("Haswell", "newer SciPy")),
         ({"kernel": "Nehalem"}, ("Nehalem", "quarter")),
         ({"variables": {"OPENBLAS_L2_SIZE": "512"}}, ("512", "unset OPENBLAS_L2_SIZE")),
-        ({"variables": {"CONVCORE_ISA": "base"}}, ("unset CONVCORE_ISA",)),
         ({"openmp": 0}, ("without OpenMP", "one thread", "rebuild")),
         ({"held": False}, ("cannot be set", "OPENBLAS_NUM_THREADS=1")),
         ({"openmp_runtimes": ("libgomp.so", "libiomp5.so")}, ("2 OpenMP", "libiomp5.so")),

@@ -36,8 +36,8 @@ class Facts:
     """Whether BLAS's number of threads can be set."""
     openmp: int
     """Date of the OpenMP built in, 0 for none."""
-    limit: int
-    """CPUs that this process may use."""
+    allowed: int
+    """CPUs that this process may use, whatever OMP_NUM_THREADS asks for."""
     flags: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict)
     openmp_runtimes: tuple[str, ...] = ()
@@ -74,15 +74,6 @@ def _block_size(facts: Facts) -> Iterator[str]:
         )
 
 
-def _held_instructions(facts: Facts) -> Iterator[str]:
-    isa = facts.variables.get("CONVCORE_ISA")
-    if isa:
-        yield (
-            f"CONVCORE_ISA={isa} chooses convcore's own loops by hand; that is for tests. "
-            "Mend: unset CONVCORE_ISA"
-        )
-
-
 def _no_openmp(facts: Facts) -> Iterator[str]:
     if not facts.openmp:
         yield (
@@ -112,18 +103,17 @@ def _two_openmps(facts: Facts) -> Iterator[str]:
 
 def _too_many_threads(facts: Facts) -> Iterator[str]:
     count = facts.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if count.isascii() and count.isdigit() and int(count) > facts.limit:
+    if count.isascii() and count.isdigit() and int(count) > facts.allowed:
         yield (
-            f"OMP_NUM_THREADS={count}, but this process may use {facts.limit} "
-            f"CPU{'' if facts.limit == 1 else 's'} (affinity or a container's quota): threads wait "
-            f"for one another. Mend: export OMP_NUM_THREADS={facts.limit}, or unset it"
+            f"OMP_NUM_THREADS={count}, but this process may use {facts.allowed} "
+            f"CPU{'' if facts.allowed == 1 else 's'} (affinity or a container's quota): threads "
+            f"wait for one another. Mend: export OMP_NUM_THREADS={facts.allowed}, or unset it"
         )
 
 
 _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _old_kernel,
     _block_size,
-    _held_instructions,
     _no_openmp,
     _free_blas,
     _two_openmps,

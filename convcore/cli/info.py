@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import platform
-import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from convcore.cli.diagnosis import Facts, diagnose
 from convcore.cli.machine import cpu_flags, cpu_name, instruction_sets
@@ -21,8 +17,9 @@ _VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
     "OMP_WAIT_POLICY",
-    "CONVCORE_ISA",
 )
+_APIS = {True: "abi3 (Python's limited API)", False: "full API, this Python only"}
+# The version of the standard, by the date that it has for the compiler.
 _RUNTIMES = {
     0: "none",
     200805: "3.0",
@@ -64,20 +61,23 @@ def _facts() -> Iterator[tuple[str, str]]:
     import scipy
 
     import convcore
-    from convcore.engine import get_num_threads, threads
+    from convcore.engine import cpus, threads
 
-    blas, openmp = threads.blas(), threads.openmp()
+    blas = threads.blas()
+    openmp, stable, compiler = threads.build()
     yield "convcore", convcore.__version__
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "NumPy, SciPy", f"{numpy.__version__}, {scipy.__version__}"
-    yield "build", _build()
+    yield "build", f"{_APIS[stable]}, compiled by {compiler}"
     yield "OpenMP", f"{_RUNTIMES.get(openmp, 'yes')} ({openmp})" if openmp else "none"
-    yield "BLAS", f"{blas.name} {blas.version}, SciPy's own: {blas.path}"
+    yield "BLAS", f"{blas.name} {blas.version}"
+    yield "  library", blas.path or "unknown"
     yield "  kernel", blas.architecture or "unknown"
     yield "  threads", "held at one inside a region" if blas.held else "cannot be held"
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
-    yield "threads", f"{get_num_threads()} in use, {threads.cpu_limit()} allowed, {_counts()}"
+    used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
+    yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
     yield "variables", _variables()
 
 
@@ -85,7 +85,7 @@ def _diagnosed() -> Facts:
     """Return what the diagnosis needs to know."""
     import threadpoolctl
 
-    from convcore.engine import threads
+    from convcore.engine import cpus, threads
 
     blas = threads.blas()
     loaded = threadpoolctl.threadpool_info()
@@ -93,24 +93,11 @@ def _diagnosed() -> Facts:
         kernel=blas.architecture or "",
         held=blas.held,
         openmp=threads.openmp(),
-        limit=threads.cpu_limit(),
+        allowed=cpus.allowed_cpus(),
         flags=cpu_flags(),
         variables=os.environ,
         openmp_runtimes=tuple(d["filepath"] for d in loaded if d["user_api"] == "openmp"),
     )
-
-
-def _build() -> str:
-    """Return which C API the kernels use and what compiled them."""
-    spec: Any = importlib.util.find_spec("convcore.kernels._gemm")
-    api = "abi3 (Python's limited API)" if ".abi3." in spec.origin else "full API, this Python only"
-    return f"{api}, {_compiler(Path(spec.origin))}"
-
-
-def _compiler(library: Path) -> str:
-    """Return the compiler that a shared library names in its comment section, if it does."""
-    named = re.search(rb"GCC: \([^)]*\) [0-9.]+|clang version [0-9.]+", library.read_bytes())
-    return named[0].decode() if named else "compiler unknown"
 
 
 def _counts() -> str:

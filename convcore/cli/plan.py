@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from convcore.engine.plan import MapPlan
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -66,8 +70,7 @@ def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
     ]
 
 
-def _map_lines(name: str, plan: object) -> list[str]:
-    """Return one map's plan; ``plan`` is a `convcore.engine.plan.MapPlan`."""
+def _map_lines(name: str, plan: MapPlan) -> list[str]:
     return [
         f"{name}: {plan.algorithm}",
         f"  because      {plan.reason}",
