@@ -10,18 +10,17 @@ from collections.abc import Mapping
 
 ISAS = ("native", "avx2", "base")
 
-# What each library wants to hear.  base is SSE4, the oldest that all of them have: oneDNN starts at
+# What OpenBLAS, oneDNN and PyTorch want to hear.  convcore's own loops have one level so far, and
+# NumPy's are left as they are.  base is SSE4, the oldest that all three have: oneDNN starts at
 # SSE41, and SciPy's OpenBLAS takes Nehalem (SSE4.2) but knows no Prescott, its fallback below that.
 _HELD: dict[str, dict[str, str]] = {
     "native": {},
     "avx2": {
-        "CONVCORE_ISA": "avx2",
         "OPENBLAS_CORETYPE": "Haswell",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "ATEN_CPU_CAPABILITY": "avx2",
     },
     "base": {
-        "CONVCORE_ISA": "base",
         "OPENBLAS_CORETYPE": "Nehalem",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "ATEN_CPU_CAPABILITY": "default",
@@ -31,7 +30,6 @@ _HELD: dict[str, dict[str, str]] = {
 _REMOVED = (
     "OPENBLAS_CORETYPE",
     "OPENBLAS_L2_SIZE",
-    "CONVCORE_ISA",
     "ONEDNN_MAX_CPU_ISA",
     "DNNL_MAX_CPU_ISA",
     "ATEN_CPU_CAPABILITY",
@@ -66,7 +64,7 @@ def worker_environment(
     threads : int
         How many threads the worker is to compute with.
     isa : {'native', 'avx2', 'base'}
-        Instruction set to which every library is held; native holds none.
+        Instruction set to which OpenBLAS, oneDNN and PyTorch are held; native holds none.
     keep : bool
         Leave everything as found; threads are then set by the libraries' own functions only.
 

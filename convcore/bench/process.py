@@ -41,7 +41,7 @@ class WorkerProcess:
             env=dict(environment),
             text=True,
             encoding="utf-8",
-            # Out of the terminal's group, where Ctrl-C would interrupt its imports.
+            # Out of the terminal's group: Ctrl-C is the parent's, which then ends its workers.
             start_new_session=True,
         )
 

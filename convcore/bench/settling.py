@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_SECONDS = 0.5
@@ -18,13 +19,22 @@ _POLL_SECONDS = 1e-3
 # 16 ms: a shorter look would miss one that spins.
 _LOOK_SECONDS = 0.02
 
+Clock = Callable[[], float]
+Sleep = Callable[[float], None]
 
-def settle() -> None:
+
+def settle(
+    clock: Clock = time.monotonic,
+    cpu_clock: Clock = time.process_time,
+    sleep: Sleep = time.sleep,
+) -> None:
     """Sleep until no other thread of this process runs, or patience ends."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    quiet = _all_sleep if _TASKS.exists() else _used_no_time
-    while not quiet() and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
+    deadline = clock() + PATIENCE_SECONDS
+    on_linux = _TASKS.exists()
+    while not (_all_sleep() if on_linux else _used_no_time(cpu_clock, sleep)):
+        if clock() >= deadline:
+            return
+        sleep(_POLL_SECONDS)
 
 
 def _all_sleep() -> bool:
@@ -41,8 +51,8 @@ def _runs(task: Path) -> bool:
         return False  # ended meanwhile
 
 
-def _used_no_time() -> bool:
+def _used_no_time(cpu_clock: Clock, sleep: Sleep) -> bool:
     """Return whether this process used next to no CPU time while we slept."""
-    before = time.process_time()
-    time.sleep(_LOOK_SECONDS)
-    return time.process_time() - before < _LOOK_SECONDS / 10
+    before = cpu_clock()
+    sleep(_LOOK_SECONDS)
+    return cpu_clock() - before < _LOOK_SECONDS / 10

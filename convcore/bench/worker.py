@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -25,8 +23,9 @@ from convcore.bench.settling import settle
 if TYPE_CHECKING:
     from convcore.bench.problem import Arrays
 
-# `problem` is imported by the methods that need it, once the peer is loaded: it loads convcore's
-# kernels, and with them an OpenMP runtime, which another library must not find there in its stead.
+# Nothing above loads convcore's kernels, and the methods below import `problem`, which does, only
+# when a peer is there: the first OpenMP runtime of a name is the only one that a process gets, and
+# PyTorch has to be timed on its own.
 
 
 class Worker:
@@ -101,14 +100,14 @@ COMMANDS = ("describe", "solve", "prepare", "calibrate", "settle", "time")
 
 
 def answer(worker: Worker, line: str) -> dict[str, Any]:
-    """Carry out one command line; an exception becomes an answer too, with its traceback."""
+    """Carry out one command line; an exception becomes an answer too."""
     message = json.loads(line)
     try:
         if message["command"] not in COMMANDS:
             raise ValueError(f"unknown command {message['command']!r}")
         return {"value": getattr(worker, message["command"])(**message["arguments"])}
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def serve(worker: Worker, commands: IO[str], answers: IO[str]) -> None:
@@ -120,9 +119,6 @@ def serve(worker: Worker, commands: IO[str], answers: IO[str]) -> None:
 
 def main(arguments: list[str]) -> None:
     """Run a worker on standard input and output."""
-    # Ctrl-C reaches every process of the terminal; ending the workers is the parent's part, and it
-    # does so by closing their input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a library prints must not land among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -62,7 +62,8 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "--isa",
         choices=ISAS,
         default="native",
-        help="hold every library to an instruction set; native lets all use what the CPU has",
+        help="hold OpenBLAS, oneDNN and PyTorch to an instruction set; native lets them use "
+        "all that the CPU has",
     )
     how.add_argument(
         "--env", choices=("keep",), help="keep: give the workers the environment as it was found"
@@ -103,7 +104,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
     from convcore.bench.request import Request
     from convcore.bench.suites import SUITES
-    from convcore.engine.threads import cpu_limit
+    from convcore.engine.cpus import cpu_limit
 
     if arguments.env == "keep" and arguments.isa != "native":
         raise UsageError("--isa sets variables and --env keep leaves them: give one of the two")
@@ -154,7 +155,10 @@ def _announcements(request: Request, load: float | None) -> list[str]:
         for name, value in removed.items()
     ]
     if request.isa != "native":
-        lines.append(f"All libraries are held to --isa {request.isa}.")
+        lines.append(
+            f"OpenBLAS, oneDNN and PyTorch are held to --isa {request.isa}; convcore's and NumPy's "
+            "own loops are not."
+        )
     if load is not None and load > _BUSY * (os.cpu_count() or 1):
         lines.append(
             f"The machine was busy (load average {load:.1f} on {os.cpu_count()} CPUs): if other "
@@ -175,7 +179,7 @@ def _measure(request: Request, outcome: Outcome) -> None:
     )
 
     from convcore.bench.runner import run as run_bench
-    from convcore.engine.threads import cpu_limit
+    from convcore.engine.cpus import cpu_limit
 
     bar = Progress(
         TextColumn("{task.description}"),
