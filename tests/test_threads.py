@@ -365,12 +365,68 @@ def test_first_calls_of_eight_python_threads_find_blas_once(run_child):
     assert not failures
     if engine.threads.blas().held:
         blas = scipys_blas()
-        count = blas.get_num_threads()
-        blas.set_num_threads(count + 1)
+        blas.set_num_threads(2)
+        assert blas.get_num_threads() == 2
         convolve()
-        assert blas.get_num_threads() in (count, count + 1)
+        assert blas.get_num_threads() == 2
     """)
     )
+
+
+@pytest.mark.subprocess
+def test_all_calls_together_stay_within_what_blas_serves(run_child):
+    """More than 64 callers at once and OpenBLAS complains on standard error."""
+    run_child("""if True:
+    import os, tempfile, threading
+    import numpy as np
+    import convcore
+    from convcore import engine
+
+    convcore.set_num_threads(1000)
+    assert convcore.get_num_threads() <= 64
+    x = np.ones((8, 64, 28, 28), np.float32)
+    w = np.ones((64, 64, 3, 3), np.float32)
+    exact = engine.conv2d(x, w)
+    wrong = []
+    complaints = tempfile.TemporaryFile()
+    os.dup2(complaints.fileno(), 2)
+
+    def work():
+        for _ in range(3):
+            if engine.conv2d(x, w).tobytes() != exact.tobytes():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    complaints.seek(0)
+    assert not wrong and not complaints.read()
+    """)
+
+
+@pytest.mark.subprocess
+def test_build_without_openmp_says_one_thread(run_child):
+    run_child("""if True:
+    import convcore
+    from convcore.engine import threads
+
+    convcore.set_num_threads(5)
+    assert convcore.get_num_threads() == (5 if threads.openmp() else 1)
+    """)
+
+
+@pytest.mark.subprocess
+def test_huge_omp_num_threads_is_no_error(run_child):
+    run_child("""if True:
+    import os
+    # As the shell would have had it: the variable is read when the engine is imported.
+    os.environ["OMP_NUM_THREADS"] = "99999999999"
+    import convcore
+
+    assert convcore.get_num_threads() >= 1
+    """)
 
 
 # The process around it
