@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0,
         help="cases of the long properties, seeded by --seed; 0, the default, leaves them out",
     )
+    parser.addoption(
+        "--exact-scratch",
+        action="store_true",
+        help="take scratch memory of exactly the size asked for, so that a sanitizer sees overruns",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,6 +47,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: a seeded long form, run by --long-cases=N alone")
     faulthandler.enable()
+    if config.getoption("--exact-scratch"):
+        make_scratch_exact()
+
+
+def make_scratch_exact() -> None:
+    """Have every call allocate its scratch memory, no byte more than it asked for, and free it."""
+    from convcore.engine import memory
+
+    memory.take = lambda n_bytes: np.empty(n_bytes, np.uint8)
+    memory.give = lambda block: None
 
 
 @pytest.fixture
