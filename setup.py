@@ -1,4 +1,4 @@
-"""Build convcore's kernels: every .pyx of convcore/kernels is an extension module.
+r"""Build convcore's kernels: every .pyx of convcore/kernels is an extension module.
 
 Everything that is not about compiling stands in pyproject.toml. Switches, from the environment:
 
@@ -9,8 +9,8 @@ CONVCORE_DEBUG=1        developer's build, little optimised, with debug informat
                         clang AddressSanitizer and UndefinedBehaviorSanitizer watch every access,
                         and have to be loaded before Python (gcc on Linux):
 
-    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \\
-    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \\
+    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
     pytest --exact-scratch --capture=sys -m 'not subprocess'
 """
 
@@ -46,12 +46,7 @@ BUILD = "build/" + "-".join(
 # The kernels work on raw pointers, which Cython's own checks know nothing of; sanitizers do.
 DIRECTIVES = {"language_level": 3, "cdivision": True}
 
-# Not alignment: NumPy hands out arrays that start anywhere, and every machine here can read them.
-SANITIZERS = [
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=undefined",
-    "-fno-sanitize=alignment",
-]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 OPENMP_PROBE = r"""
 #include <omp.h>
