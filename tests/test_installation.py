@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sysconfig
 from pathlib import Path
 
@@ -15,3 +16,26 @@ def test_package_is_the_installed_one_not_the_checkout():
 
     places = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     assert places & set(Path(convcore.__file__).resolve().parents)
+
+
+@pytest.mark.subprocess
+def test_source_tree_without_kernels_says_what_to_do(tmp_path, run_child):
+    import convcore
+
+    package = Path(convcore.__file__).parent
+    compiled = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(package, tmp_path / "convcore", ignore=compiled)
+    run_child(
+        """if True:
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    import convcore
+    try:
+        convcore.engine
+    except ImportError as error:
+        assert sys.argv[1] in str(error) and "another folder" in str(error), error
+    else:
+        raise AssertionError("there are no kernels, and nobody said so")
+    """,
+        str(tmp_path),
+    )
