@@ -50,7 +50,7 @@ class Call:
     ) -> None:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
         self.channels_last, self.squeeze = channels_last, squeeze
-        # Weights that the kernel cannot take as they lie; it tells none apart but the scattering.
+        # What the scattering kernel's weights go through first: it takes one memory order only.
         self.convert: Callable[[Array], Array] | None = None
 
     def __call__(self, left: Array, right: Array, extra: tuple[Array | None, ...]) -> Array:

@@ -96,6 +96,16 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     channels_last : bool
         The memory format of the arrays and of the result.
 
+    Returns
+    -------
+    Plan
+        One MapPlan a map: blocks in pixels and channels, memory in elements and in bytes.
+
+    Raises
+    ------
+    TypeError
+        geometry is no Geometry, or dtype none of the above.
+
     Examples
     --------
     >>> from convcore.engine import make_geometry
@@ -333,7 +343,7 @@ def weight_blocks(geometry: Geometry, itemsize: int, channels_last: bool) -> Blo
 
 
 def tiled_axis(geometry: Geometry) -> Axis:
-    """Return the outermost axis longer than 1, or the last: the one that scatters are tiled on.
+    """Return the outermost axis with more than one output, or the last: scatters are tiled on it.
 
     All axes before it have one output, so the outputs that touch a tile are one run of pixels.
     """
