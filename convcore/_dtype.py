@@ -1,0 +1,368 @@
+"""The types of elements: PyTorch's dtype objects, and the type in which mixed operands compute.
+
+A `dtype` is a name for a NumPy dtype; there is one object each, and arrays know only NumPy's.
+PyTorch promotes by category first (bool < integer < floating < complex) and by size second: int64
+and float32 give float32 where NumPy gives float64.  That rule is here, once.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+_FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # PyTorch's categories by NumPy's kind
+
+
+class dtype:
+    """The type of the elements of a tensor; compared by identity."""
+
+    __slots__ = (
+        "_name",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "numpy",
+    )
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> dtype:
+        raise TypeError("cannot create 'torch.dtype' instances")
+
+    @classmethod
+    def _make(cls, name: str) -> dtype:
+        self = object.__new__(cls)
+        self._name = name
+        self.numpy = np.dtype(name)
+        self.itemsize = self.numpy.itemsize
+        self.is_floating_point = self.numpy.kind == "f"
+        self.is_complex = self.numpy.kind == "c"
+        self.is_signed = self.numpy.kind in "ifc"
+        return self
+
+    def to_real(self) -> dtype:
+        """Return the type of the real part."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """Return the complex type whose parts are of this type."""
+        if self not in _COMPLEX:
+            raise RuntimeError(f"there is no complex dtype whose parts are {self}")
+        return _COMPLEX[self]
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+float16 = half = dtype._make("float16")
+float32 = float = dtype._make("float32")
+float64 = double = dtype._make("float64")
+complex64 = cfloat = dtype._make("complex64")
+complex128 = cdouble = dtype._make("complex128")
+uint8 = dtype._make("uint8")
+int8 = dtype._make("int8")
+int16 = short = dtype._make("int16")
+int32 = int = dtype._make("int32")
+int64 = long = dtype._make("int64")
+bool = dtype._make("bool")
+
+ALL = (
+    *(uint8, int8, int16, int32, int64, bool),
+    *(float16, float32, float64, complex64, complex128),
+)
+
+_REAL = {complex64: float32, complex128: float64}
+_COMPLEX = {
+    float32: complex64,
+    float64: complex128,
+    complex64: complex64,
+    complex128: complex128,
+}
+_OF_NUMPY = {one.numpy: one for one in ALL}
+_OF_PYTHON = {
+    builtins.bool: bool.numpy,
+    builtins.int: int64.numpy,
+    builtins.float: float64.numpy,
+    complex: complex128.numpy,
+}
+
+
+def of(numpy_dtype: np.dtype) -> dtype:
+    """Return the dtype of a NumPy dtype.
+
+    Raises
+    ------
+    TypeError
+        No tensor has such elements; the message names them and lists what is allowed.
+    """
+    try:
+        return _OF_NUMPY[numpy_dtype]
+    except KeyError:
+        allowed = ", ".join(one._name for one in ALL)
+        raise TypeError(
+            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: "
+            f"{allowed} in the machine's byte order"
+        ) from None
+
+
+def as_numpy(kind: Any = None) -> np.dtype:
+    """Return the NumPy dtype of a dtype, a NumPy dtype, or a Python or NumPy number's class.
+
+    None gives the default: float32, unless `set_default_dtype` changed it.
+    """
+    if kind.__class__ is dtype:
+        return kind.numpy
+    if kind is None:
+        return _default.numpy
+    if kind.__class__ is type and kind in _OF_PYTHON:
+        return _OF_PYTHON[kind]
+    if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
+        return of(np.dtype(kind)).numpy
+    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
+
+
+# The default
+
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """Return the type that tensors made of Python floats get."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Choose the type that tensors made of Python floats get.
+
+    Raises
+    ------
+    TypeError
+        ``d`` is not one of the floating-point dtypes.
+    """
+    global _default
+    if d.__class__ is not dtype:
+        raise TypeError(
+            "invalid dtype object: only floating-point types are supported as the default type"
+        )
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def default_complex() -> np.dtype:
+    """Return the NumPy dtype that tensors made of Python complex numbers get."""
+    return complex128.numpy if _default is float64 else complex64.numpy
+
+
+# Promotion
+
+_PROMOTED: dict[tuple[np.dtype, np.dtype], np.dtype] = {}
+
+
+def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
+    """Return the smallest type that holds both; an integer does not widen a floating type."""
+    if _FAMILY[a.kind] < 2 <= _FAMILY[b.kind]:
+        return b
+    if _FAMILY[b.kind] < 2 <= _FAMILY[a.kind]:
+        return a
+    return np.promote_types(a, b)
+
+
+for _a in ALL:
+    for _b in ALL:
+        _PROMOTED[_a.numpy, _b.numpy] = _promote(_a.numpy, _b.numpy)
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """Return the smallest dtype that holds the values of both, by PyTorch's rules.
+
+    Examples
+    --------
+    >>> promote_types(int64, float32)
+    torch.float32
+    >>> promote_types(uint8, int8)
+    torch.int16
+    """
+    for position, given in enumerate((type1, type2), 1):
+        if given.__class__ is not dtype:
+            raise TypeError(
+                f"promote_types(): argument 'type{position}' (position {position}) must be "
+                f"torch.dtype, not {type(given).__name__}"
+            )
+    return _OF_NUMPY[_PROMOTED[type1.numpy, type2.numpy]]
+
+
+def can_cast(from_: dtype, to: dtype) -> builtins.bool:
+    """Return whether in-place operations may store values of ``from_`` in elements of ``to``.
+
+    They may not where the category would sink: complex to real, floating to integer, any to bool.
+    """
+    return can_cast_numpy(from_.numpy, to.numpy)
+
+
+def can_cast_numpy(source: np.dtype, target: np.dtype) -> builtins.bool:
+    """Do what `can_cast` does for NumPy dtypes."""
+    return _FAMILY[source.kind] <= _FAMILY[target.kind]
+
+
+def number_dtype(number: Any) -> np.dtype:
+    """Return the type a Python or NumPy number has beside tensors of a lower category."""
+    kind = number.__class__
+    if kind is builtins.float:
+        return _default.numpy
+    if kind is builtins.int:
+        return int64.numpy
+    if isinstance(number, builtins.bool | np.bool_):
+        return bool.numpy
+    if isinstance(number, builtins.int | np.integer):
+        return int64.numpy
+    if isinstance(number, builtins.float | np.floating):
+        return _default.numpy
+    if isinstance(number, complex | np.complexfloating):
+        return default_complex()
+    raise TypeError(f"expected a Tensor or a number, but got {kind.__name__}")
+
+
+def _combine(higher: np.dtype, lower: np.dtype) -> np.dtype:
+    """Return the type where ``higher`` comes from operands that take precedence.
+
+    The lower one counts only where it is of a higher category; its size counts for nothing
+    beside a floating type, so float32 with a complex number gives complex64.
+    """
+    if _FAMILY[lower.kind] <= _FAMILY[higher.kind]:
+        return higher
+    if lower.kind == "c" and higher.kind == "f":
+        return complex128.numpy if higher.itemsize == 8 else complex64.numpy
+    return _PROMOTED[higher, lower]
+
+
+def common(x: np.ndarray, y: Any) -> np.dtype:
+    """Return the NumPy dtype in which PyTorch computes with ``x`` and an array or number ``y``."""
+    a = x.dtype
+    if y.__class__ is np.ndarray:
+        b = y.dtype
+        if a is b:
+            return a
+        if (x.ndim == 0) == (y.ndim == 0):
+            return _PROMOTED[a, b]
+        return _combine(b, a) if x.ndim == 0 else _combine(a, b)
+    if a.kind == "f" and y.__class__ in _REAL_NUMBERS:
+        return a
+    return _combine(a, number_dtype(y))
+
+
+_REAL_NUMBERS = {builtins.int, builtins.float, builtins.bool}
+
+
+def result_numpy(*operands: Any) -> np.dtype:
+    """Do what `result_type` does, for arrays, Tensors and numbers; return a NumPy dtype."""
+    ranked: list[np.dtype | None] = [None, None, None]  # with axes, without axes, numbers
+    for operand in operands:
+        array = getattr(operand, "_array", operand)
+        if isinstance(array, np.ndarray):
+            rank, current = (0 if array.ndim else 1), array.dtype
+        else:
+            rank, current = 2, number_dtype(array)
+        found = ranked[rank]
+        ranked[rank] = current if found is None else _PROMOTED[found, current]
+    result = None
+    for lower in reversed(ranked):
+        if result is None or lower is None:
+            result = lower if result is None else result
+        else:
+            result = _combine(lower, result)
+    if result is None:
+        raise TypeError("result_type() needs at least one operand")
+    return result
+
+
+def result_type(*operands: Any) -> dtype:
+    """Return the dtype in which PyTorch computes with Tensors and Python numbers.
+
+    Tensors with axes come first, those without axes second, numbers last; a later group counts
+    only where its category (bool, integer, floating, complex) is higher.
+    """
+    return _OF_NUMPY[result_numpy(*operands)]
+
+
+# Limits
+
+
+class finfo:
+    """The limits of a floating-point dtype; of its parts, where it is complex.
+
+    Attributes
+    ----------
+    bits, dtype : the size in bits, and the name.
+    min, max, eps : the lowest and highest finite number; the step after 1.
+    tiny, smallest_normal : the smallest positive number of full precision.
+    resolution : ten to the minus number of decimal digits that survive.
+    """
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
+    def __init__(self, type: dtype | None = None):
+        type = _default if type is None else type
+        if not type.is_floating_point and not type.is_complex:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                "'torch.finfo'"
+            )
+        limits = np.finfo(type.numpy)
+        self.bits = limits.bits
+        self.dtype = type.to_real()._name
+        self.eps = builtins.float(limits.eps)
+        self.max = builtins.float(limits.max)
+        self.min = builtins.float(limits.min)
+        self.tiny = self.smallest_normal = builtins.float(limits.smallest_normal)
+        self.resolution = 10.0**-limits.precision
+
+    def __repr__(self) -> str:
+        shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        parts = [f"{name}={getattr(self, name):g}" for name in shown]
+        return f"finfo({', '.join(parts)}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)
+
+
+class iinfo:
+    """The limits of an integer dtype.
+
+    Attributes
+    ----------
+    bits, dtype : the size in bits, and the name.
+    min, max : the lowest and highest number.
+    """
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    def __init__(self, type: dtype):
+        if type.is_floating_point or type.is_complex:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                "'torch.iinfo'"
+            )
+        if type is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        limits = np.iinfo(type.numpy)
+        self.bits = limits.bits
+        self.dtype = type._name
+        self.max = limits.max
+        self.min = limits.min
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> builtins.int:
+        return hash(self.dtype)

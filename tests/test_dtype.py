@@ -1,0 +1,256 @@
+"""Dtypes, sizes and the device: what they print, how types are promoted, what is refused."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+from convcore import _dtype
+from convcore._device import check_device, device
+from convcore._size import Size, trusted
+
+NAMES = [str(one).removeprefix("torch.") for one in _dtype.ALL]
+ALIASES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+}
+
+
+@pytest.fixture
+def default_dtype():
+    """Set the default dtype; float32 is back at the end."""
+    yield _dtype.set_default_dtype
+    _dtype.set_default_dtype(_dtype.float32)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dtype_attributes_equal_pytorch(torch, name):
+    ours, theirs = getattr(_dtype, name), getattr(torch, name)
+    for attribute in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute)
+    assert repr(ours) == repr(theirs)
+    assert str(ours.to_real()) == str(theirs.to_real())
+    assert ours.numpy == np.dtype(name)
+    assert _dtype.of(ours.numpy) is ours
+
+
+def test_dtype_to_complex():
+    assert _dtype.float32.to_complex() is _dtype.complex64
+    assert _dtype.complex128.to_complex() is _dtype.complex128
+    with pytest.raises(RuntimeError, match=r"torch\.int32"):
+        _dtype.int32.to_complex()
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_dtype_alias_is_the_same_object(alias, name):
+    assert getattr(_dtype, alias) is getattr(_dtype, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dtype_survives_copies_and_pickles(name):
+    one = getattr(_dtype, name)
+    assert copy.deepcopy(one) is one
+    assert pickle.loads(pickle.dumps(one)) is one
+
+
+def test_dtype_cannot_be_made():
+    with pytest.raises(TypeError, match="cannot create"):
+        _dtype.dtype()
+
+
+@pytest.mark.parametrize("foreign", ["uint16", ">f4", "U3", "O", "datetime64[s]"])
+def test_of_names_a_dtype_that_no_tensor_has(foreign):
+    with pytest.raises(TypeError, match=r"can't convert .*float32"):
+        _dtype.of(np.dtype(foreign))
+
+
+def test_as_numpy_takes_every_name_of_a_type():
+    assert _dtype.as_numpy(_dtype.int8) == np.int8
+    assert _dtype.as_numpy(np.dtype("float64")) == np.float64
+    assert _dtype.as_numpy(np.float16) == np.float16
+    assert _dtype.as_numpy(float) == np.float64
+    assert _dtype.as_numpy(int) == np.int64
+    assert _dtype.as_numpy(bool) == np.bool_
+    assert _dtype.as_numpy(complex) == np.complex128
+    assert _dtype.as_numpy() == np.float32
+    with pytest.raises(TypeError, match=r"must be torch\.dtype, not str"):
+        _dtype.as_numpy("float32")
+
+
+def test_default_dtype_decides_what_floats_become(default_dtype):
+    default_dtype(_dtype.float64)
+    assert _dtype.get_default_dtype() is _dtype.float64
+    assert _dtype.as_numpy() == np.float64
+    assert _dtype.result_type(1.0) is _dtype.float64
+    assert _dtype.result_type(1j) is _dtype.complex128
+    assert _dtype.finfo().dtype == "float64"
+
+
+@pytest.mark.parametrize("wrong", [_dtype.int32, _dtype.complex64, np.float32, "float32", None])
+def test_default_dtype_must_be_floating(wrong):
+    with pytest.raises(TypeError, match="only floating-point types are supported"):
+        _dtype.set_default_dtype(wrong)
+
+
+@pytest.mark.parametrize("first", NAMES)
+def test_promotion_and_casts_equal_pytorch(torch, first):
+    for second in NAMES:
+        ours = getattr(_dtype, first), getattr(_dtype, second)
+        theirs = getattr(torch, first), getattr(torch, second)
+        assert str(_dtype.promote_types(*ours)) == str(torch.promote_types(*theirs))
+        assert _dtype.can_cast(*ours) == torch.can_cast(*theirs)
+
+
+def test_promotion_without_pytorch():
+    promote = _dtype.promote_types
+    assert promote(_dtype.int64, _dtype.float16) is _dtype.float16
+    assert promote(_dtype.uint8, _dtype.int8) is _dtype.int16
+    assert promote(_dtype.float64, _dtype.complex64) is _dtype.complex128
+    assert promote(_dtype.bool, _dtype.uint8) is _dtype.uint8
+    with pytest.raises(TypeError, match=r"argument 'type2' \(position 2\) must be torch.dtype"):
+        promote(_dtype.int8, 2)
+
+
+OPERANDS = [
+    *((name, shape) for name in NAMES for shape in ((2,), ())),
+    *((kind, None) for kind in (True, 2, 2.5, 1j)),
+]
+
+
+def test_result_type_equals_pytorch(torch):
+    def theirs(what, shape):
+        return what if shape is None else torch.ones(shape, dtype=getattr(torch, what))
+
+    def ours(what, shape):
+        return what if shape is None else np.ones(shape, what)
+
+    for pair in itertools.product(OPERANDS, repeat=2):
+        expected = str(torch.result_type(*(theirs(*operand) for operand in pair)))
+        if expected == "torch.complex32":  # there is none here
+            expected = "torch.complex64"
+        x, y = (ours(*operand) for operand in pair)
+        assert str(_dtype.result_type(x, y)) == expected, pair
+        if isinstance(x, np.ndarray):
+            assert str(_dtype.of(_dtype.common(x, y))) == expected, pair
+
+
+def test_result_type_of_several_operands():
+    eight, scalar = np.ones(2, np.int8), np.ones((), np.float64)
+    assert _dtype.result_type(eight, 3, True) is _dtype.int8
+    assert _dtype.result_type(eight, 3, 2.5) is _dtype.float32
+    assert _dtype.result_type(eight, scalar, 2.5) is _dtype.float64
+    assert _dtype.result_type(scalar, np.float32(2), 1j) is _dtype.complex128
+    with pytest.raises(TypeError, match="but got str"):
+        _dtype.result_type(eight, "3")
+    with pytest.raises(TypeError, match="at least one"):
+        _dtype.result_type()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "float" in name or "comp" in name])
+def test_finfo_equals_pytorch(torch, name):
+    ours, theirs = _dtype.finfo(getattr(_dtype, name)), torch.finfo(getattr(torch, name))
+    for attribute in ("bits", "dtype", "eps", "max", "min", "tiny", "smallest_normal"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute)
+    assert ours.resolution == pytest.approx(theirs.resolution)
+    assert repr(ours) == repr(theirs)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "int" in name])
+def test_iinfo_equals_pytorch(torch, name):
+    ours, theirs = _dtype.iinfo(getattr(_dtype, name)), torch.iinfo(getattr(torch, name))
+    for attribute in ("bits", "dtype", "max", "min"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute)
+    assert repr(ours) == repr(theirs)
+
+
+def test_limits_of_the_wrong_category_are_refused():
+    with pytest.raises(TypeError, match=r"Use torch\.iinfo"):
+        _dtype.finfo(_dtype.int8)
+    with pytest.raises(TypeError, match=r"Use torch\.finfo"):
+        _dtype.iinfo(_dtype.float32)
+    with pytest.raises(TypeError, match=r"torch\.bool is not supported"):
+        _dtype.iinfo(_dtype.bool)
+    assert _dtype.finfo(_dtype.float32) == _dtype.finfo(_dtype.complex64)
+    assert _dtype.iinfo(_dtype.int8) != _dtype.iinfo(_dtype.uint8)
+
+
+def test_size_stays_a_size():
+    size, other = Size([2, 3]), (4,)
+    for derived in (size[:1], size + other, other + size, size * 2, 2 * size, size[::-1]):
+        assert type(derived) is Size
+    assert other + size == (4, 2, 3) and size + other == (2, 3, 4)
+    assert type(size[0]) is int
+    assert size == (2, 3) and hash(size) == hash((2, 3))
+    assert size.numel() == 6 and Size().numel() == 1
+    assert type(trusted((2,))) is Size
+    first, second = size
+    assert (first, second) == (2, 3)
+
+
+def test_size_prints_as_pytorch():
+    assert repr(Size([2, 3])) == str(Size((2, 3))) == "torch.Size([2, 3])"
+    assert repr(Size()) == "torch.Size([])"
+
+
+def test_size_takes_integers_alone():
+    assert Size([np.int64(2), True]) == (2, 1)
+    assert all(type(n) is int for n in Size([np.int64(2), True]))
+    with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'float'\)"):
+        Size([2, 2.5])
+    with pytest.raises(TypeError, match="not iterable"):
+        Size(3)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        operator.add(Size([1]), [2])
+
+
+def test_size_survives_copies_and_pickles():
+    for again in (copy.deepcopy(Size([2, 3])), pickle.loads(pickle.dumps(Size([2, 3])))):
+        assert type(again) is Size and again == (2, 3)
+
+
+def test_device_prints_and_compares_as_pytorch():
+    assert repr(device("cpu")) == "device(type='cpu')" and str(device("cpu")) == "cpu"
+    assert (
+        repr(device("cpu:0")) == "device(type='cpu', index=0)" and str(device("cpu:0")) == "cpu:0"
+    )
+    assert device("cpu", 0) == device("cpu:0") != device("cpu")
+    assert device(device("cpu:1")).index == 1
+    assert device("cpu") != "cpu"
+    assert len({device("cpu"), device("cpu"), device("cpu:0")}) == 2
+    assert pickle.loads(pickle.dumps(device("cpu:0"))) == device("cpu:0")
+    with device("cpu") as where:
+        assert where.type == "cpu"
+
+
+@pytest.mark.parametrize("other", ["cuda", "cuda:0", "meta", "sofa", 0])
+def test_device_is_the_cpu(other):
+    with pytest.raises(RuntimeError, match="convcore computes on the CPU"):
+        device(other)
+    with pytest.raises(RuntimeError, match="convcore computes on the CPU"):
+        check_device(other)
+
+
+@pytest.mark.parametrize("name", ["cpu:x", "cpu:-1", "cpu:", "cpu:01"])
+def test_device_name_must_be_well_formed(name):
+    with pytest.raises(RuntimeError, match="Invalid device string"):
+        device(name)
+
+
+def test_device_must_be_a_string():
+    for wrong in (None, 1.5, True):
+        with pytest.raises(TypeError, match="takes a string or a device"):
+            device(wrong)
+    check_device(None)
+    check_device("cpu")
+    check_device(device("cpu:0"))
