@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["RemovableHandle", "lost_hook_warnings", "unserializable_hook"]
+__all__ = ["RemovableHandle", "unserializable_hook"]
 
 Hook = TypeVar("Hook", bound=Callable)
 
@@ -106,14 +106,3 @@ def unserializable_hook(hook: Hook) -> Hook:
     """
     hook.__torch_unserializable__ = True  # PyTorch's name for it: marked hooks stay marked
     return hook
-
-
-def lost_hook_warnings(hooks: Iterable[Callable]) -> list[str]:
-    """Say, for each of a tensor's hooks that is not marked, that pickling drops it."""
-    return [
-        f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
-        "decorate the function with @convcore.utils.hooks.unserializable_hook to suppress this "
-        "warning"
-        for hook in hooks
-        if not hasattr(hook, "__torch_unserializable__")
-    ]

@@ -1,0 +1,496 @@
+"""Tensor: an ndarray with what the graph needs to know about it.
+
+The array is the value, its strides are the memory format.  Beside it stand whether a gradient is
+wanted, the gradient, and where the value came from.  What is done with tensors is not here: the
+graph's part of a Tensor is in autograd/, every operation in functions/, and functions/_bind.py
+hangs them on this class.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._device import device as _device
+from convcore._size import Size
+from convcore._tensor_str import tensor_str
+from convcore.engine.layout import is_channels_last
+
+_CPU = _device("cpu")
+_new = object.__new__
+
+_LEGACY_NAMES = {
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+    "bool": "Bool",
+}
+
+
+class memory_format:
+    """How the axes of a tensor lie in memory; one object a format, as in PyTorch."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
+class Tensor:
+    """An n-dimensional array on the CPU that can take part in a graph of gradients.
+
+    Make one with `convcore.tensor`, `convcore.from_numpy` and the other creation functions;
+    ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are PyTorch's older constructor, of float32.
+
+    Attributes that are not documented here may be set freely, as on any Python object.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",  # the value: always an ndarray, also where it has no axes
+        "_counter",  # [number of in-place changes], shared with views and detach()
+        "_grad",
+        "_grad_fn",  # the node that made the value; None for a leaf
+        "_leaf",  # a leaf's hooks and its AccumulateGrad (autograd/node.py), or None
+        "_output_nr",  # which of the node's outputs this is
+        "_requires_grad",
+        "_view",  # what a view is a view of (autograd/views.py), or None
+    )
+
+    __array_priority__ = 1000  # ndarray * tensor asks the tensor
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        from convcore._creation import legacy_tensor
+
+        return legacy_tensor(*args, **kwargs)
+
+    # What it is
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of the axes."""
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Size | int:
+        """Return the sizes of the axes, or the size of axis ``dim``."""
+        if dim is None:
+            return Size(self._array.shape)
+        rank = self._array.ndim
+        if not -max(rank, 1) <= dim < max(rank, 1):
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, "
+                f"{max(rank, 1) - 1}], but got {dim})"
+            )
+        if rank == 0:
+            raise IndexError("dimension specified as 0 but tensor has no dimensions")
+        return self._array.shape[dim]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._array.ndim
+
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self._array.size
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> _dtype.dtype:
+        """The type of an element."""
+        return _dtype.of(self._array.dtype)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self._array.itemsize
+
+    def element_size(self) -> int:
+        """Return the bytes of an element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self._array.nbytes
+
+    @property
+    def device(self) -> _device:
+        """Where the tensor is: always the CPU."""
+        return _CPU
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: tensors are on the CPU."""
+        return False
+
+    def get_device(self) -> int:
+        """Return -1, PyTorch's number of the CPU."""
+        return -1
+
+    @property
+    def is_sparse(self) -> bool:
+        """False: every tensor is dense."""
+        return False
+
+    def is_floating_point(self) -> bool:
+        """Return whether the elements are real floating-point numbers."""
+        return self._array.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """Return whether the elements are complex numbers."""
+        return self._array.dtype.kind == "c"
+
+    def is_signed(self) -> bool:
+        """Return whether the elements can be negative."""
+        return self._array.dtype.kind in "fci"
+
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
+        """Return the steps from one element to the next along each axis, or along ``dim``."""
+        steps = tuple(s // self._array.itemsize for s in self._array.strides)
+        return steps if dim is None else steps[dim]
+
+    def storage_offset(self) -> int:
+        """Return how many elements lie before the first one in the memory it is a view of."""
+        base = self._array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        return (self.data_ptr() - base.__array_interface__["data"][0]) // self._array.itemsize
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self._array.__array_interface__["data"][0]
+
+    def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
+        """Return whether the elements lie in one run in the given format."""
+        array = self._array
+        if memory_format is contiguous_format:
+            return array.flags.c_contiguous
+        rank = 5 if memory_format is channels_last_3d else 4
+        return array.ndim == rank and np.moveaxis(array, 1, -1).flags.c_contiguous
+
+    def _suggested_format(self) -> memory_format:
+        """Return the format that results of this tensor take."""
+        if is_channels_last(self._array.shape, self._array.strides):
+            return channels_last if self._array.ndim == 4 else channels_last_3d
+        return contiguous_format
+
+    # What the graph knows
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on this tensor are recorded."""
+        view = self._view
+        if view is not None and view.stale():
+            view.refresh(self)
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not self.is_leaf:
+            hint = (
+                ""
+                if value
+                else " If you want to use a computed variable in a subgraph that doesn't require "
+                "differentiation use var_no_grad = var.detach()."
+            )
+            raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
+        if value and self._array.dtype.kind not in "fc":
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
+        self._requires_grad = bool(value)
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that made this tensor; None for a leaf."""
+        view = self._view
+        if view is not None and view.stale():
+            view.refresh(self)
+        return self._grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the outputs of `grad_fn` this is."""
+        return self._output_nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes have added up here."""
+        if self._grad is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). If you indeed want "
+                "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+                "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+                "access the leaf Tensor instead.",
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    "assigned grad expected to be a Tensor or None but got grad of type "
+                    f"{type(value).__name__}"
+                )
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value._array.dtype != self._array.dtype:
+                raise RuntimeError(
+                    f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with "
+                    f"dtype '{self.dtype}'. Please ensure that the gradient and the tensor have "
+                    "the same dtype"
+                )
+            if value._array.shape != self._array.shape:
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of "
+                    f"size '{list(self.shape)}'. Please ensure that the gradient and the tensor "
+                    "are the same size"
+                )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether a backward pass stores the gradient of this tensor that is no leaf."""
+        return self._grad_fn is not None and self._grad_fn.retains(self)
+
+    @property
+    def _version(self) -> int:
+        """How many times the memory was changed in place, through this tensor or its views."""
+        return self._counter[0]
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor that this one is a view of."""
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory outside the graph: changes made through it go unnoticed."""
+        return wrap(self._array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        differentiable = value._array.dtype.kind in "fc"
+        if self._requires_grad and not differentiable:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating "
+                "point or complex dtype"
+            )
+        self._array = value._array
+
+    def detach(self) -> Tensor:
+        """Return the same memory outside the graph; in-place changes of either are noticed."""
+        tensor = wrap(self._array)
+        tensor._counter = self._counter
+        return tensor
+
+    # To Python and NumPy
+
+    def item(self) -> Any:
+        """Return the one element as a Python number."""
+        if self._array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+            )
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists, or the one element of a tensor without axes."""
+        return self._array.tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """Return the same memory as an ndarray.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor requires grad and ``force`` is false.
+        """
+        if not force and self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if copy:
+            return np.array(array, dtype=dtype)
+        if copy is False:
+            return np.asarray(array, dtype=dtype, copy=False)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        array = self._array
+        if array.size == 1:
+            return bool(array.item())
+        if array.size == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._array.size != 1 or self._array.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self._array.item())
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return tensor_str(self)
+
+    def __format__(self, spec: str) -> str:
+        if self._array.ndim == 0 and type(self) is Tensor:
+            return format(self._array.item(), spec)
+        return object.__format__(self, spec)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Return PyTorch's older name of the type, or this tensor as another ``dtype``.
+
+        Examples
+        --------
+        >>> import convcore
+        >>> convcore.ones(2).type()
+        'torch.FloatTensor'
+        >>> convcore.ones(2).type(convcore.int64)
+        tensor([1, 1])
+        """
+        if dtype is None:
+            return legacy_name(self._array.dtype)
+        return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
+
+    # Copies
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment."
+            )
+        tensor = wrap(self._array.copy(order="K"), type(self))
+        memo[id(self)] = tensor
+        tensor._requires_grad = self._requires_grad
+        if self._grad is not None:
+            tensor._grad = copy.deepcopy(self._grad, memo)
+        if self.__dict__:
+            tensor.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return tensor
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        for hook in self._leaf.hooks.values() if self._leaf is not None else ():
+            if not getattr(hook, "__torch_unserializable__", False):
+                warnings.warn(
+                    f"backward hook {hook!r} on tensor will not be serialized.  If this is "
+                    "expected, you can decorate the function with "
+                    "@torch.utils.hooks.unserializable_hook to suppress this warning",
+                    stacklevel=2,
+                )
+        return _rebuild, (type(self), self._array, self.requires_grad, self.__dict__)
+
+
+def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
+    """Return a new leaf around an ndarray, sharing its memory."""
+    tensor = _new(cls)
+    tensor._array = array
+    tensor._counter = [0]
+    tensor._grad = tensor._grad_fn = tensor._leaf = tensor._view = None
+    tensor._output_nr = 0
+    tensor._requires_grad = False
+    return tensor
+
+
+def legacy_name(dtype: np.dtype) -> str:
+    """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
+    return f"torch.{_LEGACY_NAMES[dtype.name]}Tensor"
+
+
+def from_legacy_name(name: Any) -> Any:
+    """Return the NumPy name of 'torch.FloatTensor' or its like; anything else as it is."""
+    if isinstance(name, str):
+        for modern, legacy in _LEGACY_NAMES.items():
+            if name == f"torch.{legacy}Tensor":
+                return np.dtype(modern)
+        raise ValueError(f"invalid type: '{name}'")
+    return name
+
+
+def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict) -> Tensor:
+    """Make a tensor from what was pickled."""
+    tensor = wrap(array, cls)
+    tensor._requires_grad = requires_grad
+    tensor.__dict__.update(attributes)
+    return tensor

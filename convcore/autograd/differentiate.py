@@ -1,0 +1,220 @@
+"""backward and grad: differentiate tensors with respect to leaves, or to tensors that are named."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._size import Size
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import Edge
+from convcore.autograd.traversal import Traversal, accumulate
+
+Tensors = Tensor | Sequence[Tensor]
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add to the ``.grad`` of each leaf the gradient of the sum of ``tensors``.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensors
+    grad_tensors : their gradients, of their shapes; None is 1, for tensors of one element
+    retain_graph : keep what the graph saved, so that it can be differentiated again
+        As ``create_graph`` where it is not given.
+    create_graph : record the pass, so that gradients can be differentiated
+    grad_variables : PyTorch's older name of ``grad_tensors``
+    inputs : Tensor or sequence of Tensors
+        Add to these tensors' ``.grad`` and to no other's.
+
+    Raises
+    ------
+    RuntimeError
+        A tensor needs a gradient given, or does not require grad; the graph was freed; a saved
+        tensor was changed in place.
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        grad_tensors = grad_variables if grad_tensors is None else grad_tensors
+    roots = _as_tuple(tensors)
+    wanted = None if inputs is None else _as_tuple(inputs)
+    if wanted is not None and not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    _check_inputs(wanted or ())
+    traversal = Traversal(
+        _edges(roots),
+        _grads(roots, grad_tensors),
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        inputs=wanted,
+    )
+    traversal.run()
+    for tensor, edge in zip(wanted or (), traversal.wanted or (), strict=True):
+        gradient = traversal.captured[edge]
+        if tensor._grad_fn is not None and gradient is not None and not tensor.retains_grad:
+            accumulate(tensor, gradient, create_graph, False)
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the sum of ``outputs`` with respect to ``inputs``.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of Tensors
+    grad_outputs : the outputs' gradients, of their shapes; None is 1, for outputs of one element
+    retain_graph, create_graph
+        As for `backward`.
+    allow_unused : return None for an input that the outputs do not depend on, instead of raising
+    materialize_grads : return zeros for such an input
+
+    Returns
+    -------
+    tuple of Tensor or None, one an input
+
+    Raises
+    ------
+    RuntimeError
+        As `backward`; or an input that the outputs do not depend on.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.tensor(3.0, requires_grad=True)
+    >>> (slope,) = grad(x ** 3, x, create_graph=True)
+    >>> grad(slope, x)
+    (tensor(18.),)
+    """
+    if is_grads_batched:
+        raise NotImplementedError("is_grads_batched is not there: call grad once an item")
+    if not only_inputs:
+        raise ValueError("only_inputs must be True: call backward to reach every leaf")
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if not wanted:
+        raise ValueError("grad requires non-empty inputs.")
+    _check_inputs(wanted)
+    traversal = Traversal(
+        _edges(roots),
+        _grads(roots, grad_outputs),
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        inputs=wanted,
+        accumulate=False,
+    )
+    traversal.run()
+    assert traversal.wanted is not None
+    results = [traversal.captured[edge] for edge in traversal.wanted]
+    if materialize_grads:
+        results = [
+            wrap(np.zeros_like(tensor._array)) if result is None else result
+            for tensor, result in zip(wanted, results, strict=True)
+        ]
+    elif not allow_unused and None in map(_none_or_true, results):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    return tuple(results)
+
+
+def _none_or_true(value: Any) -> bool | None:
+    return None if value is None else True
+
+
+def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
+    if isinstance(tensors, Tensor):
+        return (tensors,)
+    tensors = tuple(tensors)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"expected a Tensor, but got {type(tensor).__name__}")
+    return tensors
+
+
+def _check_inputs(inputs: Sequence[Tensor]) -> None:
+    for tensor in inputs:
+        if not tensor.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+
+
+def _edges(roots: Sequence[Tensor]) -> list[Edge]:
+    from convcore.autograd.node import accumulator
+
+    edges: list[Edge] = []
+    for number, root in enumerate(roots):
+        if not root.requires_grad:
+            raise RuntimeError(
+                f"element {number} of tensors does not require grad and does not have a grad_fn"
+            )
+        edges.append((root._grad_fn or accumulator(root), root._output_nr))
+    return edges
+
+
+def _grads(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
+    """Return a gradient for each root: the given one, or 1."""
+    if given is None:
+        given = (None,) * len(roots)
+    elif isinstance(given, Tensor):
+        given = (given,)
+    if len(given) != len(roots):
+        raise RuntimeError(
+            f"got {len(roots)} tensors and {len(given)} gradients: each tensor needs one, or None"
+        )
+    return [_checked_grad(n, root, g) for n, (root, g) in enumerate(zip(roots, given, strict=True))]
+
+
+def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
+    array = root._array
+    if gradient is None:
+        if array.size != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if array.dtype.kind != "f":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
+            )
+        return wrap(np.ones_like(array))
+    if not isinstance(gradient, Tensor):
+        raise TypeError(
+            "gradients can be either Tensors or None, but got " + type(gradient).__name__
+        )
+    if gradient._array.shape != array.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{number}] has a shape of "
+            f"{Size(gradient._array.shape)} and output[{number}] has a shape of "
+            f"{Size(array.shape)}."
+        )
+    if (gradient._array.dtype.kind == "c") != (array.dtype.kind == "c"):
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{number}] has a dtype of {gradient.dtype} and "
+            f"output[{number}] has a dtype of {root.dtype}."
+        )
+    return gradient

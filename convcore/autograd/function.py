@@ -1,0 +1,342 @@
+"""Function: an operation of the user's own, with its own backward.
+
+The other face of a Node: operations of this package call `record`, a user derives from Function,
+and both end up as a node of the same graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd import views
+from convcore.autograd.grad_mode import mode, no_grad
+from convcore.autograd.node import Node, edge, next_number
+from convcore.autograd.saved import save, unpack
+
+_new = object.__new__
+
+
+class FunctionCtx:
+    """What forward leaves for backward; a node of the graph has one."""
+
+    def __init__(self) -> None:
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self._node: Any = None
+        self._to_save: tuple = ()
+        self._dirty: tuple = ()
+        self._non_differentiable: tuple = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for backward: inputs, outputs, or others that need no gradient there."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    "save_for_backward can only save variables, but argument is of type "
+                    f"{type(tensor).__name__}"
+                )
+        self._to_save = tensors
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What `save_for_backward` kept.
+
+        Raises
+        ------
+        RuntimeError
+            One of them was changed in place, or a backward pass has freed them.
+        """
+        return self._to_save if self._node is None else unpack(self._node())
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that forward changed these inputs in place; it must return them too."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient."""
+        self._non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether backward gets zeros (the default) or None where no gradient arrived."""
+        self._materialize = bool(value)
+
+    @property
+    def next_functions(self) -> tuple:
+        """The node's `next_functions`."""
+        return self._node().next_functions
+
+
+class BackwardFunction(Node):
+    """A Function's node; one subclass a Function, named after it."""
+
+    __slots__ = ("ctx", "function", "input_likes", "output_likes")
+
+    returns_fresh = False  # what a user's backward returns may be held by the user too
+
+    def __getattr__(self, name: str) -> Any:
+        # PyTorch's node is the ctx itself: what forward stored there is found on grad_fn.
+        if name.startswith("__") or name == "ctx":
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
+        """Call the user's backward and check what it returns."""
+        ctx = self.ctx
+        ctx.needs_input_grad = needs
+        if ctx._materialize:
+            grads = [
+                wrap(np.zeros(*like)) if grad is None else grad
+                for grad, like in zip(grads, self.output_likes, strict=True)
+            ]
+        if self._saved:
+            unpack(self)  # a graph that was freed is told of before the user's code runs
+        results = self.function.backward(ctx, *grads)
+        if not isinstance(results, tuple):
+            results = tuple(results) if isinstance(results, list) else (results,)
+        return self._checked(results)
+
+    def _checked(self, results: tuple) -> tuple:
+        expected = len(self.next_functions)
+        if len(results) > expected and all(result is None for result in results[expected:]):
+            results = results[:expected]
+        if len(results) != expected:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients "
+                f"(expected {expected}, got {len(results)})"
+            )
+        return tuple([self._checked_one(n, result) for n, result in enumerate(results)])
+
+    def _checked_one(self, number: int, grad: Any) -> Tensor | None:
+        if grad is None or not self._needs[number]:
+            return None
+        if not isinstance(grad, Tensor):
+            raise TypeError(
+                f"expected Variable or None (got {type(grad).__name__}) as gradient {number} of "
+                f"function {self.name()}"
+            )
+        shape, dtype = self.input_likes[number]
+        if grad._array.shape != shape:
+            if not _sums_to(grad._array.shape, shape):
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index {number} - got "
+                    f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
+                )
+            grad = grad.sum_to_size(shape)
+        return grad if grad._array.dtype == dtype else grad.to(dtype)
+
+
+def _sums_to(shape: Sequence[int], smaller: Sequence[int]) -> bool:
+    """Return whether ``smaller`` broadcasts to ``shape``."""
+    try:
+        return np.broadcast_shapes(tuple(shape), tuple(smaller)) == tuple(shape)
+    except ValueError:
+        return False
+
+
+class Function:
+    """An operation of one's own: derive from it, write forward and backward, call ``apply``.
+
+    ``forward(ctx, *args)`` computes on tensors, of which nothing is recorded, and returns one
+    tensor or a tuple.  Or, with ``setup_context(ctx, inputs, output)``, ``forward(*args)`` computes
+    and setup_context saves.  ``backward(ctx, *grad_outputs)`` returns a gradient, or None, for each
+    argument of forward; it is differentiable itself if it is made of differentiable operations.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> class Square(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * grad_output
+    >>> x = convcore.tensor([3.0], requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor([6.])
+    """
+
+    _node_class: type = BackwardFunction
+    setup_context: Callable | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise RuntimeError(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch."
+        )
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name = f"{cls.__name__}Backward"
+        cls._node_class = type(name, (BackwardFunction,), {"__slots__": ()})
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; every Function writes its own."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute the gradients of the inputs; every Function that is differentiated has one."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call forward and record it.
+
+        Returns
+        -------
+        what forward returns, its tensors being outputs of one node
+        """
+        ctx = FunctionCtx()
+        recorded = mode.enabled and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx.needs_input_grad = tuple(
+            [recorded and isinstance(a, Tensor) and a.requires_grad for a in args]
+        )
+        with no_grad():
+            if cls.setup_context is None:
+                results = cls.forward(ctx, *args, **kwargs)
+            else:
+                results = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, results)
+        outputs = results if isinstance(results, tuple) else (results,)
+        for tensor in ctx._dirty:
+            if not any(tensor is output for output in outputs):
+                raise RuntimeError(
+                    "Some elements marked as dirty during the forward method were not returned as "
+                    "output. The inputs that are modified inplace must all be outputs of the "
+                    "Function."
+                )
+        outputs = cls._record(ctx, args, outputs, recorded)
+        return outputs if isinstance(results, tuple) else outputs[0]
+
+    @classmethod
+    def _record(cls, ctx: FunctionCtx, args: tuple, outputs: tuple, recorded: bool) -> tuple:
+        if not recorded:
+            for tensor in ctx._dirty:
+                tensor._counter[0] += 1
+            return tuple([_fresh(output, args, ctx) for output in outputs])
+        node = _function_node(cls, ctx, args, outputs)
+        given = tuple([_output(ctx, node, n, output, args) for n, output in enumerate(outputs)])
+        replaced = {id(old): new for old, new in zip(outputs, given, strict=True)}
+        node._saved = save(node, tuple([replaced.get(id(t), t) for t in ctx._to_save]))
+        ctx._to_save = ()
+        ctx._node = weakref.ref(node)  # weakly: the node holds ctx
+        return given
+
+
+def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: tuple) -> Node:
+    node = _new(cls._node_class)
+    node.ctx = ctx
+    node.function = cls
+    node.next_functions = tuple([edge(a) for a in args])
+    node.input_likes = [
+        (a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args
+    ]
+    node.output_likes = [
+        (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
+    ]
+    node._needs = ctx.needs_input_grad
+    node._backward = node._hooks = node._metadata = None
+    node._outputs = len(outputs)
+    node._saved = ()
+    node._sequence = next_number()
+    return node
+
+
+def _among(tensor: Any, tensors: Sequence) -> bool:
+    return any(tensor is other for other in tensors)
+
+
+def _fresh(output: Any, args: tuple, ctx: FunctionCtx) -> Any:
+    """Return an output that nothing is recorded of; an input that is returned is a view of it."""
+    if isinstance(output, Tensor) and _among(output, args) and not _among(output, ctx._dirty):
+        return views.alias(output)
+    return output
+
+
+def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) -> Any:
+    """Return an output as the caller gets it: this node's, unless it has no gradient."""
+    if not isinstance(output, Tensor):
+        return output
+    if _among(output, ctx._dirty):
+        return _changed(node, number, output)
+    no_gradient = _among(output, ctx._non_differentiable) or output._array.dtype.kind not in "fc"
+    if _among(output, args):  # an input that is handed on: a view of it
+        output = views.alias(output)
+        output._grad_fn, output._output_nr, output._requires_grad = None, 0, False
+    elif output._grad_fn is not None:
+        output = output.detach()
+    if no_gradient:
+        output._requires_grad = False
+        return output
+    output._grad_fn, output._output_nr, output._requires_grad = node, number, True
+    return output
+
+
+def _changed(node: Any, number: int, x: Tensor) -> Tensor:
+    """Make an input that forward changed in place this node's output, and its base's too."""
+    views.check_writable(x)
+    stand_in = wrap(x._array)
+    stand_in._grad_fn, stand_in._output_nr, stand_in._requires_grad = node, number, True
+    x._counter[0] += 1
+    views.take_history(x, stand_in)
+    return x
+
+
+def once_differentiable(backward: Callable) -> Callable:
+    """Decorate a Function's backward that computes what cannot be differentiated again.
+
+    Differentiating its result raises RuntimeError.
+    """
+
+    @functools.wraps(backward)
+    def once(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            results = backward(ctx, *grads)
+        if not mode.enabled or not any(
+            isinstance(grad, Tensor) and grad.requires_grad for grad in grads
+        ):
+            return results
+        many = results if isinstance(results, tuple) else (results,)
+        many = tuple(
+            [_refusing(result) if isinstance(result, Tensor) else result for result in many]
+        )
+        return many if isinstance(results, tuple) else many[0]
+
+    return once
+
+
+class _Refusal(Function):
+    """Passes a gradient on, and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return wrap(x._array)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+def _refusing(tensor: Tensor) -> Tensor:
+    leaf = tensor.detach()
+    leaf._requires_grad = True
+    return _Refusal.apply(leaf)

@@ -1,0 +1,178 @@
+"""Whether operations are recorded: one switch a thread, and the contexts that set it.
+
+The switch is also what the backward pass sets: off, unless it is asked for a graph of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class _Mode(threading.local):
+    """Each thread starts with recording on."""
+
+    enabled = True
+    inference = False
+    saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
+    traversal: Any = None  # the backward pass that runs, the innermost: autograd/traversal.py
+
+
+mode = _Mode()
+
+
+def is_grad_enabled() -> bool:
+    """Return whether operations are recorded in this thread."""
+    return mode.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return whether this thread is inside `inference_mode`."""
+    return mode.inference
+
+
+class _Context:
+    """A context manager that also decorates functions and generator functions.
+
+    Subclasses say in `_enter` what holds inside; what held before is put back at the end.
+    """
+
+    def __init__(self) -> None:
+        self._before: list[tuple[bool, bool]] = []
+
+    def _enter(self) -> None:
+        raise NotImplementedError
+
+    def _copy(self) -> _Context:
+        return type(self)()
+
+    def __enter__(self) -> None:
+        self._before.append((mode.enabled, mode.inference))
+        self._enter()
+
+    def __exit__(self, *error: object) -> None:
+        mode.enabled, mode.inference = self._before.pop()
+
+    def __call__(self, function: Callable) -> Callable:
+        if inspect.isgeneratorfunction(function):
+            return self._decorate_generator(function)
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self._copy():
+                return function(*args, **kwargs)
+
+        return inside
+
+    def _decorate_generator(self, function: Callable) -> Callable:
+        """Hold the mode while the generator runs, and not while its caller does."""
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            resume, value = generator.send, None
+            while True:
+                try:
+                    with self._copy():
+                        item = resume(value)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    value = yield item
+                    resume = generator.send
+                except GeneratorExit:
+                    with self._copy():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+
+        return inside
+
+
+class no_grad(_Context):
+    """Inside, nothing is recorded; also a decorator, with or without parentheses.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.ones(2, requires_grad=True)
+    >>> with convcore.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def __new__(cls, function: Callable | None = None) -> Any:  # noqa: D102
+        context = object.__new__(cls)
+        if function is None:
+            return context
+        context.__init__()
+        return context(function)
+
+    def __init__(self, function: Callable | None = None) -> None:
+        super().__init__()
+
+    def _enter(self) -> None:
+        mode.enabled = False
+
+
+class enable_grad(no_grad):
+    """Inside, operations are recorded, also within `no_grad`; also a decorator."""
+
+    def _enter(self) -> None:
+        mode.enabled = True
+
+
+class set_grad_enabled(_Context):
+    """Record or not, from the call on; as a context manager, until its end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self._found = (_mode_now().enabled, _mode_now().inference)
+        _mode_now().enabled = self.mode
+
+    def _copy(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        self._before.append(self._found)
+        mode.enabled = self.mode
+
+    def __call__(self, function: Callable) -> Callable:  # noqa: D102
+        mode.enabled, mode.inference = self._found  # a decorator changes nothing where it stands
+        return super().__call__(function)
+
+
+class inference_mode(_Context):
+    """Inside, nothing is recorded.
+
+    PyTorch also forbids tensors made inside to be used in graphs afterwards; here they are tensors
+    like any other.
+    """
+
+    def __new__(cls, mode: bool | Callable = True) -> Any:  # noqa: D102
+        context = object.__new__(cls)
+        if isinstance(mode, bool):
+            return context
+        context.__init__()
+        return context(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def _copy(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def _enter(self) -> None:
+        mode.inference = self.mode
+        mode.enabled = not self.mode
+
+
+def _mode_now() -> _Mode:
+    """Return the switch, in functions that have an argument of its name."""
+    return mode

@@ -1,0 +1,7 @@
+"""The graph's parts under the path that PyTorch gives them: `convcore.autograd.graph`."""
+
+from convcore.autograd.hooks import register_multi_grad_hook
+from convcore.autograd.node import Node
+from convcore.autograd.saved import saved_tensors_hooks
+
+__all__ = ["Node", "register_multi_grad_hook", "saved_tensors_hooks"]

@@ -1,0 +1,190 @@
+"""Hooks on tensors: on a gradient when it is complete, and after a leaf has added it up.
+
+A leaf's hooks live with the leaf; those of any other tensor with the node that made it, so that an
+in-place operation, which makes the tensor another node's output, leaves them with the old value.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+
+from convcore._tensor import Tensor
+from convcore.autograd import grad_mode
+from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.node import accumulator, leaf_of
+
+
+def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+    """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete.
+
+    Parameters
+    ----------
+    hook : callable(Tensor) -> Tensor or None
+        A tensor that it returns takes the gradient's place; it must have its size and dtype.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    RuntimeError
+        The tensor does not require a gradient.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = tensor._grad_fn
+    hooks = leaf_of(tensor).hooks if node is None else node.tensor_hooks(tensor._output_nr)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Keep the gradient in ``.grad`` although the tensor is no leaf.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor does not require a gradient.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if tensor._grad_fn is not None:
+        retained = tensor._grad_fn.hooks().retained
+        retained[tensor._output_nr] = weakref.ref(tensor)
+
+
+def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
+    """Call ``hook(tensor)`` after a backward pass has added to the leaf's ``.grad``.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor is no leaf, or does not require a gradient.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if tensor._grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    hooks = leaf_of(tensor).after_accumulate
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+class _MultiHandle:
+    """Removes all hooks of one `register_multi_grad_hook`; also a context manager."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]):
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
+) -> _MultiHandle:
+    """Call ``fn`` once a backward pass about the gradients of several tensors.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors that require grad
+    fn : callable
+        With mode 'all', ``fn(grads)``, when the last of the gradients that this pass computes is
+        complete; None stands for those that it does not compute.  With mode 'any', ``fn(grad)`` at
+        the first.
+    mode : 'all' or 'any'
+
+    Returns
+    -------
+    a handle whose remove() removes all of it
+
+    Raises
+    ------
+    ValueError
+        ``mode`` is something else.
+
+    Notes
+    -----
+    Passes that run at once in several threads are counted apart.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    hook = _CallForAll(tensors, fn) if mode == "all" else _CallForAny(fn)
+    return _MultiHandle(
+        tuple([register_hook(tensor, hook.of(number)) for number, tensor in enumerate(tensors)])
+    )
+
+
+class _CallForAll:
+    """Gathers the gradients of one pass and calls when they are complete."""
+
+    def __init__(self, tensors: Sequence[Tensor], fn: Callable):
+        self.fn = fn
+        # Weakly: the leaves hold this hook, so it must not hold them.
+        self.origins = [
+            weakref.ref(tensor if tensor.grad_fn is None else tensor.grad_fn) for tensor in tensors
+        ]
+        self.gathered: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.lock = threading.Lock()
+
+    def of(self, number: int) -> Callable:
+        def hook(grad: Tensor) -> None:
+            traversal = grad_mode.mode.traversal
+            with self.lock:
+                grads = self.gathered.setdefault(traversal, {})
+                grads[number] = grad
+                complete = len(grads) == sum(map(self._expected, self.origins))
+                if complete:
+                    del self.gathered[traversal]
+            if complete:
+                self.fn([grads.get(n) for n in range(len(self.origins))])
+
+        return hook
+
+    @staticmethod
+    def _expected(origin: weakref.ref) -> bool:
+        target = origin()
+        if isinstance(target, Tensor):
+            target = accumulator(target)
+        return target is not None and grad_mode.mode.traversal.reaches(target)
+
+
+class _CallForAny:
+    """Calls at the first gradient of a pass."""
+
+    def __init__(self, fn: Callable):
+        self.fn = fn
+        self.called: weakref.WeakSet = weakref.WeakSet()
+        self.lock = threading.Lock()
+
+    def of(self, number: int) -> Callable:
+        def hook(grad: Tensor) -> None:
+            traversal = grad_mode.mode.traversal
+            with self.lock:
+                first = traversal not in self.called
+                self.called.add(traversal)
+            if first:
+                self.fn(grad)
+
+        return hook

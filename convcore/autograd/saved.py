@@ -1,0 +1,181 @@
+"""Tensors that an operation saves for its backward.
+
+A saved tensor is remembered with the version of its memory: if an in-place operation has changed
+it since, backward stops instead of computing a wrong gradient.  `saved_tensors_hooks` may keep
+something else in a saved tensor's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import mode, no_grad
+
+_FREED_MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you call "
+    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved tensors after calling backward."
+)
+
+
+class _Freed:
+    """Stands where a node's saved tensors stood before a backward pass freed them."""
+
+
+FREED = _Freed()
+
+
+class _Output:
+    """A node's own output, saved by it: the memory alone, or the node would hold itself."""
+
+    __slots__ = ("output_nr", "tensor", "version")
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor.detach()
+        self.version = tensor._counter[0]
+        self.output_nr = tensor._output_nr
+
+    def unpack(self, node: Any) -> Tensor:
+        if self.tensor._counter[0] != self.version:
+            raise RuntimeError(_modified(self.tensor, node, self.output_nr, self.version))
+        tensor = self.tensor.detach()
+        tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, self.output_nr, True
+        return tensor
+
+
+class _Packed:
+    """What a pack hook made of a saved tensor, and the tensor's place in the graph."""
+
+    __slots__ = ("kept", "leaf", "maker", "output_nr", "own", "requires_grad", "unpack_hook")
+
+    def __init__(self, tensor: Tensor, node: Any, pack: Callable, unpack_hook: Callable):
+        self.own = tensor._grad_fn is node
+        self.maker = None if self.own else tensor._grad_fn
+        self.output_nr = tensor._output_nr
+        self.requires_grad = tensor._requires_grad
+        self.leaf = tensor._leaf
+        self.unpack_hook = unpack_hook
+        version = tensor._counter[0]
+        with no_grad():
+            self.kept = pack(tensor.detach())
+        if tensor._counter[0] != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook can not be modified by in-place operations as this can lead to "
+                "unexpected side-effects."
+            )
+
+    def unpack(self, node: Any) -> Tensor:
+        value = self.unpack_hook(self.kept)
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(value).__name__}"
+            )
+        tensor = value.detach()
+        tensor._grad_fn = node if self.own else self.maker
+        tensor._output_nr = self.output_nr
+        tensor._requires_grad = self.requires_grad
+        tensor._leaf = self.leaf
+        return tensor
+
+
+def save(node: Any, tensors: tuple) -> tuple:
+    """Return what is kept of the tensors that a node saves, its outputs' history being set."""
+    if mode.saved_hooks:
+        pair = mode.saved_hooks[-1]
+        return tuple([_Packed(t, node, *pair) if isinstance(t, Tensor) else t for t in tensors])
+    kept: list = []
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            kept.append(tensor)
+        elif tensor._grad_fn is node:
+            kept.append(_Output(tensor))
+        elif tensor._view is not None:
+            kept.append((_without_base(tensor), tensor._counter[0]))
+        else:
+            kept.append((tensor, tensor._counter[0]))
+    return tuple(kept)
+
+
+def _without_base(tensor: Tensor) -> Tensor:
+    """Return a view that does not hold its base: the base's graph may come to hold the view."""
+    same = tensor.detach()
+    same._grad_fn = tensor.grad_fn
+    same._output_nr, same._requires_grad = tensor._output_nr, tensor._requires_grad
+    same._leaf = tensor._leaf
+    return same
+
+
+def unpack(node: Any) -> tuple:
+    """Return what a node saved.
+
+    Raises
+    ------
+    RuntimeError
+        They were freed by an earlier pass, or one was changed in place.
+    """
+    if node._saved is FREED:
+        raise RuntimeError(_FREED_MESSAGE)
+    tensors: list = []
+    for held in node._saved:
+        if type(held) is tuple:
+            tensor, version = held
+            if tensor._counter[0] != version:
+                raise RuntimeError(_modified(tensor, tensor.grad_fn, tensor._output_nr, version))
+            tensors.append(tensor)
+        else:
+            own = isinstance(held, _Output | _Packed)
+            tensors.append(held.unpack(node) if own else held)
+    return tuple(tensors)
+
+
+def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> str:
+    origin = "" if maker is None else f", which is output {output_nr} of {maker.name()},"
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{tensor.type()} {list(tensor.shape)}]{origin} is at version "
+        f"{tensor._counter[0]}; expected version {version} instead. Clone the tensor before the "
+        "operation changes it, or use the operation that is not in place."
+    )
+
+
+class saved_tensors_hooks:
+    """Inside, every tensor that is saved for backward goes through a pair of hooks.
+
+    Parameters
+    ----------
+    pack_hook : callable(Tensor) -> object
+        Called once for each save; what it returns is kept in the tensor's place.  It must not
+        change the tensor in place.
+    unpack_hook : callable(object) -> Tensor
+        Gives the tensor back when backward needs it.
+
+    Notes
+    -----
+    The innermost pair is the one that is used.  Python numbers are never packed.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> from convcore.autograd.graph import saved_tensors_hooks
+    >>> x = convcore.ones(2, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), convcore.tensor):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    def __init__(self, pack_hook: Callable, unpack_hook: Callable):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        mode.saved_hooks = (*mode.saved_hooks, (self.pack_hook, self.unpack_hook))
+
+    def __exit__(self, *error: object) -> None:
+        mode.saved_hooks = mode.saved_hooks[:-1]

@@ -1,0 +1,317 @@
+"""The backward pass: nodes run from the newest to the oldest, each once, without recursion.
+
+A node is ready when every node that uses its outputs has run; of the nodes that are ready the
+newest goes first, AccumulateGrad before all, which is PyTorch's order and so the order in which
+hooks fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator
+
+# The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
+add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]
+
+
+class Traversal:
+    """One backward pass from some roots.
+
+    Parameters
+    ----------
+    roots : edges of the tensors that are differentiated
+    grads : their gradients
+    retain_graph : whether nodes keep their saved tensors
+    create_graph : whether the pass itself is recorded
+    inputs : the tensors whose gradients are wanted, or None for all leaves
+    accumulate : whether gradients are added to ``.grad`` of the leaves that were reached
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Edge],
+        grads: Sequence[Tensor],
+        *,
+        retain_graph: bool,
+        create_graph: bool,
+        inputs: Sequence[Tensor] | None = None,
+        accumulate: bool = True,
+    ):
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.accumulate = accumulate
+        self.buffers: dict[Node, list] = {}
+        # Ids of gradients in the buffers that nobody else holds: they may be written into.
+        self.owned: set[int] = set()
+        self.wanted = None if inputs is None else [_wanted_edge(tensor) for tensor in inputs]
+        self.captured: dict[Edge, Tensor | None] = dict.fromkeys(self.wanted or ())
+        self.pending = self._count(dict.fromkeys(node for node, _ in roots))
+        self.ready: list[tuple[int, Node]] = []
+        for (node, number), grad in zip(roots, grads, strict=True):
+            if node in self.pending:
+                self._deposit(node, number, grad, False)
+        for node in self.buffers:
+            if self.pending[node] == 0:
+                heappush(self.ready, (-node._sequence, node))
+
+    def _count(self, roots: dict[Node, None]) -> dict[Node, int]:
+        """Return how many edges lead to each node that will be visited."""
+        pending = dict.fromkeys(roots, 0)
+        stack = list(roots)
+        users: dict[Node, list[Node]] = {}
+        while stack:
+            node = stack.pop()
+            for parent, _ in node.next_functions:
+                if parent is None:
+                    continue
+                if parent in pending:
+                    pending[parent] += 1
+                else:
+                    pending[parent] = 1
+                    stack.append(parent)
+                if self.wanted is not None:
+                    users.setdefault(parent, []).append(node)
+        self.running: set[Node] | None = None
+        if self.wanted is None:
+            return pending
+        self.running = _ancestors([node for node, _ in self.captured], users)
+        visited = self.running.union(node for node, _ in self.captured)
+        return {node: count for node, count in pending.items() if node in visited}
+
+    def run(self) -> None:
+        """Visit every node."""
+        before = mode.enabled, mode.traversal
+        mode.enabled, mode.traversal = self.create_graph, self
+        try:
+            while self.ready:
+                self._visit(heappop(self.ready)[1])
+        finally:
+            mode.enabled, mode.traversal = before
+
+    def reaches(self, node: Node) -> bool:
+        """Return whether a gradient arrives at a node in this pass."""
+        return node in self.pending
+
+    def _visit(self, node: Node) -> None:
+        """Run one node, every gradient of its outputs being there, and pass its results on."""
+        grads = self.buffers.pop(node, None)
+        owned = self.owned
+        fresh = False
+        if grads is not None:
+            for grad in grads:
+                if id(grad) in owned:
+                    owned.discard(id(grad))
+                    fresh = True
+            if node.has_hooks_on_outputs():
+                fresh = False
+                grads = call_tensor_hooks(node, grads)
+            if self.captured and self._capture(node, grads):
+                fresh = False
+        if type(node) is AccumulateGrad:
+            if grads is not None and grads[0] is not None and self._accumulates(node):
+                self._run_accumulate(node, grads, fresh)
+            return
+        if self.running is not None and node not in self.running:
+            return
+        parents = node.next_functions
+        if grads is None:
+            results: Sequence = (None,) * len(parents)
+        else:
+            results = self._run(node, grads)
+        for (parent, number), grad in zip(parents, results, strict=True):
+            if parent is None or parent not in self.pending:
+                continue
+            if grad is not None:
+                owns = (
+                    node.returns_fresh
+                    and node._hooks is None
+                    and grad._view is None
+                    and not self.create_graph
+                    and not any(grad is other for other in grads)
+                )
+                self._deposit(parent, number, grad, owns)
+            self.pending[parent] -= 1
+            if self.pending[parent] == 0:
+                heappush(self.ready, (-parent._sequence, parent))
+
+    def _run(self, node: Node, grads: list) -> Sequence:
+        needs = node._needs
+        if self.running is not None:
+            needs = tuple([parent in self.pending for parent, _ in node.next_functions])
+        results = run_node(node, grads, needs)
+        if not self.retain_graph:
+            node.release()
+        return results
+
+    def _deposit(self, node: Node, number: int, grad: Tensor, owns: bool) -> None:
+        """Add a gradient to those that have arrived for an output of a node."""
+        buffer = self.buffers.get(node)
+        owned = self.owned
+        if buffer is None:
+            buffer = self.buffers[node] = [None] * node._outputs
+        so_far = buffer[number]
+        if so_far is None:
+            buffer[number] = grad
+            if id(grad) in owned:  # one tensor for two inputs: neither may be written into
+                owned.discard(id(grad))
+            elif owns:
+                owned.add(id(grad))
+        elif id(so_far) in owned and so_far._array.dtype == grad._array.dtype:
+            np.add(so_far._array, grad._array, out=so_far._array)
+        else:
+            buffer[number] = total = add(so_far, grad)
+            owned.discard(id(so_far))
+            if not self.create_graph:
+                owned.add(id(total))
+
+    def _capture(self, node: Node, grads: list) -> bool:
+        """Keep those gradients that are wanted; return whether there were some."""
+        numbers = [n for n in range(len(grads)) if (node, n) in self.captured]
+        for number in numbers:
+            self.captured[node, number] = grads[number]
+        return bool(numbers)
+
+    def _accumulates(self, node: AccumulateGrad) -> bool:
+        return self.accumulate and (self.wanted is None or (node, 0) in self.captured)
+
+    def _run_accumulate(self, node: AccumulateGrad, grads: list, fresh: bool) -> None:
+        """Add to the leaf's gradient: its node's hooks around it, its own hooks after it."""
+        hooks = node._hooks
+        if hooks is not None and hooks.before:
+            grads = _call_before(hooks.before, grads)
+        variable = node.variable
+        accumulate(variable, grads[0], self.create_graph, fresh)
+        for hook in tuple(variable._leaf.after_accumulate.values()):
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if node._hooks is not None and node._hooks.after:
+            _call_after(node._hooks.after, (), grads)
+
+
+def _wanted_edge(tensor: Tensor) -> Edge:
+    fn = tensor.grad_fn
+    return (accumulator(tensor), 0) if fn is None else (fn, tensor._output_nr)
+
+
+def _ancestors(nodes: list[Node], users: dict[Node, list[Node]]) -> set[Node]:
+    """Return the nodes from which one of ``nodes`` is reached, by one edge or more."""
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            if user not in found:
+                found.add(user)
+                stack.append(user)
+    return found
+
+
+def run_node(node: Node, grads: list, needs: tuple[bool, ...]) -> Sequence:
+    """Run a node with its own hooks around it."""
+    hooks = node._hooks
+    if hooks is not None and hooks.before:
+        grads = _call_before(hooks.before, grads)
+    watched = hooks is not None and bool(hooks.after)
+    results = node.run(grads, needs)
+    hooks = node._hooks
+    if hooks is not None and hooks.after:
+        # A hook that was registered while the node ran comes too late to see what it was given.
+        results = _call_after(hooks.after, results, grads if watched else [None] * len(grads))
+    return results
+
+
+def call_tensor_hooks(node: Node, grads: list) -> list:
+    """Return the outputs' gradients as tensor hooks leave them; keep those that are retained."""
+    grads = list(grads)
+    for number, grad in enumerate(grads):
+        hooks = node.hooks_of_output(number)
+        if grad is not None and hooks:
+            grad = grads[number] = _call_tensor_hooks(hooks, grad)
+        retained = node._hooks.retained.get(number) if node._hooks is not None else None
+        tensor = retained() if retained is not None else None
+        if tensor is not None and grad is not None:
+            tensor._grad = grad if tensor._grad is None else add(tensor._grad, grad)
+    return grads
+
+
+def _call_tensor_hooks(hooks: dict, grad: Tensor) -> Tensor:
+    for hook in tuple(hooks.values()):
+        result = hook(grad)
+        if result is not None:
+            _check_same_kind(hook, grad, result)
+            grad = result
+    return grad
+
+
+def _call_before(hooks: dict, grads: list) -> list:
+    for hook in tuple(hooks.values()):
+        result = hook(tuple(grads))
+        if result is not None:
+            grads = _checked_tuple(hook, grads, result)
+    return grads
+
+
+def _call_after(hooks: dict, results: Sequence, grads: Sequence) -> Sequence:
+    for hook in tuple(hooks.values()):
+        answer = hook(tuple(results), tuple(grads))
+        if answer is not None:
+            results = _checked_tuple(hook, results, answer)
+    return results
+
+
+def _name(hook: Callable) -> str:
+    return getattr(hook, "__name__", "<unknown>")
+
+
+def _checked_tuple(hook: Callable, before: Sequence, after: Any) -> list:
+    """Return a hook's answer, which must stand for ``before`` item by item."""
+    if not isinstance(after, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
+    if len(after) != len(before):
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values "
+            f"(got {len(after)}, but expected {len(before)})"
+        )
+    for old, new in zip(before, after, strict=True):
+        _check_same_kind(hook, old, new)
+    return list(after)
+
+
+def _check_same_kind(hook: Callable, before: Tensor | None, after: Any) -> None:
+    if before is None:
+        if after is not None and not isinstance(after, Tensor):
+            raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+        return
+    if after is None:
+        raise RuntimeError(f"hook '{_name(hook)}' can't replace the gradient with None")
+    if not isinstance(after, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    if after._array.shape != before._array.shape:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
+    if after._array.dtype != before._array.dtype:
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the type of value "
+            f"(was {before.type()} got {after.type()})"
+        )
+
+
+def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, fresh: bool) -> None:
+    """Add a gradient to a leaf's: taken over if nobody else holds it, in place if one is there."""
+    so_far = variable._grad
+    if create_graph:
+        variable._grad = grad if so_far is None else add(so_far, grad)
+    elif so_far is not None:
+        np.add(so_far._array, grad._array, out=so_far._array)
+        so_far._counter[0] += 1
+    elif fresh and grad._array.strides == variable._array.strides:
+        variable._grad = grad
+    else:
+        like = np.empty_like(variable._array)
+        like[...] = grad._array
+        variable._grad = wrap(like)

@@ -1,0 +1,337 @@
+"""Views that the graph knows of, and in-place operations, on them and on what they are views of.
+
+A view remembers its base and how it was made of it.  An in-place operation on a view changes the
+base too, so the base gets a new history (the node CopySlices: what is inside the view came from the
+operation, the rest from the base before it), and every other view of that base, which now shows
+something else, makes its own history anew when it is next asked for: it replays how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import enable_grad, mode
+from convcore.autograd.node import AccumulateGrad, Node, needs_history, next_number, record
+
+_new = object.__new__
+
+Step = Callable[[np.ndarray], np.ndarray]
+
+
+# How a view was made: (path of what it is a view of or None, step, node's name, node's backward).
+# Apart from View, so that the graph can hold it without holding the base.
+Path = tuple
+
+
+class View:
+    """What a view is a view of, and by which path."""
+
+    __slots__ = ("base", "base_fn", "path", "recorded")
+
+    def stale(self) -> bool:
+        """Return whether the base got another history since."""
+        return self.base_fn is not self.base._grad_fn
+
+    def refresh(self, tensor: Tensor) -> None:
+        """Give ``tensor``, this view, the history that it has as a view of today's base."""
+        if self.recorded:
+            with enable_grad():
+                again = _replay(self.path, self.base)
+            tensor._grad_fn = again._grad_fn
+            tensor._output_nr = again._output_nr
+            tensor._requires_grad = again._requires_grad
+        self.base_fn = self.base._grad_fn
+
+
+def _links(path: Path) -> list[Path]:
+    """Return the links of a path from the base on."""
+    links = [path]
+    while links[-1][0] is not None:
+        links.append(links[-1][0])
+    return links[::-1]
+
+
+def _replay(path: Path, base: Tensor) -> Tensor:
+    """Return the view of another tensor of the base's shape, recorded."""
+    for _, step, name, backward in _links(path):
+        base = view(base, step, name, backward)
+    return base
+
+
+def _region(path: Path, array: np.ndarray) -> np.ndarray:
+    """Return the view of another array of the base's shape."""
+    for link in _links(path):
+        array = link[1](array)
+    return array
+
+
+def _attach(tensor: Tensor, x: Tensor, step: Step, name: str, backward: Callable) -> None:
+    """Make ``tensor`` a view of ``x``, and so of x's base."""
+    link = _new(View)
+    parent = x._view
+    if parent is None:
+        link.base = x
+        link.path = (None, step, name, backward)
+        link.recorded = mode.enabled
+    else:
+        link.base = parent.base
+        link.path = (parent.path, step, name, backward)
+        link.recorded = mode.enabled and parent.recorded
+    link.base_fn = link.base._grad_fn
+    tensor._view = link
+    tensor._counter = x._counter
+
+
+def view(x: Tensor, step: Step, name: str, backward: Callable) -> Tensor:
+    """Return a view of ``x``.
+
+    Parameters
+    ----------
+    x : Tensor
+    step : callable(ndarray) -> ndarray
+        Makes the view of an array of x's shape, sharing its memory.
+    name, backward
+        As for `convcore.autograd.node.record`; nothing can be saved.
+    """
+    out = wrap(step(x._array))
+    _attach(out, x, step, name, backward)
+    record(name, (x,), out, backward)
+    return out
+
+
+def views(
+    x: Tensor,
+    steps: Sequence[Step],
+    name: str,
+    backward: Callable,
+    single: tuple[str, Sequence[Callable]],
+) -> tuple[Tensor, ...]:
+    """Return several views of ``x`` that one node makes.
+
+    Parameters
+    ----------
+    steps : one step a view, as for `view`
+    name, backward
+        Of the node; its backward gets a tuple of gradients.
+    single : (name, one backward a view)
+        Of the node that a view alone has, once an in-place operation set it apart.
+    """
+    outs = tuple([wrap(step(x._array)) for step in steps])
+    for out, step, alone in zip(outs, steps, single[1], strict=True):
+        _attach(out, x, step, single[0], alone)
+    record(name, (x,), outs, backward)
+    return outs
+
+
+def alias(x: Tensor, name: str = "AliasBackward0", backward: Callable | None = None) -> Tensor:
+    """Return ``x`` itself as a view, with a node of its own."""
+    return view(x, _same, name, backward or _pass_on)
+
+
+def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tensor, ...]:
+    """Return each of some tensors as a view of itself, all of them made by one node.
+
+    ``backward(needs, grads)`` gets a tuple with one gradient, or None, a tensor.
+    """
+    outs = tuple([wrap(_same(x._array)) for x in xs])
+    for out, x in zip(outs, xs, strict=True):
+        _attach(out, x, _same, "AliasBackward0", _pass_on)
+    record(name, xs, outs, backward)
+    return outs
+
+
+def _same(array: np.ndarray) -> np.ndarray:
+    return array.view()
+
+
+def _pass_on(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+    return grad
+
+
+def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
+    """Give ``x`` the value, and the history, of ``function(x, *args, **kwargs)``.
+
+    Raises
+    ------
+    RuntimeError
+        x is a leaf that requires grad, or a view of one; its elements share memory; the result is
+        of another shape, or of a kind of dtype that x's cannot hold.
+    """
+    check_writable(x)
+    old = _stand_in(x) if mode.enabled else x
+    mark = next_number()
+    result = function(old, *args, **kwargs)
+    _check_result(x, result)
+    check_writable(x, result)
+    if old is not x:
+        if _saved(result._grad_fn, old, mark):
+            old._array = x._array.copy(order="K")
+        else:
+            old._counter[0] += 1  # a view of it that was saved shows the new values
+    x._array[...] = result._array
+    x._counter[0] += 1
+    take_history(x, result)
+    return x
+
+
+def write(
+    x: Tensor,
+    change: Callable[[np.ndarray], Any],
+    name: str,
+    inputs: tuple,
+    backward: Callable,
+    saved: tuple = (),
+) -> Tensor:
+    """Change x's memory by ``change(array)`` and record it as a node.
+
+    For operations that have a direct form in place.  Among ``inputs``, ``x`` stands for what it was
+    before, and among ``saved`` for what it is after; the rest is as for `record`.
+    """
+    check_writable(x, *inputs)
+    recorded = mode.enabled and x._array.dtype.kind in "fc"
+    if recorded:
+        before = _stand_in(x)
+        inputs = tuple([before if tensor is x else tensor for tensor in inputs])
+    change(x._array)
+    x._counter[0] += 1
+    if recorded:
+        after = wrap(x._array)
+        after._counter = x._counter
+        saved = tuple([after if tensor is x else tensor for tensor in saved])
+        record(name, inputs, after, backward, saved)
+        take_history(x, after)
+    return x
+
+
+def _stand_in(x: Tensor) -> Tensor:
+    """Return ``x`` as it is now: its place in the graph stays when x gets another."""
+    old = wrap(x._array)
+    old._grad_fn, old._output_nr, old._requires_grad = x.grad_fn, x._output_nr, x._requires_grad
+    return old
+
+
+def check_writable(x: Tensor, *others: Any) -> None:
+    """Raise where changing ``x`` in place would give wrong values or wrong gradients.
+
+    ``others`` are tensors that its new value is made of.
+    """
+    array = x._array
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if stride == 0 and size > 1:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to "
+                "a single memory location. Please clone() the tensor before performing the "
+                "operation."
+            )
+    if not array.flags.writeable:
+        raise RuntimeError(
+            "the tensor shares memory that NumPy holds read-only; clone() it before it is changed"
+        )
+    if not mode.enabled:
+        return
+    if x.requires_grad and x._grad_fn is None:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+    link = x._view
+    if link is None:
+        return
+    base = link.base
+    if not link.recorded:
+        if base._requires_grad or needs_history(*others):
+            raise RuntimeError(_MADE_WITHOUT_GRAD)
+    elif base._requires_grad and base._grad_fn is None:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
+
+
+_MADE_WITHOUT_GRAD = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+
+
+def _check_result(x: Tensor, result: Tensor) -> None:
+    if result._array.shape != x._array.shape:
+        raise RuntimeError(
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
+        )
+    if not _dtype.can_cast(result.dtype, x.dtype):
+        names = [t.type()[6:-6] for t in (result, x)]
+        raise RuntimeError(
+            f"result type {names[0]} can't be cast to the desired output type {names[1]}"
+        )
+
+
+def _saved(node: Node | None, old: Tensor, mark: int) -> bool:
+    """Return whether ``old`` was saved by a node, or by one behind it that is newer than mark."""
+    stack = [] if node is None else [node]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        if any(type(held) is tuple and held[0] is old for held in node._saved):
+            return True
+        for parent, _ in node.next_functions:
+            if parent is None or parent in seen or isinstance(parent, AccumulateGrad):
+                continue
+            if parent._sequence > mark:
+                seen.add(parent)
+                stack.append(parent)
+    return False
+
+
+def take_history(x: Tensor, result: Tensor) -> None:
+    """Make ``x``, whose memory holds the result by now, an output of the result's node."""
+    if not mode.enabled:
+        return
+    link = x._view
+    if link is not None and (result._requires_grad or link.base._requires_grad):
+        _rebase(link.base, link.path, result)
+    if result._requires_grad:
+        _set(x, result._grad_fn, result._output_nr)
+        if link is not None:
+            link.base_fn = link.base._grad_fn
+    elif link is None:
+        x._grad_fn, x._output_nr, x._requires_grad = None, 0, False
+
+
+def _rebase(base: Tensor, path: Path, result: Tensor) -> None:
+    """Give a base the history of what was written into one of its views."""
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        outside = _without(grad, path) if needs[0] else None
+        inside = _replay(path, grad) if needs[1] else None
+        return outside, inside
+
+    changed = wrap(base._array)
+    record("CopySlices", (base, result), changed, backward)
+    _set(base, changed._grad_fn, 0)
+
+
+def _without(x: Tensor, path: Path) -> Tensor:
+    """Return ``x`` with zeros where the view is; the map is its own adjoint."""
+    array = x._array.copy(order="K")
+    _region(path, array)[...] = 0
+    out = wrap(array)
+    record("CopySlices", (x,), out, lambda needs, grad: _without(grad, path))
+    return out
+
+
+def _set(x: Tensor, node: Any, output_nr: int) -> None:
+    """Make ``x`` an output of ``node``; if it retains its gradient, it goes on doing so."""
+    old = x._grad_fn
+    if old is not None and old is not node and old.retains(x):
+        kept = old._hooks.retained.pop(x._output_nr)
+        node.hooks().retained[output_nr] = kept
+    x._grad_fn = node
+    x._output_nr = output_nr
+    x._requires_grad = True

@@ -1,0 +1,11 @@
+"""Differentiable functions on tensors, a family a file.
+
+Each computes on arrays and records itself; its backward stands beside it and is written in these
+same functions, so that it can be differentiated again.  _bind.py hangs them on Tensor.
+"""
+
+from convcore.functions import _bind
+from convcore.functions.arithmetic import *
+from convcore.functions.broadcast import *
+
+__all__ = [name for family in _bind.FAMILIES for name in family.__all__]

@@ -1,0 +1,445 @@
+"""Sum, difference, product and quotient, of tensors and of a tensor and a number.
+
+Operands broadcast and are promoted as PyTorch promotes them.  The first lines of each function are
+its common case, two tensors of one dtype or a tensor and a number; they are what a small operation
+costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import can_cast_numpy, common, get_default_dtype
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.autograd.views import check_writable, inplace
+from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.quiet import quiet
+
+__all__ = [
+    "add",
+    "div",
+    "divide",
+    "mul",
+    "multiply",
+    "neg",
+    "negative",
+    "rsub",
+    "sub",
+    "subtract",
+    "true_divide",
+]
+
+_OPERANDS = (Tensor, int, float, complex)  # bool is an int
+_ndarray = np.ndarray
+
+
+def operand(value: Any, function: str) -> Any:
+    """Return an operand as a Tensor or a Python number.
+
+    Raises
+    ------
+    TypeError
+        It is neither, nor a NumPy number or array.
+    """
+    if isinstance(value, _OPERANDS):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, _ndarray):
+        return wrap(value)
+    raise TypeError(
+        f"unsupported operand type(s) for {function}: 'Tensor' and '{type(value).__name__}'"
+    )
+
+
+def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
+    """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
+    if a.__class__ is not _ndarray:
+        dtype = common(b, a)
+        a = dtype.type(a)
+    else:
+        dtype = common(a, b)
+        if b.__class__ is not _ndarray:
+            b = dtype.type(b)
+    try:
+        result = quiet(ufunc, a, b, dtype=dtype, casting="unsafe")
+    except ValueError:
+        raise RuntimeError(_broadcast_error(a, b)) from None
+    return result if result.__class__ is _ndarray else np.asarray(result)
+
+
+def _broadcast_error(a: Any, b: Any) -> str:
+    try:
+        broadcast_shape(np.shape(a), np.shape(b))
+    except RuntimeError as error:
+        return str(error)
+    raise
+
+
+def conj(value: Any) -> Any:
+    """Return the complex conjugate of a tensor or number; of a real one, itself."""
+    if isinstance(value, Tensor):
+        return _conj(value) if value._array.dtype.kind == "c" else value
+    return value.conjugate()
+
+
+def _conj(x: Tensor) -> Tensor:
+    out = wrap(np.asarray(np.conjugate(x._array)))
+    record("ConjBackward0", (x,), out, lambda needs, grad: conj(grad))
+    return out
+
+
+def mul(input: Tensor, other: Any) -> Tensor:
+    """Return input * other, element by element.
+
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor or number, of a shape that broadcasts with input's
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([1.0, 2.0]) * 3
+    tensor([3., 6.])
+    """
+    if isinstance(other, Tensor) and isinstance(input, Tensor):
+        a, b = input._array, other._array
+        if a.dtype is b.dtype and a.shape == b.shape:
+            value = quiet(np.multiply, a, b)
+            out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+            backward = _mul_backward
+        else:
+            out = wrap(compute(np.multiply, a, b))
+            backward = None
+        if mode.enabled:
+            x_needs, y_needs = input.requires_grad, other.requires_grad
+            if x_needs or y_needs:
+                record(
+                    "MulBackward0",
+                    (input, other),
+                    out,
+                    backward or fitted(_mul_backward, input, other),
+                    (input if y_needs else None, other if x_needs else None),
+                )
+        return out
+    input, other = operand(input, "*"), operand(other, "*")
+    if isinstance(input, Tensor):
+        if isinstance(other, Tensor):
+            return mul(input, other)
+        out = wrap(compute(np.multiply, input._array, other))
+        record(
+            "MulBackward0", (input, None), out, _fitted_to(_mul_backward, input, out), (None, other)
+        )
+        return out
+    return mul(other, input)
+
+
+def _mul_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
+    return (
+        mul(grad, conj(y)) if needs[0] else None,
+        mul(grad, conj(x)) if needs[1] else None,
+    )
+
+
+def _fitted_to(backward: Any, input: Tensor, out: Tensor) -> Any:
+    """Return the backward of an operation with a number, which may have promoted the tensor."""
+    return backward if input._array.dtype == out._array.dtype else fitted(backward, input, None)
+
+
+def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+    """Return input + alpha * other, element by element.
+
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor or number, of a shape that broadcasts with input's
+    alpha : number
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not broadcast.
+
+    Notes
+    -----
+    PyTorch's older order of arguments, ``add(input, alpha, other)``, is understood.
+    """
+    if older:
+        other, alpha = older[0], other
+    if alpha != 1:
+        other = mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+    if isinstance(other, Tensor) and isinstance(input, Tensor):
+        a, b = input._array, other._array
+        if a.dtype is b.dtype and a.shape == b.shape:
+            value = quiet(np.add, a, b)
+            out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+            record("AddBackward0", (input, other), out, _add_backward)
+            return out
+        out = wrap(compute(np.add, a, b))
+        record("AddBackward0", (input, other), out, fitted(_add_backward, input, other))
+        return out
+    input, other = operand(input, "+"), operand(other, "+")
+    if isinstance(input, Tensor):
+        if isinstance(other, Tensor):
+            return add(input, other)
+        out = wrap(compute(np.add, input._array, other))
+        record("AddBackward0", (input, None), out, _fitted_to(_add_backward, input, out))
+        return out
+    return add(other, input)
+
+
+def _add_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+    return grad if needs[0] else None, grad if needs[1] else None
+
+
+def sub(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+    """Return input - alpha * other, element by element; the rest as for `add`."""
+    if older:
+        other, alpha = older[0], other
+    return _sub(input, other, alpha, "SubBackward0")
+
+
+def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
+    """Return other - alpha * input, element by element."""
+    if isinstance(other, Tensor):
+        return _sub(other, input, alpha, "SubBackward0")
+    return _sub(other, input, alpha, "RsubBackward1")
+
+
+def _sub(x: Any, y: Any, alpha: Any, name: str) -> Tensor:
+    if alpha != 1:
+        y = mul(y, alpha) if isinstance(y, Tensor) else y * alpha
+    x, y = operand(x, "-"), operand(y, "-")
+    a = x._array if isinstance(x, Tensor) else x
+    b = y._array if isinstance(y, Tensor) else y
+    if bool in (type(a), type(b)) or np.bool_ in (getattr(v, "dtype", None) for v in (a, b)):
+        _refuse_bool(a, b)
+    out = wrap(compute(np.subtract, a, b))
+    if name == "RsubBackward1":  # PyTorch's order of edges: the tensor, then the number
+        record(name, (y, None), out, fitted(_rsub_backward, y, None))
+    else:
+        record(name, (x, y), out, fitted(_sub_backward, x, y))
+    return out
+
+
+def _refuse_bool(a: Any, b: Any) -> None:
+    kinds = [np.asarray(value).dtype.kind for value in (a, b)]
+    if kinds == ["b", "b"]:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    raise RuntimeError(
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead."
+    )
+
+
+def _sub_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+    return grad if needs[0] else None, neg(grad) if needs[1] else None
+
+
+def _rsub_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+    return neg(grad), None
+
+
+def neg(input: Tensor) -> Tensor:
+    """Return -input.
+
+    Raises
+    ------
+    RuntimeError
+        input is a bool tensor.
+    """
+    array = input._array
+    if array.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    out = wrap(np.asarray(np.negative(array)))
+    record("NegBackward0", (input,), out, _neg_backward)
+    return out
+
+
+def _neg_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+    return neg(grad)
+
+
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Return input / other, element by element; integers are divided as floats.
+
+    Parameters
+    ----------
+    input : Tensor
+    other : Tensor or number, of a shape that broadcasts with input's
+    rounding_mode : None, 'trunc' or 'floor'
+        Round the quotient towards zero or down; it has no gradient then.
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not broadcast, or another rounding mode.
+    """
+    input, other = operand(input, "/"), operand(other, "/")
+    a = input._array if isinstance(input, Tensor) else input
+    b = other._array if isinstance(other, Tensor) else other
+    if rounding_mode is not None:
+        return _div_rounded(a, b, rounding_mode)
+    if a.__class__ is not _ndarray:  # PyTorch's own decomposition: 4 / x is a product
+        return mul(_reciprocal(other), input)
+    dtype = common(a, b)
+    if dtype.kind in "biu":
+        dtype = get_default_dtype().numpy
+    try:
+        value = quiet(np.true_divide, a, b, dtype=dtype, casting="unsafe")
+    except ValueError:
+        raise RuntimeError(_broadcast_error(a, b)) from None
+    out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+    if mode.enabled:
+        y_needs = isinstance(other, Tensor) and other.requires_grad
+        record(
+            "DivBackward0",
+            (input, other),
+            out,
+            fitted(_div_backward, input, other),
+            (input if y_needs else None, other),
+        )
+    return out
+
+
+def _div_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
+    by_y = div(grad, conj(y))
+    return (
+        by_y if needs[0] else None,
+        neg(mul(by_y, conj(div(x, y)))) if needs[1] else None,
+    )
+
+
+def _reciprocal(x: Tensor) -> Tensor:
+    array = x._array
+    dtype = array.dtype if array.dtype.kind in "fc" else get_default_dtype().numpy
+    out = wrap(np.asarray(quiet(np.true_divide, 1, array, dtype=dtype)))
+    record("ReciprocalBackward0", (x,), out, _reciprocal_backward, (out,))
+    return out
+
+
+def _reciprocal_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return neg(mul(grad, conj(mul(y, y))))
+
+
+def _div_rounded(a: Any, b: Any, rounding_mode: str) -> Tensor:
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    if rounding_mode == "floor":
+        return wrap(compute(np.floor_divide, a, b))
+    if _is_float(a, b):
+        return wrap(np.asarray(np.trunc(compute(np.true_divide, a, b))))
+    quotient = compute(np.floor_divide, a, b)
+    remainder = compute(np.subtract, a, compute(np.multiply, quotient, b))
+    upward = (remainder != 0) & (quotient < 0)
+    return wrap(np.asarray(quotient + upward.astype(quotient.dtype)))
+
+
+def _is_float(a: Any, b: Any) -> bool:
+    dtype = common(b, a) if a.__class__ is not _ndarray else common(a, b)
+    return dtype.kind in "fc"
+
+
+multiply = mul
+subtract = sub
+divide = true_divide = div
+negative = neg
+
+
+def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
+    """Return the in-place form of an operation: in one step where nothing is recorded."""
+
+    def method(x: Tensor, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+        if alpha is not None or older or mode.enabled:
+            named = {} if alpha is None else {"alpha": alpha}
+            return inplace(x, function, other, *older, **named)
+        a = x._array
+        y = operand(other, name)
+        b = y._array if isinstance(y, Tensor) else y
+        check_writable(x)
+        dtype = common(a, b)
+        if ufunc is np.true_divide and dtype.kind in "biu":
+            dtype = get_default_dtype().numpy
+        if not can_cast_numpy(dtype, a.dtype):
+            names = [legacy_name(d)[6:-6] for d in (dtype, a.dtype)]
+            raise RuntimeError(
+                f"result type {names[0]} can't be cast to the desired output type {names[1]}"
+            )
+        shape = np.shape(b)
+        if a.shape != shape and broadcast_shape(a.shape, shape) != a.shape:
+            raise RuntimeError(
+                f"output with shape {list(a.shape)} doesn't match the broadcast shape "
+                f"{list(broadcast_shape(a.shape, shape))}"
+            )
+        quiet(ufunc, a, b, out=a, dtype=dtype, casting="unsafe")
+        x._counter[0] += 1
+        return x
+
+    method.__name__ = f"{function.__name__}_"
+    method.__doc__ = f"Replace the tensor by `{function.__name__}` of it and another, in place."
+    return method
+
+
+add_ = _inplace(np.add, add, "+")
+sub_ = _inplace(np.subtract, sub, "-")
+mul_ = _inplace(np.multiply, mul, "*")
+div_ = _inplace(np.true_divide, div, "/")
+
+
+def _rdiv(x: Tensor, other: Any) -> Tensor:
+    return div(other, x)
+
+
+METHODS = {
+    "add": add,
+    "add_": add_,
+    "div": div,
+    "div_": div_,
+    "divide": div,
+    "divide_": div_,
+    "mul": mul,
+    "mul_": mul_,
+    "multiply": mul,
+    "multiply_": mul_,
+    "neg": neg,
+    "negative": neg,
+    "sub": sub,
+    "sub_": sub_,
+    "subtract": sub,
+    "subtract_": sub_,
+    "true_divide": div,
+    "true_divide_": div_,
+    "conj": conj,
+    "__add__": add,
+    "__iadd__": add_,
+    "__imul__": mul_,
+    "__isub__": sub_,
+    "__itruediv__": div_,
+    "__mul__": mul,
+    "__neg__": neg,
+    "__radd__": add,
+    "__rmul__": mul,
+    "__rsub__": rsub,
+    "__rtruediv__": _rdiv,
+    "__sub__": sub,
+    "__truediv__": div,
+}

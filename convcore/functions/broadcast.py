@@ -1,0 +1,209 @@
+"""Broadcasting: expand, and its adjoint, the sum down to a smaller shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import record
+from convcore.autograd.views import view
+
+__all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "sum_to_size"]
+
+
+def expand(input: Tensor, *size: int) -> Tensor:
+    """Return a view in which axes of size 1 are repeated, and new ones put before them.
+
+    Parameters
+    ----------
+    input : Tensor
+    size : ints, or one sequence of them
+        -1 keeps an axis as it is.
+
+    Raises
+    ------
+    RuntimeError
+        Fewer sizes than axes, or another size for an axis that is not 1.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([[1], [2]]).expand(2, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    return _expand_to(input, _expanded_shape(input._array.shape, given))
+
+
+def _expanded_shape(shape: tuple[int, ...], given: Sequence[int]) -> tuple[int, ...]:
+    new = len(given) - len(shape)
+    if new < 0:
+        raise RuntimeError(
+            f"expand(size={list(given)}): the number of sizes provided ({len(given)}) must be "
+            f"greater or equal to the number of dimensions in the tensor ({len(shape)})"
+        )
+    sizes = []
+    for axis, size in enumerate(given):
+        old = shape[axis - new] if axis >= new else None
+        if size == -1:
+            if old is None:
+                raise RuntimeError(
+                    f"The expanded size of the tensor (-1) isn't allowed in a leading, "
+                    f"non-existing dimension {axis}"
+                )
+            size = old
+        elif old is not None and old not in (1, size):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({size}) must match the existing size ({old}) at "
+                f"non-singleton dimension {axis}.  Target sizes: {list(given)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+        sizes.append(int(size))
+    return tuple(sizes)
+
+
+def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    before = x._array.shape
+
+    def step(array: np.ndarray) -> np.ndarray:
+        # Not broadcast_to, whose result is read-only: a size that does not change must stay
+        # writable, and a stride of zero is refused by the in-place operations themselves.
+        new = len(shape) - len(before)
+        strides = [0] * new + [
+            0 if size != old else stride
+            for size, old, stride in zip(shape[new:], before, array.strides, strict=True)
+        ]
+        return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+    return view(x, step, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return a view of ``input`` expanded to the shape of ``other``."""
+    return expand(input, tuple(other._array.shape))
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """Return a view of ``input`` expanded to ``size``."""
+    return expand(input, tuple(size))
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return views of all tensors in the shape that they broadcast to."""
+    shape = broadcast_shape(*(tensor._array.shape for tensor in tensors))
+    return tuple([expand(tensor, shape) for tensor in tensors])
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that some shapes broadcast to, or raise PyTorch's error."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise RuntimeError(_mismatch(shapes)) from None
+
+
+def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Name the axis in which two shapes do not broadcast, as PyTorch does."""
+    a = shapes[0]
+    for b in shapes[1:]:
+        rank = max(len(a), len(b))
+        for axis in range(rank - 1, -1, -1):
+            m, n = (s[axis - rank + len(s)] if axis - rank + len(s) >= 0 else 1 for s in (a, b))
+            if m != n and 1 not in (m, n):
+                return (
+                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                    f"non-singleton dimension {axis}"
+                )
+        a = np.broadcast_shapes(a, b)
+    raise AssertionError("the shapes do broadcast")
+
+
+def sum_to_size(input: Tensor, *size: int) -> Tensor:
+    """Return ``input`` summed over the axes along which ``size`` would be repeated to give it.
+
+    Raises
+    ------
+    RuntimeError
+        ``size`` does not expand to the shape of ``input``.
+    """
+    given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = input._array.shape
+    fits = len(given) <= len(shape) and all(
+        small in (1, large)
+        for small, large in zip(given, shape[len(shape) - len(given) :], strict=True)
+    )
+    if not fits:
+        raise RuntimeError(f"size {list(given)} is not expandable to size {list(shape)}.")
+    return sum_to(input, given)
+
+
+def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return ``x`` summed to a shape that broadcasts to its own: the adjoint of expand."""
+    array = x._array
+    before = array.shape
+    if before == shape:
+        return x
+    new = len(before) - len(shape)
+    axes = tuple(range(new)) + tuple(
+        [axis for axis in range(new, len(before)) if shape[axis - new] == 1 != before[axis]]
+    )
+    # NumPy's sum over several axes is not pairwise over the joint run of them; PyTorch's gradients
+    # are sums of this kind too, and within their rounding.
+    total = np.add.reduce(array, axis=axes, keepdims=True, dtype=array.dtype)
+    out = wrap(np.asarray(total).reshape(shape))
+    record("SumBackward1", (x,), out, lambda needs, grad: _expand_to(grad, before))
+    return out
+
+
+def fit(grad: Tensor, like: tuple[tuple[int, ...], np.dtype]) -> Tensor:
+    """Return a gradient in the shape and dtype of the operand that it belongs to.
+
+    The operand may have been broadcast, and promoted to another dtype, before it was used.
+    """
+    shape, dtype = like
+    if grad._array.dtype != dtype:
+        grad = cast(grad, dtype)
+    return grad if grad._array.shape == shape else sum_to(grad, shape)
+
+
+def cast(x: Tensor, dtype: np.dtype) -> Tensor:
+    """Return ``x`` in another dtype; of a complex number turned real, the real part."""
+    array = x._array
+    before = array.dtype
+    if array.dtype.kind == "c" and dtype.kind not in "c":
+        array = array.real
+    out = wrap(array.astype(dtype))
+    if dtype.kind in "fc":
+        record("ToCopyBackward0", (x,), out, lambda needs, grad: cast(grad, before))
+    return out
+
+
+def fitted(backward: Callable, *operands: Any) -> Callable:
+    """Return a backward whose results are put into the operands' shapes and dtypes."""
+    likes = [(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in operands]
+
+    def in_shape(needs: tuple[bool, ...], grad: Tensor, *saved: Any) -> tuple:
+        grads = backward(needs, grad, *saved)
+        return tuple(
+            [None if g is None else fit(g, like) for g, like in zip(grads, likes, strict=True)]
+        )
+
+    return in_shape
+
+
+def count(shape: Sequence[int]) -> int:
+    """Return the number of elements of a shape."""
+    return math.prod(shape)
+
+
+METHODS = {
+    "broadcast_to": broadcast_to,
+    "expand": expand,
+    "expand_as": expand_as,
+    "sum_to_size": sum_to_size,
+}
