@@ -289,6 +289,20 @@ def result_type(*operands: Any) -> dtype:
     return _OF_NUMPY[result_numpy(*operands)]
 
 
+def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
+    """Return the array in another dtype, axes in the same order in memory; itself if it has it.
+
+    As in PyTorch nothing is said about what does not fit: a complex number loses its imaginary
+    part, a large float becomes infinite, and an integer wraps around.
+    """
+    if array.dtype == target:
+        return array
+    if array.dtype.kind == "c" and target.kind not in "cb":
+        array = array.real
+    with np.errstate(invalid="ignore", over="ignore"):
+        return array.astype(target)
+
+
 # Limits
 
 

@@ -1,0 +1,222 @@
+"""How a tensor prints: as PyTorch does it, character by character.
+
+All numbers of a tensor share one `_Style`: a width, and whether they are written as integers with
+a point, with a fixed number of digits, or in scientific notation.  A tensor of more than
+``threshold`` elements shows the first and last ``edgeitems`` of each axis, and only those decide
+the style.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What `set_printoptions` sets."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": _Options(),
+    "short": _Options(precision=2, edgeitems=2),
+    "full": _Options(threshold=math.inf),
+}
+_options = _PROFILES["default"]
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Choose how tensors print, from now on and in all threads.
+
+    Parameters
+    ----------
+    precision : digits after the point.
+    threshold : the number of elements above which a tensor is summarised.
+    edgeitems : how many items a summary shows at each end of an axis.
+    linewidth : characters a line.
+    profile : 'default', 'short' or 'full'; the other arguments then change it.
+    sci_mode : always or never use scientific notation; None, given or not, lets the numbers decide.
+    """
+    global _options
+    chosen = _options
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(f"profile must be one of {', '.join(_PROFILES)}, but got {profile!r}")
+        chosen = _PROFILES[profile]
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    _options = replace(chosen, **given, sci_mode=sci_mode)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """Return the options by name; ``set_printoptions(**get_printoptions())`` changes nothing."""
+    return asdict(_options)
+
+
+def tensor_str(tensor: Any) -> str:
+    """Return what ``print(tensor)`` shows."""
+    array = tensor._array
+    name = type(tensor).__name__
+    prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
+    suffixes = []
+    unseen = array.ndim != 1 if array.size == 0 else not _options.edgeitems
+    if unseen:
+        suffixes.append(f"size={tuple(array.shape)}")
+    if not _is_told_by_its_numbers(array):
+        suffixes.append(f"dtype={_dtype.of(array.dtype)}")
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    return _with_suffixes(prefix + array_str(array, len(prefix)), suffixes, len(prefix))
+
+
+def array_str(array: np.ndarray, indent: int = 0) -> str:
+    """Return the numbers of an array in brackets; ``indent`` is the column where they start."""
+    if array.size == 0:
+        return "[]"
+    if array.size <= _options.threshold:
+        return _block(array, _styles(array), indent, array.size)
+    return _block(array, _styles(_edges(array)), indent, _options.edgeitems)
+
+
+def _is_told_by_its_numbers(array: np.ndarray) -> bool:
+    """Return whether a reader knows the dtype without being told."""
+    default = _dtype.get_default_dtype().numpy
+    if array.size == 0:
+        return array.dtype == default
+    return array.dtype in (default, _dtype.default_complex()) or array.dtype in (np.int64, np.bool_)
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append what follows the numbers, on a new line where it would be too long."""
+    # The last line counts two more than it has: for the comma and the bracket that may follow.
+    used = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if used + len(suffix) + 2 > _options.linewidth:
+            text += f",\n{' ' * indent}{suffix}"
+            used = indent + len(suffix)
+        else:
+            text += f", {suffix}"
+            used += len(suffix) + 2
+    return text + ")"
+
+
+# Numbers
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How one number is written; ``width`` is what shorter ones are filled up to."""
+
+    width: int = 1
+    spec: str = ""
+    point: bool = False  # whole numbers, with a point behind
+
+    def write(self, number: Any) -> str:
+        text = format(number, self.spec) if self.spec else str(number)
+        if self.point and math.isfinite(number):
+            text += "."
+        return text.rjust(self.width)
+
+
+def _styles(array: np.ndarray) -> tuple[_Style, ...]:
+    """Return the style of the numbers; that of the real and of the imaginary parts if complex."""
+    if array.dtype.kind == "c":
+        return _float_style(array.real), _float_style(array.imag)
+    if array.dtype.kind == "f":
+        return (_float_style(array),)
+    return (_Style(max((len(str(number)) for number in array.ravel().tolist()), default=1)),)
+
+
+def _float_style(array: np.ndarray) -> _Style:
+    """Choose by whether the finite numbers that are not zero are whole, and how far apart."""
+    shown = array[np.isfinite(array) & (array != 0)].astype(np.float64)
+    if shown.size == 0:
+        return _Style(1, ".0f", True)
+    sizes = np.abs(shown)
+    largest, smallest = float(sizes.max()), float(sizes.min())
+    scientific = _options.sci_mode
+    if scientific is None:
+        scientific = largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
+    if scientific:
+        style = _Style(1, f".{_options.precision}e")
+    elif (shown == np.ceil(shown)).all():
+        style = _Style(1, ".0f", True)
+    else:
+        style = _Style(1, f".{_options.precision}f")
+    return replace(style, width=max(len(style.write(number)) for number in shown.tolist()))
+
+
+def _complex_str(number: complex, real: _Style, imag: _Style) -> str:
+    """Write 'a+bj': the imaginary part is not filled up, but carries its sign."""
+    imaginary = imag.write(number.imag).lstrip() + "j"
+    sign = "" if imaginary[0] in "+-" else "+"
+    return real.write(number.real) + sign + imaginary
+
+
+# Axes
+
+
+def _edges(array: np.ndarray) -> np.ndarray:
+    """Return the elements that a summary shows."""
+    edge = _options.edgeitems
+    for axis, size in enumerate(array.shape):
+        if size > 2 * edge:
+            shown = [*range(edge), *range(size - edge, size)]
+            array = np.take(array, shown, axis)
+    return array
+
+
+def _block(array: np.ndarray, styles: tuple[_Style, ...], indent: int, edge: int) -> str:
+    """Write an array; of an axis longer than 2 * ``edge`` only the ends."""
+    if array.ndim == 0:
+        return _number_str(array.item(), styles)
+    cut = len(array) > 2 * edge
+    head, tail = (array[:edge], array[len(array) - edge :]) if cut else (array, array[:0])
+    if array.ndim == 1:
+        items = [_number_str(number, styles) for number in head.tolist()]
+        items += [" ..." if edge else "..."] if cut else []
+        items += [_number_str(number, styles) for number in tail.tolist()]
+        return _wrapped(items, styles, indent)
+    items = [_block(part, styles, indent + 1, edge) for part in head]
+    items += ["..."] if cut else []
+    items += [_block(part, styles, indent + 1, edge) for part in tail]
+    between = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+    return f"[{between.join(items)}]"
+
+
+def _number_str(number: Any, styles: tuple[_Style, ...]) -> str:
+    return styles[0].write(number) if len(styles) == 1 else _complex_str(number, *styles)
+
+
+def _wrapped(items: list[str], styles: tuple[_Style, ...], indent: int) -> str:
+    """Write a row of numbers, broken where the line is full."""
+    # A number takes its width and ", "; a complex one also the "j".
+    taken = sum(style.width for style in styles) + 1 + len(styles)
+    in_line = max(1, (_options.linewidth - indent) // taken)
+    lines = [", ".join(items[i : i + in_line]) for i in range(0, len(items), in_line)]
+    return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(lines)}]"
