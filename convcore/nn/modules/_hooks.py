@@ -1,0 +1,329 @@
+"""Hooks of modules: where they are kept, and a call of a module that has some.
+
+Every hook is in an ordered dictionary under the id of its handle: in the module's own dictionaries,
+or, for hooks on all modules, in those of this file. What a hook wants beside being called (keyword
+arguments, to be called after errors too) is in a second dictionary under the same id.
+
+The order of a call: global and own forward pre-hooks, the boundary that backward hooks watch on
+the inputs, `forward`, global and own forward hooks, the boundary on the outputs, legacy backward
+hooks. Dictionaries are copied before they are walked, so that hooks may add and remove hooks.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from convcore._tensor import Tensor
+from convcore.autograd.handle import RemovableHandle
+from convcore.nn.modules._boundary import Boundary
+
+if TYPE_CHECKING:
+    from convcore.nn.modules.module import Module
+
+# PyTorch's names, because tools look into these.
+_global_buffer_registration_hooks: OrderedDict = OrderedDict()
+_global_module_registration_hooks: OrderedDict = OrderedDict()
+_global_parameter_registration_hooks: OrderedDict = OrderedDict()
+_global_backward_pre_hooks: OrderedDict = OrderedDict()
+_global_backward_hooks: OrderedDict = OrderedDict()
+_global_forward_pre_hooks: OrderedDict = OrderedDict()
+_global_forward_hooks: OrderedDict = OrderedDict()
+_global_forward_hooks_with_kwargs: OrderedDict = OrderedDict()
+_global_forward_hooks_always_called: OrderedDict = OrderedDict()
+
+
+class _Global:
+    """Stands for all modules where a module would be asked which kind its backward hooks are."""
+
+    _backward_hooks = _global_backward_hooks
+    _is_full_backward_hook: bool | None = None
+
+
+def add_hook(
+    hooks: OrderedDict, hook: Callable, prepend: bool = False, marks: tuple = ()
+) -> RemovableHandle:
+    """Put a hook into a dictionary, and its id into those of `marks`, pairs (dictionary, wanted).
+
+    A mark that is not wanted is still named to the handle: removal clears whatever is there.
+    """
+    handle = RemovableHandle(hooks, extra_dict=[marked for marked, _ in marks])
+    hooks[handle.id] = hook
+    for marked, wanted in marks:
+        if wanted:
+            marked[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def add_backward_hook(
+    owner: Any, hook: Callable, full: bool, prepend: bool, where: str
+) -> RemovableHandle:
+    """Put a hook among the backward hooks of `owner`, which are all full or all legacy."""
+    if owner._backward_hooks and owner._is_full_backward_hook is not full:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks "
+            f"{where}. Please use only one of them."
+        )
+    owner._is_full_backward_hook = full
+    return add_hook(owner._backward_hooks, hook, prepend)
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` whenever any module gets a buffer.
+
+    A result other than None is registered in the buffer's place.
+    """
+    return add_hook(_global_buffer_registration_hooks, hook)
+
+
+def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, name, submodule)`` whenever any module gets a submodule.
+
+    A result other than None is registered in the submodule's place.
+    """
+    return add_hook(_global_module_registration_hooks, hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, name, parameter)`` whenever any module gets a parameter.
+
+    A result other than None is registered in the parameter's place.
+    """
+    return add_hook(_global_parameter_registration_hooks, hook)
+
+
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, args)`` before every module's forward.
+
+    As `Module.register_forward_pre_hook`, for all modules, and before their own hooks.
+    """
+    return add_hook(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call ``hook(module, args, output)`` after every module's forward.
+
+    As `Module.register_forward_hook`, for all modules, and before their own hooks.
+    """
+    marks = (
+        (_global_forward_hooks_with_kwargs, with_kwargs),
+        (_global_forward_hooks_always_called, always_call),
+    )
+    return add_hook(_global_forward_hooks, hook, marks=marks)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, grad_output)`` before every module's backward.
+
+    As `Module.register_full_backward_pre_hook`, for all modules, and before their own hooks.
+    """
+    return add_hook(_global_backward_pre_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` after every module's backward.
+
+    As `Module.register_full_backward_hook`, for all modules, and before their own hooks.
+    """
+    return add_backward_hook(_Global, hook, True, False, "as a global Module hook")
+
+
+def register_module_backward_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` at the node that made each module's output.
+
+    The legacy hook, see `Module.register_backward_hook`; `register_module_full_backward_hook` is
+    the one to use.
+    """
+    return add_backward_hook(_Global, hook, False, False, "as a global Module hook")
+
+
+def registered(hooks: OrderedDict, module: Module, name: str, value: Any) -> Any:
+    """Return what is to be registered, after the registration hooks had their say."""
+    for hook in tuple(hooks.values()):
+        answer = hook(module, name, value)
+        if answer is not None:
+            value = answer
+    return value
+
+
+class HookedCall:
+    """One call of a module that has hooks.
+
+    Parameters
+    ----------
+    module : Module
+    args, kwargs
+        What it was called with; pre-hooks may replace them.
+    """
+
+    __slots__ = ("args", "called", "kwargs", "module", "result")
+
+    def __init__(self, module: Module, args: tuple, kwargs: dict):
+        self.module = module
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+        self.called: set[int] = set()  # forward hooks that ran
+
+    def __call__(self) -> Any:
+        """Run hooks and forward; after an error, run the hooks that are to be called always."""
+        try:
+            self.run_pre_hooks()
+            boundary = self.enter_boundary()
+            self.result = self.module.forward(*self.args, **self.kwargs)
+            self.run_forward_hooks()
+            if boundary is not None:
+                self.result = boundary.leave(self.result)
+            self.attach_legacy_hooks()
+        except Exception:
+            self.run_remaining_hooks()
+            raise
+        return self.result
+
+    def run_pre_hooks(self) -> None:
+        """Let forward pre-hooks see and replace the arguments."""
+        module = self.module
+        with_kwargs = module._forward_pre_hooks_with_kwargs
+        own = module._forward_pre_hooks.items()
+        for number, hook in (*_global_forward_pre_hooks.items(), *own):
+            if number in with_kwargs:
+                answer = hook(module, self.args, self.kwargs)
+                if answer is None:
+                    continue
+                if not isinstance(answer, tuple) or len(answer) != 2:
+                    raise RuntimeError(
+                        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                        f"but got {answer}."
+                    )
+                self.args, self.kwargs = answer
+            else:
+                answer = hook(module, self.args)
+                if answer is not None:
+                    self.args = answer if isinstance(answer, tuple) else (answer,)
+
+    def run_forward_hooks(self) -> None:
+        """Let forward hooks see and replace the result."""
+        for number, hook in self.forward_hooks():
+            self.run_forward_hook(number, hook)
+
+    def forward_hooks(self) -> tuple:
+        """Return the pairs (id, forward hook) as they are now."""
+        return (*_global_forward_hooks.items(), *self.module._forward_hooks.items())
+
+    def run_forward_hook(self, number: int, hook: Callable) -> None:
+        """Call one forward hook."""
+        module = self.module
+        self.called.add(number)
+        if (
+            number in module._forward_hooks_with_kwargs
+            or number in _global_forward_hooks_with_kwargs
+        ):
+            answer = hook(module, self.args, self.kwargs, self.result)
+        else:
+            answer = hook(module, self.args, self.result)
+        if answer is not None:
+            self.result = answer
+
+    def run_remaining_hooks(self) -> None:
+        """After an error, call the forward hooks that asked for it and did not run."""
+        for number, hook in self.forward_hooks():
+            is_global = number in _global_forward_hooks_always_called
+            if number in self.called or not (
+                is_global or number in self.module._forward_hooks_always_called
+            ):
+                continue
+            try:
+                self.run_forward_hook(number, hook)
+            except Exception as error:
+                warnings.warn(
+                    f"{'global ' if is_global else ''}module forward hook with "
+                    "``always_call=True`` raised an exception that was silenced as another error "
+                    f"was raised in forward: {error}",
+                    stacklevel=4,
+                )
+
+    def enter_boundary(self) -> Boundary | None:
+        """If there are full backward hooks, have them watch the inputs."""
+        module = self.module
+        before = (*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
+        after = backward_hooks(module, full=True)
+        if not before and not after:
+            return None
+        boundary = Boundary(module, before, after)
+        self.args = boundary.enter(self.args)
+        return boundary
+
+    def attach_legacy_hooks(self) -> None:
+        """Hang legacy backward hooks on the node that made the (first) result."""
+        hooks = backward_hooks(self.module, full=False)
+        tensor = first_tensor(self.result) if hooks else None
+        node = None if tensor is None else tensor.grad_fn
+        if node is None:
+            return
+        for hook in hooks:
+            node.register_hook(with_module(hook, self.module))
+        shortcoming = legacy_shortcoming(self.args, self.result, node)
+        if shortcoming:
+            warnings.warn(shortcoming, FutureWarning, stacklevel=4)
+
+
+def backward_hooks(module: Module, full: bool) -> tuple[Callable, ...]:
+    """Return the backward hooks of one kind that a call of `module` has."""
+    owners = (_Global, module)
+    chosen = (o._backward_hooks.values() for o in owners if o._is_full_backward_hook is full)
+    return tuple(chain.from_iterable(chosen))
+
+
+def with_module(hook: Callable, module: Module) -> Callable:
+    """Return a node's hook that calls a module's hook."""
+
+    def node_hook(grad_inputs: tuple, grad_outputs: tuple) -> Any:
+        return hook(module, grad_inputs, grad_outputs)
+
+    return functools.update_wrapper(node_hook, hook)  # errors name the user's hook
+
+
+def first_tensor(result: Any) -> Tensor | None:
+    """Find the first tensor in what a module returned: a tensor, or a dict or sequence of some."""
+    if isinstance(result, Tensor):
+        return result
+    if isinstance(result, dict):
+        result = result.values()
+    elif not isinstance(result, (tuple, list)):
+        return None
+    return next((found for part in result if (found := first_tensor(part)) is not None), None)
+
+
+def legacy_shortcoming(args: tuple, result: Any, node: Any) -> str | None:
+    """Say what legacy hooks on `node` will not see of the module's gradients; None if they will."""
+    results = result if isinstance(result, tuple) else (result,)
+    if not all(isinstance(part, Tensor) for part in results):
+        what = "on a Module that does not return a single Tensor or a tuple of Tensors"
+        missing = "grad_output"
+    elif not all(isinstance(part, Tensor) for part in args):
+        what = "on a Module that does not take as input a single Tensor or a tuple of Tensors"
+        missing = "grad_input"
+    elif len(makers := {part.grad_fn for part in results} - {None}) > 1:
+        what = "when outputs are generated by different autograd Nodes"
+        missing = "grad_output"
+    elif node not in makers:
+        what = "when outputs are nested in python data structure"
+        missing = "grad_output"
+    elif {part.grad_fn for part in args} - {None} != {source for source, _ in node.next_functions}:
+        what = "when the forward contains multiple autograd Nodes"
+        missing = "grad_input"
+    else:
+        return None
+    return (
+        f"Using a non-full backward hook {what} is deprecated and will be removed in future "
+        f"versions. This hook will be missing some {missing}. Please use "
+        "register_full_backward_hook to get the documented behavior."
+    )

@@ -1,0 +1,409 @@
+"""A module's members: the parameters, buffers and submodules that are assigned to it.
+
+They live in three dictionaries, not among the attributes, so that each kind can be listed in the
+order of registration. Assigning, reading and deleting attributes goes through those dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.nn.modules import _hooks
+from convcore.nn.parameter import Buffer, Parameter
+
+
+def typename(value: Any) -> str:
+    """Return the name of a value's type (of a class, its own) as PyTorch's errors give it."""
+    if isinstance(value, Tensor):
+        return value.type()
+    cls = value if isinstance(value, type) else type(value)
+    return cls.__qualname__ if cls.__module__ == "builtins" else _full_name(cls)
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+class Members:
+    """The part of Module that keeps, finds and lists its members."""
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+
+    # Registration
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Make ``param`` a parameter of this module, under an attribute of the given name.
+
+        Parameters
+        ----------
+        name : str
+            A new name, without dots.
+        param : Parameter or None
+            None is kept under the name, but is in neither `parameters()` nor the state.
+
+        Raises
+        ------
+        AttributeError
+            `Module.__init__` was not called yet.
+        KeyError
+            The name has a dot, is empty, or is another attribute's.
+        TypeError
+            The name is no string, or ``param`` is neither a Parameter nor None.
+        ValueError
+            ``param`` was computed from other tensors.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    "(torch.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                    f"be created explicitly. To express '{name}' as a function of another Tensor, "
+                    "compute the value in the forward() method."
+                )
+            hooks = _hooks._global_parameter_registration_hooks
+            param = _hooks.registered(hooks, self, name, param)
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Make ``tensor`` a buffer of this module: part of its state, but not trained.
+
+        Parameters
+        ----------
+        name : str
+            A new name, without dots.
+        tensor : Tensor or None
+            None is kept under the name, but is in neither `buffers()` nor the state.
+        persistent : bool
+            Whether the buffer is in `state_dict`.
+
+        Raises
+        ------
+        AttributeError
+            `Module.__init__` was not called yet.
+        KeyError
+            The name has a dot, is empty, or is another attribute's.
+        TypeError
+            The name is no string, or ``tensor`` is neither a Tensor nor None.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
+            )
+        hooks = _hooks._global_buffer_registration_hooks
+        self._buffers[name] = _hooks.registered(hooks, self, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Make ``module`` a child of this module, under an attribute of the given name.
+
+        Raises
+        ------
+        KeyError
+            The name has a dot, is empty, or is another attribute's.
+        TypeError
+            The name is no string, or ``module`` is neither a Module nor None.
+        """
+        if module is not None and not isinstance(module, Members):
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._set_module(name, module)
+
+    def register_module(self, name: str, module: Any) -> None:
+        """Do what `add_module` does."""
+        self.add_module(name, module)
+
+    def _check_name(self, kind: str, name: str, members: dict) -> None:
+        """Raise if a member of the given kind cannot be registered under this name."""
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in members and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def _set_module(self, name: str, module: Any) -> None:
+        hooks = _hooks._global_module_registration_hooks
+        self._modules[name] = _hooks.registered(hooks, self, name, module)
+
+    # Attributes
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__
+        try:
+            if name in own["_parameters"]:
+                return own["_parameters"][name]
+            if name in own["_buffers"]:
+                return own["_buffers"][name]
+            if name in own["_modules"]:
+                return own["_modules"][name]
+        except KeyError:
+            pass  # before __init__ there are no members
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            if "_parameters" not in own:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, self._buffers, self._modules)
+            self.register_parameter(name, value)
+        elif name in own.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            self.register_parameter(name, None)
+        elif isinstance(value, Members):
+            if "_modules" not in own:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, self._parameters, self._buffers)
+            self._set_module(name, value)
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            self._set_module(name, None)
+        elif isinstance(value, Buffer) or name in own.get("_buffers", ()):
+            self._set_buffer(name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        """Register what is assigned to a buffer's name; it is as persistent as it was."""
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"cannot assign '{typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if isinstance(value, Buffer):
+            persistent = value.persistent
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+        self.register_buffer(name, value, persistent)
+
+    def _forget(self, name: str, *members: dict) -> None:
+        """Remove what another kind of member is about to take the name of."""
+        for names in (self.__dict__, *members):
+            names.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        for members in (self._parameters, self._buffers, self._modules):
+            if name in members:
+                del members[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        members = (*self._parameters, *self._modules, *self._buffers)
+        names = (*dir(type(self)), *self.__dict__, *members)
+        return sorted(name for name in names if not name[0].isdigit())
+
+    # Finding a member by its path
+
+    def get_submodule(self, target: str) -> Any:
+        """Return the submodule at a dotted path; an empty path is this module.
+
+        Raises
+        ------
+        AttributeError
+            There is nothing at the path, or something that is not a Module.
+        """
+        module = self
+        for name in target.split(".") if target else ():
+            module = module._attribute(name)
+            if not isinstance(module, Members):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put ``module`` at a dotted path whose parent exists.
+
+        Parameters
+        ----------
+        target : str
+        module : Module
+        strict : bool
+            Whether there must be a submodule at the path already.
+
+        Raises
+        ------
+        AttributeError
+            The parent is missing, or there is something at the path that is not a Module; if
+            ``strict``, also if there is nothing.
+        ValueError
+            The path is empty, or ``module`` is not a Module.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Members):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter at a dotted path.
+
+        Raises
+        ------
+        AttributeError
+            There is nothing at the path, or something that is not a Parameter.
+        """
+        path, _, name = target.rpartition(".")
+        parameter = self.get_submodule(path)._attribute(name)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return parameter
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer at a dotted path.
+
+        Raises
+        ------
+        AttributeError
+            There is nothing at the path, or something that is not a buffer.
+        """
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        buffer = module._attribute(name)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer
+
+    def _attribute(self, name: str) -> Any:
+        if not hasattr(self, name):
+            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
+        return getattr(self, name)
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    # Listing
+
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield (path, module) for this module and all below it, parents first.
+
+        Parameters
+        ----------
+        memo : set of Module, optional
+            Modules that are not to be listed; those that are listed are added.
+        prefix : str
+            Path of this module itself.
+        remove_duplicate : bool
+            Whether a module that is reached twice is listed once.
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                path = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+        """Yield this module and all below it, parents first; each once by default."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Any]]:
+        """Yield (name, module) for the modules right below this one, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Any]:
+        """Yield the modules right below this one, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Yield (path, parameter) for this module's parameters.
+
+        Parameters
+        ----------
+        prefix : str
+            Path of this module itself.
+        recurse : bool
+            Whether submodules' parameters are listed too.
+        remove_duplicate : bool
+            Whether a parameter that is reached twice is listed once.
+        """
+        yield from self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Yield this module's parameters, and if ``recurse`` its submodules'; each once."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield (path, buffer) for this module's buffers; the arguments are `named_parameters`'."""
+        yield from self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield this module's buffers, and if ``recurse`` its submodules'; each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def _named_members(
+        self,
+        get_members_fn: Callable,
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield (path, member) for what ``get_members_fn(module)`` lists of each module."""
+        seen = set()
+        modules = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or member in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(member)
+                yield f"{path}.{name}" if path else name, member

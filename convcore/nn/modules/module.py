@@ -1,0 +1,484 @@
+"""Module: something with parameters that is called, and whose calls hooks can watch.
+
+What it keeps is in `_members`, how its state is saved and loaded in `_state`, what a call with
+hooks does in `_hooks`, and what backward hooks watch in `_boundary`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from convcore._device import device as _device
+from convcore._dtype import dtype as _dtype
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import no_grad
+from convcore.autograd.handle import RemovableHandle
+from convcore.nn.modules._hooks import (
+    HookedCall,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+    add_backward_hook,
+    add_hook,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from convcore.nn.modules._members import Members
+from convcore.nn.modules._state import State, _IncompatibleKeys
+
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+Self = TypeVar("Self", bound="Module")
+
+# What every module has a dictionary of its own for; see `_hooks` and `_state`.
+_HOOK_DICTIONARIES = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+class Module(Members, State):
+    """The base class of layers and networks.
+
+    A subclass calls ``super().__init__()`` first, assigns parameters (`Parameter`), buffers and
+    other modules as attributes, and computes its output in ``forward``. Calling the module calls
+    ``forward``, and the hooks around it.
+
+    Attributes
+    ----------
+    training : bool
+        Whether layers that behave differently in training do so; see `train` and `eval`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> class Scale(convcore.nn.Module):
+    ...     def forward(self, x):
+    ...         return 2 * x
+    >>> Scale()(convcore.ones(2))
+    tensor([2., 2.])
+    """
+
+    training: bool
+    call_super_init: bool = False  # whether __init__ goes on to the next class, with its arguments
+    _is_full_backward_hook: bool | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            self._refuse_arguments(args, kwargs)
+        own = self.__dict__  # what is set here is no member: __setattr__ need not look at it
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_modules"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_is_full_backward_hook"] = None
+        for name in _HOOK_DICTIONARIES:
+            own[name] = OrderedDict()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _refuse_arguments(self, args: tuple, kwargs: dict) -> None:
+        where = f"{type(self).__name__}.__init__()"
+        for name in kwargs:
+            raise TypeError(f"{where} got an unexpected keyword argument '{name}'")
+        if args:
+            raise TypeError(f"{where} takes 1 positional argument but {len(args) + 1} were given")
+
+    # Calling
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the output; every subclass has its own.
+
+        Call the module, not this: only the call runs hooks.
+        """
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call `forward` and the hooks around it."""
+        # One look at the dictionary: reading an attribute of a class that has __getattr__ costs
+        # three times as much, and this is all that a call without hooks pays for them.
+        own = self.__dict__
+        try:
+            watched = (
+                own["_forward_hooks"]
+                or own["_forward_pre_hooks"]
+                or own["_backward_hooks"]
+                or own["_backward_pre_hooks"]
+                or _global_forward_hooks
+                or _global_forward_pre_hooks
+                or _global_backward_hooks
+                or _global_backward_pre_hooks
+            )
+        except KeyError:
+            raise AttributeError("cannot call module before Module.__init__() call") from None
+        if watched:
+            return HookedCall(self, args, kwargs)()
+        return self.forward(*args, **kwargs)
+
+    _call_impl = __call__
+
+    # Hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call a hook before each call of `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, args)``. A result other than None replaces the positional arguments; one
+            that is no tuple is the only argument. With ``with_kwargs``, ``hook(module, args,
+            kwargs)``, which returns None or the pair (args, kwargs).
+        prepend : bool
+            Whether it comes before the module's other forward pre-hooks, or after them.
+        with_kwargs : bool
+            Whether the hook sees keyword arguments.
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        marks = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
+        return add_hook(self._forward_pre_hooks, hook, prepend, marks)
+
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call a hook after each call of `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, args, output)``, or ``hook(module, args, kwargs, output)`` with
+            ``with_kwargs``. A result other than None replaces the output.
+        prepend : bool
+            Whether it comes before the module's other forward hooks, or after them.
+        with_kwargs : bool
+            Whether the hook sees keyword arguments.
+        always_call : bool
+            Whether it is called also if a pre-hook, `forward` or another hook raises. The error
+            goes on after that; errors of the hook itself become warnings then.
+
+        Returns
+        -------
+        RemovableHandle
+        """
+        marks = (
+            (self._forward_hooks_with_kwargs, with_kwargs),
+            (self._forward_hooks_always_called, always_call),
+        )
+        return add_hook(self._forward_hooks, hook, prepend, marks)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call a hook in each backward pass, before the module's own part of it.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, grad_output)``; ``grad_output`` is a tuple, None where no gradient
+            arrived. A tuple that it returns replaces ``grad_output``.
+        prepend : bool
+            Whether it comes before the module's other backward pre-hooks, or after them.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Notes
+        -----
+        As for `register_full_backward_hook`.
+        """
+        return add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call a hook in each backward pass, when the gradients of the module's inputs are there.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, grad_input, grad_output)``; both are tuples, with None for what is no
+            tensor. A sequence as long as ``grad_input`` that it returns replaces ``grad_input``.
+        prepend : bool
+            Whether it comes before the module's other backward hooks, or after them.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Raises
+        ------
+        RuntimeError
+            The module has legacy backward hooks.
+
+        Notes
+        -----
+        Gradients of positional arguments are seen, of keyword arguments and of what is inside
+        lists and dicts not. If no input requires grad, the hook is called when the gradients of
+        the outputs are there. `forward` receives, and the caller gets, views of the tensors; unlike
+        PyTorch's, they may be changed in place.
+
+        Examples
+        --------
+        >>> import convcore
+        >>> net = convcore.nn.Sequential()
+        >>> handle = net.register_full_backward_hook(lambda net, gi, go: print(gi))
+        >>> net(convcore.ones(2, requires_grad=True)).sum().backward()
+        (tensor([1., 1.]),)
+        """
+        return add_backward_hook(self, hook, True, prepend, "on a single Module")
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """Call a hook when the node that made the module's output has run.
+
+        The legacy hook: ``grad_input`` is what that one node computed, which is not the gradient
+        of the module's input if the module is more than one operation. Calls warn where that is
+        so. `register_full_backward_hook` is the one to use.
+
+        Parameters
+        ----------
+        hook : callable
+            ``hook(module, grad_input, grad_output)``. A tuple that it returns replaces
+            ``grad_input``.
+
+        Returns
+        -------
+        RemovableHandle
+
+        Raises
+        ------
+        RuntimeError
+            The module has full backward hooks.
+        """
+        return add_backward_hook(self, hook, False, False, "on a single Module")
+
+    # Changing all members at once
+
+    def apply(self: Self, fn: Callable[[Module], None]) -> Self:
+        """Call ``fn`` with every module below this one, children first, and with this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the data of all parameters, their gradients and all buffers by ``fn`` of them.
+
+        Parameters stay the objects that they are: optimizers refer to them.
+        """
+        for module in self.children() if recurse else ():
+            module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                _replace_data(parameter, fn)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Convert parameters and buffers in place.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            For those of floating-point or complex dtype; others keep theirs.
+        device : device or str, optional
+            The CPU.
+        memory_format : memory_format, optional
+            For those with four axes; keyword only.
+        tensor : Tensor, optional
+            In the place of ``dtype``: the dtype of this tensor.
+        non_blocking : bool
+            Has no effect on the CPU.
+
+        Raises
+        ------
+        RuntimeError
+            The device is not the CPU.
+        TypeError
+            The dtype is neither floating-point nor complex.
+        """
+        dtype, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+
+        def convert(tensor: Tensor) -> Tensor:
+            if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
+                tensor = tensor.to(dtype)
+            if memory_format is not None and tensor.dim() == 4:
+                tensor = tensor.to(memory_format=memory_format)
+            return tensor
+
+        return self._apply(convert)
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers in place to a dtype, integers too."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self: Self) -> Self:
+        """Convert floating-point parameters and buffers in place to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self: Self) -> Self:
+        """Convert floating-point parameters and buffers in place to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self: Self) -> Self:
+        """Convert floating-point parameters and buffers in place to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def cpu(self: Self) -> Self:
+        """Do nothing: everything is on the CPU."""
+        return self
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Raise RuntimeError: this library computes on the CPU."""
+        return self.to(_device("cuda"))
+
+    def train(self: Self, mode: bool = True) -> Self:
+        """Set `training` of this module and all below it.
+
+        Raises
+        ------
+        ValueError
+            ``mode`` is no bool.
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self: Self) -> Self:
+        """Set `training` of this module and all below it to False."""
+        return self.train(False)
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """Set whether the parameters of this module and all below it are trained."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_none : bool
+            Whether they become None, or are filled with zeros.
+        """
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is not None and set_to_none:
+                parameter.grad = None
+            elif grad is not None:
+                grad.detach_().zero_()
+
+    # Printing, copying
+
+    def extra_repr(self) -> str:
+        """Return what is printed between the parentheses; subclasses have their own."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        if len(lines) == 1 and not self._modules:
+            return f"{self._get_name()}({extra})"
+        lines += [f"({name}): {_addindent(repr(child))}" for name, child in self._modules.items()]
+        return in_parentheses(self._get_name(), lines)
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+
+
+def in_parentheses(name: str, lines: list[str]) -> str:
+    """Return name(), with the lines between the parentheses, indented."""
+    if not lines:
+        return f"{name}()"
+    return "\n  ".join([f"{name}(", *lines]) + "\n)"
+
+
+def _addindent(text: str, numSpaces: int = 2) -> str:
+    """Indent all lines but the first and those that are blank."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *[numSpaces * " " + line if line.strip() else "" for line in others]])
+
+
+def _replace_data(parameter: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+    """Replace the data of a parameter and of its gradient by ``fn`` of them."""
+    with no_grad():
+        changed = fn(parameter)
+        if changed is not parameter:
+            parameter.data = changed
+        grad = parameter.grad
+        if grad is not None:
+            changed = fn(grad)
+            if changed is not grad:
+                grad.data = changed
+
+
+def _parse_to(
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> tuple[Any, Any]:
+    """Return dtype and memory format out of what `Module.to` was called with."""
+    for value in args:
+        if isinstance(value, _dtype):
+            dtype = value
+        elif isinstance(value, Tensor):
+            dtype = value.dtype
+        elif isinstance(value, (_device, str)):
+            device = value
+        elif value is not None and not isinstance(value, bool):
+            raise TypeError(f"to() received an invalid combination of arguments - got {value!r}")
+    if device is not None:
+        _device(device)  # refuses all but the CPU
+    return dtype, memory_format
