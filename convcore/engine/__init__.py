@@ -25,8 +25,19 @@ from convcore.engine.functional import (
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.matmul import matmul
 from convcore.engine.memory import empty_cache
+from convcore.engine.pad import pad, pad_grad
 from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
 from convcore.engine.plan import Plan, plan_conv
+from convcore.engine.pool import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_grad,
+    adaptive_max_pool,
+    avg_pool,
+    avg_pool_grad,
+    gather_pixels,
+    max_pool,
+    scatter_pixels,
+)
 from convcore.engine.shaping import dilate, rotate180, unpad, zero_pad
 from convcore.engine.threads import get_num_threads, set_num_threads
 
@@ -34,6 +45,11 @@ __all__ = [
     "Axis",
     "Geometry",
     "Plan",
+    "adaptive_avg_pool",
+    "adaptive_avg_pool_grad",
+    "adaptive_max_pool",
+    "avg_pool",
+    "avg_pool_grad",
     "col2im",
     "conv1d",
     "conv2d",
@@ -49,13 +65,18 @@ __all__ = [
     "dilate",
     "empty_cache",
     "fold",
+    "gather_pixels",
     "get_num_threads",
     "im2col",
     "im2col_view",
     "make_geometry",
     "matmul",
+    "max_pool",
+    "pad",
+    "pad_grad",
     "plan_conv",
     "rotate180",
+    "scatter_pixels",
     "set_num_threads",
     "unfold",
     "unpad",

@@ -1,10 +1,13 @@
-"""The oracle: convolutions as slow and obvious as they can be, kept for good to test the fast ones.
+"""The oracle: the engine's maps as slow and obvious as they can be, kept for good to test its own.
 
 Two levels, each simple enough to be believed by reading it:
 
 - the maps and im2col/col2im loop over kernel taps.  One tap is a strided slice of the zero-padded
   input and a matrix product over channels, so a real layer takes a second or so;
 - the ``loop_*`` maps loop over every single product of the sum, `terms`, for tiny shapes.
+
+Pools loop over the pixels of every window, `pool_windows` and `adaptive_windows`, and pads over the
+elements of every axis.
 
 Everything is computed in float64, or complex128 if anything complex comes in, whatever the dtypes,
 on an obvious zero-padded copy.  All ranks and any number of groups take the same lines.  The maps
@@ -18,7 +21,8 @@ not checked here.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,7 @@ from convcore.engine.geometry import (
 )
 
 __all__ = [
+    "adaptive_windows",
     "col2im",
     "conv_bias_grad",
     "conv_forward",
@@ -45,11 +50,18 @@ __all__ = [
     "loop_forward",
     "loop_input_grad",
     "loop_weight_grad",
+    "max_over",
+    "mean_over",
+    "mean_over_grad",
+    "pad",
+    "pad_grad",
+    "pool_windows",
     "terms",
 ]
 
 Array = NDArray[Any]  # float64 or complex128
 Index = tuple[int, ...]
+Window = tuple[Index, list[Index], int]  # an output pixel, the input pixels under it, the divisor
 
 
 def conv_forward(
@@ -338,6 +350,142 @@ def loop_weight_grad(input: ArrayLike, grad_output: ArrayLike, geometry: Geometr
     return grad_weight
 
 
+def pool_windows(
+    sizes: Sequence[int],
+    kernel_size: Sequence[int],
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    dilation: Spatial = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> list[Window]:
+    """Return every window of a pool: its output pixel, the pixels under it, how many count.
+
+    Examples
+    --------
+    >>> pool_windows((3,), (2,), 2, 1)
+    [((0,), [(0,)], 2), ((1,), [(1,), (2,)], 2)]
+    """
+    rank = len(sizes)
+    strides = per_axis("stride", kernel_size if stride is None else stride, rank)
+    pads = per_axis("padding", padding, rank)
+    dilations = per_axis("dilation", dilation, rank)
+    steps = zip(sizes, kernel_size, strides, pads, dilations, strict=True)
+    return _crossed(
+        list(_axis_windows(size, k, s, p, d, ceil_mode, count_include_pad))
+        for size, k, s, p, d in steps
+    )
+
+
+def adaptive_windows(sizes: Sequence[int], outs: Sequence[int]) -> list[Window]:
+    """Return the windows of an adaptive pool: pixel i is in window j if they share any of the axis.
+
+    With the axis laid out from 0 to 1, pixel i is [i/size, (i+1)/size] and window j is
+    [j/out, (j+1)/out].
+
+    Examples
+    --------
+    >>> adaptive_windows((3,), (2,))
+    [((0,), [(0,), (1,)], 2), ((1,), [(1,), (2,)], 2)]
+    """
+    axes = []
+    for size, out in zip(sizes, outs, strict=True):
+        shared = (
+            [i for i in range(size) if i * out < (j + 1) * size and j * size < (i + 1) * out]
+            for j in range(out)
+        )
+        axes.append([(pixels, len(pixels)) for pixels in shared])
+    return _crossed(axes)
+
+
+def max_over(input: ArrayLike, windows: Sequence[Window]) -> tuple[Array, NDArray[np.int64]]:
+    """Return the largest element under each window and its index in its plane.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes)
+
+    Returns
+    -------
+    values, indices : (N, C, *outs)
+        Of equal elements the first, of several NaN the last; -inf and -1 for an empty window.
+    """
+    input = np.asarray(input)
+    shape = (*input.shape[:2], *_outs(windows))
+    values, indices = np.full(shape, -np.inf), np.full(shape, -1)
+    for output, pixels, _ in windows:
+        value, index = values[_at(output)], indices[_at(output)]
+        for pixel in pixels:
+            element = input[_at(pixel)]
+            better = (element > value) | np.isnan(element) | (index < 0)
+            value[better] = element[better]
+            index[better] = np.ravel_multi_index(pixel, input.shape[2:])
+    return values, indices
+
+
+def mean_over(input: ArrayLike, windows: Sequence[Window], divisor: int | None = None) -> Array:
+    """Return the sum under each window over its own divisor, or over one for all."""
+    input = _wide(input)
+    means = np.zeros((*input.shape[:2], *_outs(windows)), input.dtype)
+    for output, pixels, count in windows:
+        for pixel in pixels:
+            means[_at(output)] += input[_at(pixel)] / (divisor or count)
+    return means
+
+
+def mean_over_grad(
+    grad_output: ArrayLike,
+    windows: Sequence[Window],
+    sizes: Sequence[int],
+    divisor: int | None = None,
+) -> Array:
+    """Return the gradient of `mean_over`: every mean's share to each pixel under its window."""
+    grad_output = _wide(grad_output)
+    grad_input = np.zeros((*grad_output.shape[:2], *sizes), grad_output.dtype)
+    for output, pixels, count in windows:
+        for pixel in pixels:
+            grad_input[_at(pixel)] += grad_output[_at(output)] / (divisor or count)
+    return grad_input
+
+
+def pad(
+    array: ArrayLike, padding: Sequence[Sequence[int]], mode: str = "constant", value: float = 0
+) -> Array:
+    """Put a border around the last axes of an array, one (before, after) pair each.
+
+    Examples
+    --------
+    >>> pad([1, 2, 3], [(2, 2)], "reflect")
+    array([3., 2., 1., 2., 3., 2., 1.])
+    """
+    array = _wide(array)
+    for axis, (before, after) in enumerate(padding, array.ndim - len(padding)):
+        sources = _pad_sources(array.shape[axis], before, after, mode)
+        lines = np.moveaxis(array, axis, 0)
+        padded = np.full((len(sources), *lines.shape[1:]), value, array.dtype)
+        for j, i in enumerate(sources):
+            if i is not None:
+                padded[j] = lines[i]
+        array = np.moveaxis(padded, 0, axis)
+    return array
+
+
+def pad_grad(
+    grad_output: ArrayLike, padding: Sequence[Sequence[int]], mode: str = "constant"
+) -> Array:
+    """Return the gradient of `pad`: every element back to the one that it was a copy of."""
+    grad = _wide(grad_output)
+    for axis, (before, after) in enumerate(padding, grad.ndim - len(padding)):
+        size = grad.shape[axis] - before - after
+        lines = np.moveaxis(grad, axis, 0)
+        grad_lines = np.zeros((size, *lines.shape[1:]), grad.dtype)
+        for j, i in enumerate(_pad_sources(size, before, after, mode)):
+            if i is not None:
+                grad_lines[i] += lines[j]
+        grad = np.moveaxis(grad_lines, 0, axis)
+    return grad
+
+
 def error_in_eps(result: ArrayLike, exact: ArrayLike, bound: ArrayLike, dtype: DTypeLike) -> float:
     """Return max|result - exact| / max(bound), in units of the dtype's eps.
 
@@ -436,3 +584,59 @@ def _patch_geometry(
     kernel = per_axis("kernel_size", kernel_size, len(input_shape) - 2)
     weight_shape = (1, input_shape[1], *kernel)
     return make_geometry(input_shape, weight_shape, stride, padding, dilation, 1)
+
+
+def _axis_windows(
+    size: int, kernel: int, stride: int, pad: int, dilation: int, ceil_mode: bool, with_pad: bool
+) -> Iterator[tuple[list[int], int]]:
+    """Yield (elements of the axis, how many count) for each window, from the first to the last.
+
+    A window begins where it fits into the padded axis.  With ceil_mode one more may begin before
+    the axis ends, if the one before it left something over.
+    """
+    start, reach = -pad, dilation * (kernel - 1) + 1
+    while start + reach <= size + pad or (
+        ceil_mode and start < size and start - stride + reach < size + pad
+    ):
+        taps = range(start, start + reach, dilation)
+        inside = [i for i in taps if 0 <= i < size]
+        yield inside, sum(i < size + pad for i in taps) if with_pad else len(inside)
+        start += stride
+
+
+def _crossed(axes: Iterable[list[tuple[list[int], int]]]) -> list[Window]:
+    """Return the windows of an image from those of each axis."""
+    windows = []
+    for parts in itertools.product(*map(enumerate, axes)):
+        output = tuple(j for j, _ in parts)
+        pixels = list(itertools.product(*(elements for _, (elements, _) in parts)))
+        windows.append((output, pixels, math.prod(count for _, (_, count) in parts)))
+    return windows
+
+
+def _at(pixel: Index) -> Any:
+    """Return the index of one pixel of every image and channel."""
+    return (..., *pixel)
+
+
+def _outs(windows: Sequence[Window]) -> Index:
+    """Return the sizes of a pool's output."""
+    return tuple(j + 1 for j in windows[-1][0])
+
+
+def _pad_sources(size: int, before: int, after: int, mode: str) -> list[int | None]:
+    """Return the element that each element of a padded axis copies, None for the constant."""
+    sources: list[int | None] = []
+    low, high = max(-before, 0), size - max(-after, 0)  # what cropping leaves
+    for i in range(-before, size + after):
+        if mode == "circular":
+            sources.append(low + (i - low) % (high - low))
+        elif 0 <= i < size:
+            sources.append(i)
+        elif mode == "replicate":
+            sources.append(0 if i < 0 else size - 1)
+        elif mode == "reflect":
+            sources.append(-i if i < 0 else 2 * (size - 1) - i)
+        else:
+            sources.append(None)
+    return sources

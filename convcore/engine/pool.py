@@ -1,0 +1,687 @@
+"""Pooling and its adjoints on ndarrays: the largest, or the mean, of what lies under a window.
+
+Nothing here makes a matrix of patches.  Regular windows are walked tap by tap, each tap a strided
+slice of the input that is as large as the output; adaptive windows, which differ in length, are
+walked one by one.  No loop is parallel, so results cannot depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore.engine import layout
+from convcore.engine.checks import Array, check_memory
+from convcore.engine.geometry import Axis, Spatial, index, is_sequence, per_axis
+from convcore.engine.windows import (
+    Move,
+    adaptive_windows,
+    add_moved,
+    adjoint,
+    blocks,
+    clipped_windows,
+    first_taps,
+    pool_axes,
+    tap_moves,
+    window_moves,
+)
+
+FLOATS = tuple(np.dtype(t) for t in ("float16", "float32", "float64"))
+INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size in (1, 2, 4, 8))
+
+
+def max_pool(
+    input: Array,
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    dilation: Spatial = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, Array]:
+    """Return the largest element under every window, and where it is.
+
+    values[n, c, j] = max over t of input[n, c, j*stride - padding + t*dilation], padding being
+    -inf.  Of equal elements the first counts.  NaN is larger than all, and the last NaN counts.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes) or (C, *sizes); float16, float32, float64 or integers
+        One to three spatial axes; any strides.  N may be 0.
+    kernel_size : int, or one int a spatial axis
+        An int with an array of three axes means a batch with one spatial axis.
+    stride : int, or one int a spatial axis
+        kernel_size if not given.
+    padding : int, or one int a spatial axis
+        On both sides, at most half of what the kernel spans.
+    dilation : int, or one int a spatial axis
+    ceil_mode : bool
+        Add a window where the last stride leaves elements over, even if it reaches beyond the
+        padding.
+
+    Returns
+    -------
+    values : (N, C, *outs) or (C, *outs), of the input's dtype
+    indices : the same shape, int64
+        Of each value in its plane, sizes flattened in order.  -1 where a dilated window meets
+        nothing but padding; the value is then -inf, or the lowest integer.
+        Both are channels_last if the input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the name of the argument, what it was and what is allowed.
+
+    Notes
+    -----
+    Reads taps * P elements a plane; beside the results, a few megabytes of scratch memory.
+
+    References
+    ----------
+    D. Scherer, A. Mueller, S. Behnke, Evaluation of pooling operations in convolutional
+    architectures for object recognition (2010), section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, indices = max_pool(np.arange(16.0).reshape(1, 4, 4), (2, 2))
+    >>> values.tolist(), indices.tolist()
+    ([[[5.0, 7.0], [13.0, 15.0]]], [[[5, 7], [13, 15]]])
+    """
+    batch, unbatched, kernel = _batch(
+        "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
+    )
+    _check_planes(batch, unbatched)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil_mode)
+    outs = [a.out for a in axes]
+    values, indices = _results(batch, outs, batch.dtype, np.dtype(np.int64))
+    few = math.prod(outs) < math.prod(kernel)
+    windows = [clipped_windows(a) for a in axes] if few else []
+    for block in blocks(batch.shape, batch.itemsize):
+        if few:
+            _maxima_by_window(batch[block], windows, values[block], indices[block])
+        else:
+            _maxima_by_tap(batch[block], axes, values[block], indices[block])
+    return (values[0], indices[0]) if unbatched else (values, indices)
+
+
+def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]:
+    """Return the largest element of each of ``output_size`` windows an axis, and where it is.
+
+    Window i of an axis is [floor(i*size/out), ceil((i+1)*size/out)).
+
+    Parameters
+    ----------
+    input : as for `max_pool`, floating
+    output_size : int, or one int a spatial axis
+        As kernel_size of `max_pool`; may be 0.
+
+    Returns
+    -------
+    values, indices
+        As `max_pool`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `max_pool`.
+
+    References
+    ----------
+    K. He, X. Zhang, S. Ren, J. Sun, Spatial pyramid pooling in deep convolutional networks for
+    visual recognition (2014), section 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adaptive_max_pool(np.array([[3.0, 1.0, 2.0]]), (2,))
+    (array([[3., 2.]]), array([[0, 2]]))
+    """
+    batch, unbatched, outs = _batch("input", input, "output_size", output_size, FLOATS)
+    _check_adaptive(batch, unbatched, outs)
+    values, indices = _results(batch, outs, batch.dtype, np.dtype(np.int64))
+    windows = [adaptive_windows(n, out) for n, out in zip(batch.shape[2:], outs, strict=True)]
+    for block in blocks(batch.shape, batch.itemsize):
+        _maxima_by_window(batch[block], windows, values[block], indices[block])
+    return (values[0], indices[0]) if unbatched else (values, indices)
+
+
+def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Array:
+    """Add values to planes of zeros at their indices: the gradient of `max_pool`.
+
+    planes[n, c, i] = sum over the j with indices[n, c, j] = i of values[n, c, j].
+
+    Parameters
+    ----------
+    values : (N, C, *outs) or (C, *outs); float16, float32 or float64
+    indices : the same shape, integers
+        Into a plane, flattened; -1 leaves its value out.
+    input_size : one int a spatial axis
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of the dtype of values
+        channels_last if values is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `max_pool`; shapes that differ; an index outside its plane.
+
+    Notes
+    -----
+    The sums are made in float64, in the order of j, and rounded once.
+
+    References
+    ----------
+    M. Zeiler, R. Fergus, Visualizing and understanding convolutional networks (2014), section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scatter_pixels(np.array([[1.0, 2.0, 4.0]]), np.array([[0, 2, 2]]), (4,)).tolist()
+    [[1.0, 0.0, 6.0, 0.0]]
+    """
+    sizes = per_axis("input_size", input_size, len(input_size), least=0)
+    batch, unbatched, _ = _batch("values", values, "input_size", sizes, FLOATS)
+    places = _indices(indices, batch, unbatched, sizes)
+    if places.shape != batch.shape:
+        raise ValueError(
+            f"indices must have the shape of values, {list(values.shape)}, "
+            f"got {list(indices.shape)}"
+        )
+    (planes,) = _results(batch, sizes, batch.dtype)
+    pixels = math.prod(sizes)
+    for block in blocks(planes.shape, planes.itemsize):
+        terms, at, kept = batch[block], *_laid_end_to_end(places[block], pixels)
+        if not kept.all():
+            terms, at = terms[kept], at[kept]
+        plane_block = planes[block]
+        sums = np.bincount(at.ravel(), terms.ravel(), minlength=plane_block.size)
+        plane_block[...] = sums.reshape(plane_block.shape)
+    return planes[0] if unbatched else planes
+
+
+def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Array:
+    """Take the elements of planes at indices: the adjoint of `scatter_pixels`.
+
+    values[n, c, j] = input[n, c, indices[n, c, j]], and 0 where the index is -1.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes) or (C, *sizes); float16, float32, float64 or integers
+    indices : (N, C, *outs) or (C, *outs), integers
+        Into a plane, flattened; as many axes as input.
+    rank : int, optional
+        The number of spatial axes; as many as there would be in a batch if not given.
+
+    Returns
+    -------
+    The shape of indices, of the dtype of input
+        channels_last if input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `scatter_pixels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gather_pixels(np.array([[3.0, 1.0, 2.0]]), np.array([[0, 2, 2, -1]]), rank=1).tolist()
+    [[3.0, 2.0, 2.0, 0.0]]
+    """
+    ndim = getattr(input, "ndim", 0)
+    per = (1,) * (index("rank", rank) if rank is not None else ndim - 2)
+    batch, unbatched, _ = _batch("input", input, "rank", per, (*FLOATS, *INTEGERS))
+    places = _indices(indices, batch, unbatched, batch.shape[2:])
+    (values,) = _results(batch, places.shape[2:], batch.dtype)
+    pixels = math.prod(batch.shape[2:])
+    for block in blocks(places.shape, places.itemsize):
+        at, kept = _laid_end_to_end(places[block], pixels)
+        if kept.all():
+            values[block] = batch[block].reshape(-1)[at]
+        else:
+            values[block] = 0
+            values[block][kept] = batch[block].reshape(-1)[at[kept]]
+    return values[0] if unbatched else values
+
+
+def avg_pool(
+    input: Array,
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Return the mean of the elements under every window.
+
+    output[n, c, j] = sum over t of input[n, c, j*stride - padding + t] / count[j], padding being 0.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes) or (C, *sizes); float16, float32 or float64
+        One to three spatial axes; any strides.  N may be 0.
+    kernel_size, stride, padding, ceil_mode
+        As for `max_pool`.
+    count_include_pad : bool
+        Whether count takes in what a window covers of the padding.  What it covers beyond that
+        (see ceil_mode) never counts.
+    divisor_override : int, optional
+        Divide by this instead; not 0.
+
+    Returns
+    -------
+    (N, C, *outs) or (C, *outs), of the input's dtype
+        channels_last if the input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the name of the argument, what it was and what is allowed.
+
+    Notes
+    -----
+    Sums along one axis after the other: about the sum of the kernel's sizes additions an output,
+    not their product.  float16 is summed in float32 and rounded once.
+
+    References
+    ----------
+    Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, Gradient-based learning applied to document
+    recognition (1998), section II.A ("sub-sampling").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> avg_pool(np.arange(16.0).reshape(1, 4, 4), (2, 2)).tolist()
+    [[[2.5, 4.5], [10.5, 12.5]]]
+    """
+    batch, unbatched, kernel = _batch("input", input, "kernel_size", kernel_size, FLOATS)
+    _check_planes(batch, unbatched)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil_mode)
+    counts = _counts(axes, count_include_pad, divisor_override)
+    return _means(batch, unbatched, [tap_moves(a) for a in axes], [a.out for a in axes], counts)
+
+
+def avg_pool_grad(
+    grad_output: Array,
+    input_size: Sequence[int],
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Spread every mean over the elements it was made of: the adjoint of `avg_pool`.
+
+    grad_input[n, c, i] = sum over the windows j that cover i of grad_output[n, c, j] / count[j].
+
+    Parameters
+    ----------
+    grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
+    input_size : one int a spatial axis
+        The spatial sizes of the array that `avg_pool` had.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        As for `avg_pool`.
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of grad_output's dtype
+        channels_last if grad_output is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool`; also if grad_output has not the shape of its output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> avg_pool_grad(np.array([[4.0, 8.0]]), (5,), 2).tolist()
+    [[2.0, 2.0, 4.0, 4.0, 0.0]]
+    """
+    sizes = per_axis("input_size", input_size, len(input_size), least=0)
+    batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
+    kernel = per_axis("kernel_size", kernel_size, len(sizes))
+    axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil_mode)
+    _check_outs(batch, [a.out for a in axes])
+    counts = _counts(axes, count_include_pad, divisor_override)
+    return _spread(batch, unbatched, [tap_moves(a) for a in axes], sizes, counts)
+
+
+def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
+    """Return the mean of each of ``output_size`` windows an axis.
+
+    Window i of an axis is [floor(i*size/out), ceil((i+1)*size/out)).
+
+    Parameters
+    ----------
+    input : as for `avg_pool`
+    output_size : int, or one int a spatial axis
+        As kernel_size of `avg_pool`; may be 0.
+
+    Returns
+    -------
+    (N, C, *output_size) or (C, *output_size), of the input's dtype
+        channels_last if the input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool`.
+
+    References
+    ----------
+    As `adaptive_max_pool`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adaptive_avg_pool(np.array([[3.0, 1.0, 2.0]]), (2,))
+    array([[2. , 1.5]])
+    """
+    batch, unbatched, outs = _batch("input", input, "output_size", output_size, FLOATS)
+    _check_adaptive(batch, unbatched, outs)
+    moves, counts = _adaptive(batch.shape[2:], outs)
+    return _means(batch, unbatched, moves, outs, counts)
+
+
+def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
+    """Spread every mean over its window: the adjoint of `adaptive_avg_pool`.
+
+    Parameters
+    ----------
+    grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
+    input_size : one int a spatial axis
+        The spatial sizes of the array that `adaptive_avg_pool` had.
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of grad_output's dtype
+        channels_last if grad_output is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool_grad`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adaptive_avg_pool_grad(np.array([[2.0, 4.0]]), (3,))
+    array([[1., 3., 2.]])
+    """
+    sizes = per_axis("input_size", input_size, len(input_size), least=1)
+    batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
+    moves, counts = _adaptive(sizes, batch.shape[2:])
+    return _spread(batch, unbatched, moves, sizes, counts)
+
+
+def _maxima_by_tap(x: Array, axes: Sequence[Axis], values: Array, indices: Array) -> None:
+    """Write the maxima and their indices of one block, all windows at a time.
+
+    Taps come in order and only a larger element replaces an earlier one.  The numbers of the taps
+    that did so only grow, so that a product and a maximum of small integers keep the last.
+    """
+    taps = list(itertools.product(*map(tap_moves, axes)))
+    best = np.empty_like(values, _wide(x.dtype))
+    best.fill(-np.inf if best.dtype.kind == "f" else np.iinfo(best.dtype).min)
+    winners = np.empty_like(values, np.min_scalar_type(len(taps)))
+    winners[...], nowhere = _first_winners(axes)
+    larger, numbers = np.empty_like(values, bool), np.empty_like(winners)
+    for number, tap in enumerate(taps):
+        into, come = _slices(tap)
+        candidates = x[come].astype(best.dtype, copy=False)
+        np.greater(candidates, best[into], out=larger[into])
+        np.maximum(candidates, best[into], out=best[into])
+        np.multiply(larger[into].view(np.uint8), winners.dtype.type(number), out=numbers[into])
+        np.maximum(winners[into], numbers[into], out=winners[into])
+    if best.dtype.kind == "f" and np.isnan(best).any():
+        for number, tap in enumerate(taps):
+            into, come = _slices(tap)
+            np.copyto(winners[into], winners.dtype.type(number), where=np.isnan(x[come]))
+    values[...] = best
+    origins, offsets = _pixel_numbers(axes)
+    np.add(offsets[winners], origins, out=indices)
+    if nowhere.any():
+        indices[..., nowhere] = -1
+
+
+def _first_winners(axes: Sequence[Axis]) -> tuple[Array, Array]:
+    """Return the first tap of each window that meets the input, and where there is none."""
+    winners, nowhere = np.zeros((), np.int64), np.zeros((), bool)
+    for a in axes:
+        first = first_taps(a)
+        outside = np.arange(a.out) * a.stride + first * a.dilation - a.before >= a.size
+        first = np.where(outside, 0, first)
+        winners = winners[..., np.newaxis] * a.kernel + first
+        nowhere = nowhere[..., np.newaxis] | outside
+    return winners, nowhere
+
+
+def _pixel_numbers(axes: Sequence[Axis]) -> tuple[Array, Array]:
+    """Return the pixel number of each window's first tap, and what each tap adds to it."""
+    origins, offsets = np.zeros((), np.int64), np.zeros((), np.int64)
+    for a in axes:
+        origins = origins[..., np.newaxis] * a.size + np.arange(a.out) * a.stride - a.before
+        offsets = offsets[..., np.newaxis] * a.size + np.arange(a.kernel) * a.dilation
+    return origins, offsets.ravel()
+
+
+def _maxima_by_window(
+    x: Array, windows: Sequence[Sequence[slice]], values: Array, indices: Array
+) -> None:
+    """Write the maxima and their indices of one block, one window at a time."""
+    n, c, *sizes = x.shape
+    numbers = np.arange(math.prod(sizes)).reshape(sizes)
+    for window in itertools.product(*map(window_moves, windows)):
+        into, come = _slices(window)
+        pixels = numbers[come].ravel()
+        if pixels.size == 0:
+            values[into] = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+            indices[into] = -1
+            continue
+        candidates = x[come].reshape(n, c, pixels.size)
+        winners = candidates.argmax(axis=-1)
+        best = np.take_along_axis(candidates, winners[..., np.newaxis], axis=-1)[..., 0]
+        if x.dtype.kind == "f" and np.isnan(best).any():
+            last = pixels.size - 1 - np.isnan(candidates[..., ::-1]).argmax(axis=-1)
+            winners = np.where(np.isnan(best), last, winners)
+        place = values[into].shape
+        values[into] = best.reshape(place)
+        indices[into] = pixels[winners].reshape(place)
+
+
+def _slices(moves: Sequence[Move]) -> tuple[Any, Any]:
+    """Return indices of the last axes, of a target and of a source, from one move an axis."""
+    return (..., *(move[0] for move in moves)), (..., *(move[1] for move in moves))
+
+
+def _means(
+    batch: Array,
+    unbatched: bool,
+    moves: Sequence[Sequence[Move]],
+    outs: Sequence[int],
+    counts: Sequence[Array],
+) -> Array:
+    """Return the sums by one axis's moves after the other, divided by the product of counts."""
+    (means,) = _results(batch, outs, batch.dtype)
+    divisor = _divisor(counts, batch.dtype)
+    for block in blocks(batch.shape, batch.itemsize):
+        sums = batch[block].astype(_wide(batch.dtype), copy=False)
+        for axis, out in enumerate(outs):
+            sums = _moved(sums, axis, moves[axis], out)
+        np.divide(sums, divisor, out=means[block], casting="same_kind")
+    return means[0] if unbatched else means
+
+
+def _spread(
+    batch: Array,
+    unbatched: bool,
+    moves: Sequence[Sequence[Move]],
+    sizes: Sequence[int],
+    counts: Sequence[Array],
+) -> Array:
+    """Apply the adjoint of `_means`: its steps in reverse order, each exchanged."""
+    (grads,) = _results(batch, sizes, batch.dtype)
+    divisor = _divisor(counts, batch.dtype)
+    for block in blocks(grads.shape, grads.itemsize):
+        parts = batch[block] / divisor
+        for axis in reversed(range(len(sizes))):
+            parts = _moved(parts, axis, adjoint(moves[axis]), sizes[axis])
+        grads[block] = parts
+    return grads[0] if unbatched else grads
+
+
+def _moved(source: Array, axis: int, moves: Sequence[Move], size: int) -> Array:
+    """Return the sum of the moves along one spatial axis, which becomes ``size`` long."""
+    shape = list(source.shape)
+    shape[2 + axis] = size
+    target = np.zeros_like(source, shape=shape)
+    whole = (slice(None), slice(None))
+    add_moved(target, source, [moves, *[[whole]] * (source.ndim - 3 - axis)])
+    return target
+
+
+def _counts(axes: Sequence[Axis], include_pad: bool, override: int | None) -> list[Array]:
+    """Return, for each axis, how many elements its windows count; all in the first if overridden.
+
+    Their product is what a sum is divided by.
+    """
+    if override is not None:
+        if index("divisor_override", override) == 0:
+            raise ValueError("divisor must be not zero: divisor_override is 0")
+        return [np.array([override if a is axes[0] else 1]) for a in axes]
+    counts = []
+    for a in axes:
+        pad = a.before if include_pad else 0
+        starts = np.arange(a.out) * a.stride - a.before
+        counts.append(np.minimum(starts + a.kernel, a.size + pad) - np.maximum(starts, -pad))
+    return counts
+
+
+def _adaptive(sizes: Sequence[int], outs: Sequence[int]) -> tuple[list[list[Move]], list[Array]]:
+    """Return moves and counts for each axis of an adaptive pool.
+
+    Where windows are equally long and do not overlap they are the taps of a regular pool.
+    """
+    moves, counts = [], []
+    for size, out in zip(sizes, outs, strict=True):
+        windows = adaptive_windows(size, out)
+        counts.append(np.array([w.stop - w.start for w in windows], np.int64))
+        if out and size % out == 0:
+            moves.append(tap_moves(Axis(size, size // out, size // out)))
+        else:
+            moves.append(window_moves(windows))
+    return moves, counts
+
+
+def _divisor(counts: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    """Return the outer product of one row of counts an axis, as one number if all are equal."""
+    product = np.ones((), np.int64)
+    for count in counts:
+        product = product[..., np.newaxis] * count
+    if product.size and (product == product.flat[0]).all():
+        product = product.flat[:1].reshape(())
+    return product.astype(_wide(dtype))
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype to compute in: float32 for float16, which NumPy computes slowly."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _batch(
+    name: str, value: Any, size_name: str, size: Any, dtypes: Sequence[np.dtype[Any]]
+) -> tuple[Array, bool, tuple[int, ...]]:
+    """Return (value with a batch axis, whether it had none, one int of size a spatial axis)."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
+    if value.dtype not in dtypes or not value.dtype.isnative:
+        names = ", ".join(dtype.name for dtype in dtypes)
+        raise TypeError(f"{name} must be an array of {names}, got {value.dtype}")
+    value = np.asarray(value)
+    rank = len(size) if is_sequence(size) else value.ndim - 2
+    if not 1 <= rank <= 3 or value.ndim not in (rank + 1, rank + 2):
+        raise ValueError(
+            f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for {name}: "
+            f"one to three spatial axes after (N, C) or (C,), as many as {size_name} {size!r} has, "
+            f"got {name} of size: {list(value.shape)}"
+        )
+    sizes = per_axis(size_name, size, rank)
+    return (value[np.newaxis], True, sizes) if value.ndim == rank + 1 else (value, False, sizes)
+
+
+def _check_planes(batch: Array, unbatched: bool) -> None:
+    """Raise ValueError if an axis other than that of the batch is empty."""
+    if 0 in batch.shape[1:]:
+        rank = batch.ndim - 2
+        raise ValueError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch "
+            f"size for input, but got:{list(batch.shape[unbatched:])}"
+        )
+
+
+def _check_adaptive(batch: Array, unbatched: bool, outs: Sequence[int]) -> None:
+    """Raise ValueError if a spatial axis is empty, or an output size negative."""
+    if min(outs) < 0:
+        raise ValueError(
+            "elements of output_size must be greater than or equal to 0 "
+            f"but received {{{', '.join(map(str, outs))}}}"
+        )
+    if 0 in batch.shape[2:]:
+        shape = batch.shape[unbatched:]
+        raise ValueError(
+            "Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(shape)} with dimension {shape.index(0, 2 - unbatched)} being empty"
+        )
+
+
+def _check_outs(batch: Array, outs: Sequence[int]) -> None:
+    if list(batch.shape[2:]) != list(outs):
+        raise ValueError(
+            f"grad_output must have the sizes of the pool's output, {list(outs)}, "
+            f"got {list(batch.shape[2:])}"
+        )
+
+
+def _indices(value: Any, batch: Array, unbatched: bool, sizes: Sequence[int]) -> Array:
+    """Return indices with a batch axis; an error unless they fit the batch and planes of sizes."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"indices must be a numpy.ndarray, got {type(value).__name__}")
+    if value.dtype not in INTEGERS:
+        raise TypeError(f"indices must be an array of integers, got {value.dtype}")
+    indices = value[np.newaxis] if unbatched else value
+    if indices.ndim != batch.ndim or indices.shape[:2] != batch.shape[:2]:
+        raise ValueError(
+            f"indices must have planes as {list(batch.shape[unbatched:])} has, "
+            f"got shape {list(value.shape)}"
+        )
+    if indices.size and not (indices.min() >= -1 and indices.max() < math.prod(sizes)):
+        wrong = indices[(indices < -1) | (indices >= math.prod(sizes))].flat[0]
+        raise ValueError(
+            f"Found an invalid max index: {wrong} "
+            f"(output volumes are of size {'x'.join(map(str, sizes))})"
+        )
+    return indices
+
+
+def _laid_end_to_end(indices: Array, pixels: int) -> tuple[Array, Array]:
+    """Return the indices into all planes of a block laid end to end, and which are none (-1)."""
+    n, c = indices.shape[:2]
+    origins = np.arange(n * c).reshape(n, c, *(1,) * (indices.ndim - 2)) * pixels
+    return indices + origins, indices >= 0
+
+
+def _results(batch: Array, sizes: Sequence[int], *dtypes: np.dtype[Any]) -> list[Array]:
+    """Return new arrays of (N, C, *sizes), one of each dtype, in the batch's memory format."""
+    shape = (*batch.shape[:2], *sizes)
+    check_memory(shape, 8)
+    channels_last = layout.is_channels_last(batch.shape, batch.strides)
+    return [layout.empty(shape, dtype, channels_last) for dtype in dtypes]
