@@ -1,4 +1,4 @@
-"""convcore: convolutions on a CPU, forward and both gradients, on NumPy arrays.
+"""convcore: convolutions on a CPU, forward and both gradients, in a graph with hooks.
 
 One legend of shape letters serves the whole package:
 
@@ -21,25 +21,85 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "engine", "get_num_threads", "set_num_threads"]
+# Nothing is loaded before it is asked for: a benchmark's worker for another library, or
+# `convcore --help`, must not load the kernels and their OpenMP.
 
-# Where each name is, loaded when it is first asked for: a benchmark's worker for another library,
-# or `convcore --help`, must not load the kernels and their OpenMP.
-_ROOMS = {
-    "engine": "convcore.engine",
-    "get_num_threads": "convcore.engine.threads",
-    "set_num_threads": "convcore.engine.threads",
+# Rooms that are attributes of the package, as `convcore.nn` is.
+_ROOMS = ("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils")
+
+# Modules whose public names are the package's own, as `convcore.zeros` is.  functions comes first:
+# it hangs the methods on Tensor.
+_FAMILIES = (
+    "functions",
+    "_tensor",
+    "_dtype",
+    "_size",
+    "_device",
+    "_creation",
+    "random",
+    "_tensor_str",
+    "autograd.grad_mode",
+    "engine.threads",
+    "engine.memory",
+)
+
+# The names of those that have private ones beside them.
+_NAMES = {
+    "_dtype": (
+        *("float16", "half", "float32", "float", "float64", "double"),
+        *("complex64", "cfloat", "complex128", "cdouble", "bool", "uint8", "int8"),
+        *("int16", "short", "int32", "int", "int64", "long"),
+        *("dtype", "finfo", "iinfo", "get_default_dtype", "set_default_dtype"),
+        *("can_cast", "promote_types", "result_type"),
+    ),
+    "_tensor": (
+        "Tensor",
+        "memory_format",
+        "contiguous_format",
+        "preserve_format",
+        "channels_last",
+        "channels_last_3d",
+    ),
+    "_size": ("Size",),
+    "_device": ("device",),
+    "_tensor_str": ("set_printoptions",),
+    "autograd.grad_mode": (
+        "enable_grad",
+        "inference_mode",
+        "is_grad_enabled",
+        "is_inference_mode_enabled",
+        "no_grad",
+        "set_grad_enabled",
+    ),
+    "engine.threads": ("get_num_threads", "set_num_threads"),
+    "engine.memory": ("empty_cache",),
 }
 
 
+def _load() -> dict[str, Any]:
+    """Return every name that the package has of its own, loading what defines them."""
+    names: dict[str, Any] = {}
+    for family in _FAMILIES:
+        module = importlib.import_module(f"convcore.{family}")
+        for name in _NAMES.get(family) or module.__all__:
+            names[name] = getattr(module, name)
+    return names
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
-        raise AttributeError(f"module 'convcore' has no attribute {name!r}")
-    room = importlib.import_module(_ROOMS[name])
-    value = room if name == "engine" else getattr(room, name)
-    globals()[name] = value
-    return value
+    if name in _ROOMS:
+        return importlib.import_module(f"convcore.{name}")
+    if name in ("get_num_threads", "set_num_threads"):  # need no tensors
+        value = getattr(importlib.import_module("convcore.engine.threads"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("__"):
+        names = _load()
+        if name in names:
+            globals().update(names)
+            return names[name]
+    raise AttributeError(f"module 'convcore' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*_ROOMS, *_load(), "__version__"])
