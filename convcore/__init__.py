@@ -16,8 +16,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from convcore import engine
-    from convcore.engine.threads import get_num_threads, set_num_threads
+    from convcore import engine as engine
+    from convcore.engine.threads import get_num_threads as get_num_threads
+    from convcore.engine.threads import set_num_threads as set_num_threads
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,13 @@ _NAMES = {
     ),
     "_size": ("Size",),
     "_device": ("device",),
+    "_creation": (
+        *("tensor", "as_tensor", "asarray", "from_numpy", "from_dlpack", "scalar_tensor"),
+        *("complex", "zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace"),
+        *("zeros_like", "ones_like", "full_like", "empty_like"),
+        *("FloatTensor", "DoubleTensor", "HalfTensor", "LongTensor", "IntTensor"),
+        *("ShortTensor", "ByteTensor", "CharTensor", "BoolTensor"),
+    ),
     "_tensor_str": ("set_printoptions",),
     "autograd.grad_mode": (
         "enable_grad",
@@ -80,7 +88,10 @@ def _load() -> dict[str, Any]:
     """Return every name that the package has of its own, loading what defines them."""
     names: dict[str, Any] = {}
     for family in _FAMILIES:
-        module = importlib.import_module(f"convcore.{family}")
+        try:
+            module = importlib.import_module(f"convcore.{family}")
+        except ModuleNotFoundError:
+            continue
         for name in _NAMES.get(family) or module.__all__:
             names[name] = getattr(module, name)
     return names
