@@ -284,14 +284,12 @@ def _checked_tuple(hook: Callable, before: Sequence, after: Any) -> list:
 
 
 def _check_same_kind(hook: Callable, before: Tensor | None, after: Any) -> None:
-    if before is None:
-        if after is not None and not isinstance(after, Tensor):
-            raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
-        return
     if after is None:
-        raise RuntimeError(f"hook '{_name(hook)}' can't replace the gradient with None")
+        return
     if not isinstance(after, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    if before is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if after._array.shape != before._array.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
     if after._array.dtype != before._array.dtype:
