@@ -50,16 +50,12 @@ class Boundary:
 
     def enter(self, args: tuple) -> tuple:
         """Return what `forward` is to receive."""
-        # Of each tensor shape and dtype alone: the node must not keep the inputs' memory alive.
-        self.input_kinds = [
-            (arg._array.shape, arg._array.dtype) if isinstance(arg, Tensor) else None
-            for arg in args
-        ]
+        self.input_kinds = [_kind(arg) if isinstance(arg, Tensor) else None for arg in args]
         places = _with_gradient(args)
         if not places:
             return args
         self.watches_inputs = True
-        args, node = _split(args, places, _pass_on)
+        args, node = _split(args, places)
 
         def hook(grad_inputs: tuple, _: tuple) -> tuple | None:
             return self.inputs_ready(places, grad_inputs)
@@ -80,10 +76,11 @@ class Boundary:
         places = _with_gradient(results)
         if not places:
             return result
-        results, node = _split(results, places, _pass_on)
+        results, node = _split(results, places)
+        n_outputs = len(results)  # the hook must not hold the results, whose graph holds it
 
         def hook(_: tuple, grad_outputs: tuple) -> tuple:
-            return self.outputs_ready(places, grad_outputs, len(results))
+            return self.outputs_ready(places, grad_outputs, n_outputs)
 
         node.register_hook(hook)
         return results if isinstance(result, tuple) else results[0]
@@ -112,10 +109,7 @@ class Boundary:
         if grad_outputs is None:
             return None  # these gradients did not come through the module, as in double backward
         n_inputs = len(self.input_kinds)
-        grad_inputs = tuple(
-            wrap(np.zeros(*kind)) if grad is None and kind is not None else grad
-            for grad, kind in zip(_spread(places, grads, n_inputs), self.input_kinds, strict=True)
-        )
+        grad_inputs = _with_zeros(_spread(places, grads, n_inputs), self.input_kinds)
         for hook in self.after:
             answer = hook(self.module, grad_inputs, grad_outputs)
             if answer is not None:
@@ -159,10 +153,16 @@ def _with_gradient(values: tuple) -> list[int]:
     ]
 
 
-def _split(values: tuple, places: list[int], backward: Callable) -> tuple[tuple, Any]:
+def _split(values: tuple, places: list[int]) -> tuple[tuple, Any]:
     """Put one node behind the tensors at `places`; return the values after it, and the node."""
+    tensors = tuple(values[place] for place in places)
+    kinds = [_kind(tensor) for tensor in tensors]
+
+    def pass_on(needs: tuple, grads: Any) -> tuple:
+        return _with_zeros(grads if isinstance(grads, tuple) else (grads,), kinds)
+
+    tensors = aliases(tensors, _NODE, pass_on)
     beyond = list(values)
-    tensors = aliases(tuple(values[place] for place in places), _NODE, backward)
     for place, tensor in zip(places, tensors, strict=True):
         beyond[place] = tensor
     # A named tuple takes its parts one by one.
@@ -170,9 +170,17 @@ def _split(values: tuple, places: list[int], backward: Callable) -> tuple[tuple,
     return split, tensors[0].grad_fn
 
 
-def _pass_on(needs: tuple, grads: Any) -> Any:
-    """Give every input the gradient of its output."""
-    return grads
+def _kind(tensor: Tensor) -> tuple[tuple[int, ...], np.dtype]:
+    """Return what zeros in a tensor's place are made of: a node must not keep its memory alive."""
+    return tensor._array.shape, tensor._array.dtype
+
+
+def _with_zeros(grads: tuple, kinds: list) -> tuple:
+    """Return gradients with zeros where None stands for those of a tensor."""
+    return tuple(
+        wrap(np.zeros(*kind)) if grad is None and kind is not None else grad
+        for grad, kind in zip(grads, kinds, strict=True)
+    )
 
 
 def _spread(places: list[int], values: tuple, size: int) -> tuple:
