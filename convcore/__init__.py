@@ -104,7 +104,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module("convcore.engine.threads"), name)
         globals()[name] = value
         return value
-    if not name.startswith("__"):
+    if not name.startswith("_"):
         names = _load()
         if name in names:
             globals().update(names)
