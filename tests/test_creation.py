@@ -1,0 +1,493 @@
+"""Making tensors: what data becomes, which memory is shared, which strides and errors come out."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from convcore import _creation, _dtype, _tensor
+from convcore._creation import tensor
+from convcore._device import device
+from convcore._size import Size
+from convcore._tensor import wrap
+
+F32 = np.float32
+
+
+def same(ours, theirs) -> bool:
+    """Return whether a tensor has PyTorch's dtype, strides and values."""
+    array, expected = ours._array, theirs.numpy()
+    return (
+        array.dtype == expected.dtype
+        and array.shape == expected.shape
+        and (ours.stride() == theirs.stride() or not array.size)
+        and np.array_equal(array, expected, equal_nan=array.dtype.kind in "fc")
+    )
+
+
+DATA = [
+    3,
+    2.5,
+    True,
+    1j,
+    [],
+    [[], []],
+    [1, 2.5],
+    [True, 2],
+    [True, 2.5, 1j],
+    (1, 2),
+    range(3),
+    [[1, 2], [3, 4]],
+    [float("nan"), float("inf")],
+    [2**70, 1.5],
+    -(2**63),
+    np.float64(2),
+    np.int8(2),
+    np.bool_(True),
+    [np.float32(2), 1],
+    [np.float64(2), 1],
+    [np.int8(2), 2],
+    [np.int8(2), np.int16(3)],
+    [np.float32(2), np.float64(3)],
+    np.asfortranarray(np.ones((2, 3))),
+    np.ones((4, 6))[:, ::2],
+]
+
+
+@pytest.mark.parametrize("data", DATA, ids=str)
+def test_tensor_infers_as_pytorch(torch, data):
+    assert same(tensor(data), torch.tensor(data))
+
+
+@pytest.mark.parametrize("name", ["float16", "float64", "int64", "uint8", "bool", "complex64"])
+def test_tensor_casts_as_pytorch(torch, name):
+    for data in (3, 2.9, True, [0.0, 1.5], -7, np.array([1.5, 2]), [2**53 + 1], float("nan")):
+        try:
+            expected = torch.tensor(data, dtype=getattr(torch, name))
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=re.escape(str(error))):
+                tensor(data, dtype=getattr(_dtype, name))
+        else:
+            assert same(tensor(data, dtype=getattr(_dtype, name)), expected)
+
+
+def test_tensor_takes_tensors():
+    one = tensor(1.5, dtype=_dtype.float64, requires_grad=True)
+    assert tensor([one, 2])._array.tolist() == [1.5, 2.0]
+    assert tensor([one, 2]).dtype is _dtype.float64
+    again = tensor(one)
+    assert again.is_leaf and not again.requires_grad
+    assert not np.shares_memory(again._array, one._array)
+    with pytest.raises(ValueError, match="only one element tensors"):
+        tensor([tensor([1, 2]), tensor([3, 4])])
+
+
+def test_tensor_takes_arrays_in_lists():
+    made = tensor([np.array([1, 2], F32), [3, 4]])
+    assert made.dtype is _dtype.float32 and made._array.tolist() == [[1, 2], [3, 4]]
+
+
+def test_tensor_copies_arrays():
+    array = np.ones(3, F32)
+    made = tensor(array)
+    array[0] = 5
+    assert made._array.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "text"),
+    [
+        ([[1, 2], [3]], ValueError, "expected sequence of length 2 at dim 1 (got 1)"),
+        ([[1], [2, 3]], ValueError, "expected sequence of length 1 at dim 1 (got 2)"),
+        ([[[1, 2], [3, 4]], [[1, 2], [3]]], ValueError, "length 2 at dim 2 (got 1)"),
+        ([[1, 2], 3], TypeError, "not a sequence"),
+        ([1, [2]], TypeError, "'list' object cannot be interpreted as an integer"),
+        ([np.ones(1), np.ones(2)], ValueError, "expected sequence of length 1 at dim 1 (got 2)"),
+        ("a", TypeError, "new(): invalid data type 'str'"),
+        ([b"a"], TypeError, "new(): invalid data type 'bytes'"),
+        (None, RuntimeError, "Could not infer dtype of NoneType"),
+        ([None], RuntimeError, "Could not infer dtype of NoneType"),
+        ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
+        ({1, 2}, RuntimeError, "Could not infer dtype of set"),
+        ([2**63], ValueError, "Overflow when unpacking long long"),
+        (np.ones(2, ">f4"), ValueError, "byte order"),
+        (np.ones(2, np.uint16), TypeError, "can't convert np.ndarray of type uint16"),
+        (np.array(["a"]), TypeError, "can't convert np.ndarray of type <U1"),
+    ],
+    ids=str,
+)
+def test_tensor_refuses(data, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        tensor(data)
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(300, "uint8"), (-256, "uint8"), (200, "int8"), (1e10, "int32"), (float("inf"), "int64")],
+)
+def test_tensor_refuses_numbers_that_do_not_fit(number, name):
+    text = f"value cannot be converted to type {name} without overflow"
+    with pytest.raises(RuntimeError, match=text):
+        tensor([number], dtype=getattr(_dtype, name))
+    with pytest.raises(TypeError, match="must be real number, not complex"):
+        tensor(1j, dtype=getattr(_dtype, name))
+
+
+def test_gradients_of_integers_are_refused():
+    text = "Only Tensors of floating point and complex dtype can require gradients"
+    makers = (
+        lambda: tensor([1, 2], requires_grad=True),
+        lambda: _creation.zeros(3, dtype=_dtype.int32, requires_grad=True),
+        lambda: _creation.full((2,), 1, requires_grad=True),
+        lambda: _creation.arange(3, requires_grad=True),
+        lambda: _creation.ones_like(tensor([1.0]), dtype=_dtype.bool, requires_grad=True),
+    )
+    for make in makers:
+        with pytest.raises(RuntimeError, match=text):
+            make()
+    assert _creation.zeros(2, dtype=_dtype.complex64, requires_grad=True).requires_grad
+    assert _creation.arange(3.0, requires_grad=True).requires_grad
+
+
+def test_unknown_devices_are_refused():
+    made = tensor([1.0])
+    makers = (
+        lambda where: tensor([1.0], device=where),
+        lambda where: _creation.as_tensor(made, device=where),
+        lambda where: _creation.asarray(made, device=where),
+        lambda where: _creation.zeros(2, device=where),
+        lambda where: _creation.full((2,), 1, device=where),
+        lambda where: _creation.eye(2, device=where),
+        lambda where: _creation.linspace(0, 1, 2, device=where),
+        lambda where: _creation.zeros_like(made, device=where),
+        lambda where: _creation.legacy_tensor(2, device=where),
+    )
+    for make in makers:
+        make("cpu")
+        make(device("cpu"))
+        with pytest.raises(RuntimeError, match="convcore computes on the CPU"):
+            make("cuda")
+
+
+def test_from_numpy_shares_memory():
+    array = np.ones((2, 3))
+    assert _creation.from_numpy(array)._array is array
+    flipped = array[::-1]
+    assert np.shares_memory(_creation.from_numpy(flipped)._array, array)
+    subclass = _creation.from_numpy(np.ma.masked_array(array))._array
+    assert type(subclass) is np.ndarray and np.shares_memory(subclass, array)
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
+        _creation.from_numpy([1])
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got numpy.float32\)"):
+        _creation.from_numpy(F32(1))
+
+
+def test_as_tensor_shares_what_it_can():
+    array, made = np.ones(3, F32), tensor([1.0])
+    assert _creation.as_tensor(array)._array is array
+    assert _creation.as_tensor(array, dtype=_dtype.float32)._array is array
+    assert _creation.as_tensor(array, dtype=_dtype.int8).dtype is _dtype.int8
+    assert _creation.as_tensor(made) is made
+    assert _creation.as_tensor([1, 2]).dtype is _dtype.int64
+
+
+def test_asarray_obeys_copy():
+    array, made = np.ones(3, F32), tensor([1.0])
+    assert _creation.asarray(array)._array is array
+    assert _creation.asarray(made) is made
+    assert not np.shares_memory(_creation.asarray(array, copy=True)._array, array)
+    assert _creation.asarray(array, dtype=_dtype.int8).dtype is _dtype.int8
+    shared = _creation.asarray(array, copy=False, requires_grad=True)
+    assert shared._array is array and shared.requires_grad
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+        _creation.asarray([1], copy=False)
+    with pytest.raises(ValueError, match=r"can't alias tensor with dtype 'torch\.float32'"):
+        _creation.asarray(array, dtype=_dtype.int8, copy=False)
+
+
+def test_from_dlpack_shares_memory():
+    array = np.arange(3.0)
+    assert np.shares_memory(_creation.from_dlpack(array)._array, array)
+    assert np.shares_memory(_creation.from_dlpack(wrap(array))._array, array)
+    with pytest.raises(TypeError, match="__dlpack__, but got list"):
+        _creation.from_dlpack([1])
+
+
+def test_from_dlpack_takes_pytorch(torch):
+    theirs = torch.arange(3.0)
+    ours = _creation.from_dlpack(theirs)
+    theirs[0] = 7
+    assert ours._array.tolist() == [7, 1, 2]
+
+
+def test_sizes_are_ints_or_one_sequence():
+    for make in (_creation.zeros, _creation.ones, _creation.empty):
+        shapes = [
+            make(2, 3).shape,
+            make((2, 3)).shape,
+            make([2, 3]).shape,
+            make(Size([2, 3])).shape,
+            make(size=(2, 3)).shape,
+            make(np.int64(2), tensor(3)).shape,
+        ]
+        assert shapes == [(2, 3)] * 6
+        assert make(()).shape == make([]).shape == ()
+        assert make(0, 2).shape == (0, 2)
+        assert make(2).dtype is _dtype.float32
+    assert _creation.zeros(2)._array.tolist() == [0, 0]
+    assert _creation.ones(2, dtype=int)._array.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "text"),
+    [
+        ((), TypeError, 'ones() missing 1 required positional arguments: "size"'),
+        ((-1,), RuntimeError, "Trying to create tensor with negative dimension -1: [-1]"),
+        ((2, -3), RuntimeError, "Trying to create tensor with negative dimension -3: [2, -3]"),
+        ((2.5,), TypeError, "argument 'size' (position 1) must be tuple of ints, not float"),
+        (((2.5,),), TypeError, "but found element of type float at pos 0"),
+        (((2,), 3), TypeError, "ones() takes 1 positional argument but 2 were given"),
+        ((None,), TypeError, "must be tuple of ints, not NoneType"),
+        ((True,), TypeError, "must be tuple of ints, not bool"),
+    ],
+)
+def test_sizes_that_are_none_are_refused(sizes, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        _creation.ones(*sizes)
+
+
+def test_dtype_must_be_one():
+    with pytest.raises(TypeError, match=r"'dtype' must be torch\.dtype, not str"):
+        _creation.zeros(2, dtype="float32")
+
+
+NUMBERS = [1, 1.0, True, 1j, -1, 2.5, 300, 2**40, 1e300, 70000, float("inf"), float("nan"), 1 + 0j]
+NAMES = [None, "float16", "float32", "int32", "uint8", "int8", "bool", "complex64"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_full_equals_pytorch(torch, name):
+    for number in NUMBERS:
+        kind = {} if name is None else {"dtype": getattr(_dtype, name)}
+        their_kind = {} if name is None else {"dtype": getattr(torch, name)}
+        try:
+            expected = torch.full((2,), number, **their_kind)
+        except RuntimeError:
+            with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+                _creation.full((2,), number, **kind)
+        else:
+            assert same(_creation.full((2,), number, **kind), expected), number
+
+
+def test_full_takes_a_tensor_without_axes():
+    assert _creation.full([2], tensor(3))._array.tolist() == [3, 3]
+    assert _creation.scalar_tensor(3).dtype is _dtype.float32
+    with pytest.raises(TypeError, match="argument 'fill_value' must be Number, not Tensor"):
+        _creation.full((2,), tensor([3.0]))
+    with pytest.raises(TypeError, match="must be tuple of ints, not int"):
+        _creation.full(2, 1)
+
+
+def test_eye_equals_pytorch(torch):
+    for sizes in [(2,), (2, 3), (3, 2), (0,)]:
+        assert same(_creation.eye(*sizes), torch.eye(*sizes))
+    assert _creation.eye(2, dtype=_dtype.bool).dtype is _dtype.bool
+    with pytest.raises(RuntimeError, match="n must be greater or equal to 0, got -1"):
+        _creation.eye(-1)
+    with pytest.raises(RuntimeError, match="m must be greater or equal to 0, got -3"):
+        _creation.eye(2, -3)
+    with pytest.raises(TypeError, match="argument 'n' must be int, not float"):
+        _creation.eye(2.5)
+
+
+RANGES = [
+    *((5,), (5.0,), (1, 5), (1, 5, 2), (1, 5, 0.5), (5, 1, -1), (0, 1, 0.25), (2.5,), (True,)),
+    *((3, 3), (-3, 3), (0, 10, 3), (10, 0, -3), (0.5, 5.5, 1.5), (2**62, 2**62 + 3)),
+]
+
+
+@pytest.mark.parametrize("limits", RANGES)
+def test_arange_equals_pytorch(torch, limits):
+    assert same(_creation.arange(*limits), torch.arange(*limits))
+    names = ("float16", "float64", "int64", "int32", "int16")
+    for name in names if abs(limits[0]) < 2**60 else ():
+        try:
+            expected = torch.arange(*limits, dtype=getattr(torch, name))
+        except (RuntimeError, ValueError) as error:  # a step of less than one is none for integers
+            with pytest.raises(RuntimeError, match=str(error)):
+                _creation.arange(*limits, dtype=getattr(_dtype, name))
+        else:
+            assert same(_creation.arange(*limits, dtype=getattr(_dtype, name)), expected), name
+
+
+def test_arange_without_pytorch():
+    assert _creation.arange(end=3)._array.tolist() == [0, 1, 2]
+    assert _creation.arange(1, end=3)._array.tolist() == [1, 2]
+    assert _creation.arange(start=1, end=3)._array.tolist() == [1, 2]
+    assert _creation.arange(tensor(3.0)).dtype is _dtype.float32
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "text"),
+    [
+        ((5, 1), RuntimeError, "upper bound and lower bound inconsistent with step sign"),
+        ((1, 5, 0), RuntimeError, "step must be nonzero"),
+        ((float("inf"),), RuntimeError, "unsupported range: 0 -> inf"),
+        (("a",), TypeError, "must be Number, not str"),
+        ((), TypeError, "must be Number, not NoneType"),
+        ((1j,), TypeError, "must be Number, not complex"),
+    ],
+)
+def test_arange_refuses(limits, error, text):
+    with pytest.raises(error, match=text):
+        _creation.arange(*limits)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5, 64])
+def test_spaced_numbers_equal_pytorch(torch, rng, steps):
+    for _ in range(20):
+        start, end = (round(float(limit), 2) for limit in rng.normal(0, 30, 2))
+        assert same(_creation.linspace(start, end, steps), torch.linspace(start, end, steps))
+        ours = _creation.linspace(start, end, steps, dtype=_dtype.int64)
+        # PyTorch may or may not round between the product and the sum, before it cuts.
+        expected = torch.linspace(start, end, steps, dtype=torch.int64).numpy()
+        np.testing.assert_allclose(ours._array, expected, rtol=0, atol=1)
+        powers = _creation.logspace(start / 10, end / 10, steps, 3.0)._array
+        expected = torch.logspace(start / 10, end / 10, steps, 3.0).numpy()
+        np.testing.assert_allclose(powers, expected, rtol=1e-6)
+
+
+def test_linspace_edges():
+    assert _creation.linspace(0, 1, 3)._array.tolist() == [0, 0.5, 1]
+    assert _creation.linspace(3, 9, 1)._array.tolist() == [3]
+    assert _creation.linspace(0, 2j, 3)._array.tolist() == [0, 1j, 2j]
+    assert _creation.logspace(0, 2, 3)._array.tolist() == [1, 10, 100]
+    with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
+        _creation.linspace(0, 1, -1)
+    with pytest.raises(NotImplementedError, match="bool"):
+        _creation.linspace(0, 1, 2, dtype=_dtype.bool)
+
+
+def layouts():
+    """Yield arrays whose memory order a tensor made like them must keep, or cannot."""
+    base = np.ones((2, 3, 4, 5), F32)
+    yield base
+    yield base.transpose(0, 3, 1, 2)  # channels_last
+    yield base.transpose(3, 1, 0, 2)
+    yield np.ones((2, 3, 4, 5, 6), F32).transpose(0, 4, 1, 2, 3)
+    yield np.ones((1, 1, 1, 3), F32).transpose(0, 3, 1, 2)
+    yield np.ones((2, 1, 1, 3), F32).transpose(0, 3, 1, 2)
+    yield np.ones((2, 6), F32)[:, ::2]
+    yield np.ones((4, 6), F32)[:, ::2].T
+    yield np.ones((4, 2, 2), F32)[::2].transpose(2, 0, 1)
+    yield np.broadcast_to(F32(1), (3, 4))
+    yield np.ones((), F32)
+
+
+def test_tensors_like_another_have_pytorchs_strides(torch):
+    for array in layouts():
+        ours = wrap(array)
+        theirs = torch.ones(1000).as_strided(array.shape, ours.stride())
+        assert same(_creation.zeros_like(ours), torch.zeros_like(theirs))
+        assert same(
+            _creation.ones_like(ours, dtype=_dtype.float64),
+            torch.ones_like(theirs, dtype=torch.float64),
+        )
+        assert _creation.empty_like(ours).stride() == torch.empty_like(theirs).stride()
+        assert same(
+            _creation.full_like(ours, 2.5, memory_format=_tensor.contiguous_format),
+            torch.full_like(theirs, 2.5, memory_format=torch.contiguous_format),
+        )
+
+
+def test_memory_format_can_be_chosen():
+    image = _creation.zeros(2, 3, 4, 5)
+    last = _creation.empty(2, 3, 4, 5, memory_format=_tensor.channels_last)
+    assert last.stride() == (60, 1, 15, 3)
+    assert _creation.ones_like(last).stride() == last.stride()
+    assert _creation.ones_like(image, memory_format=_tensor.channels_last).stride() == last.stride()
+    volume = _creation.empty(2, 3, 4, 5, 6, memory_format=_tensor.channels_last_3d)
+    assert volume.stride() == (360, 1, 90, 18, 3)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        _creation.empty(2, 3, memory_format=_tensor.channels_last)
+    with pytest.raises(RuntimeError, match="unsupported memory format Preserve"):
+        _creation.empty(2, 3, memory_format=_tensor.preserve_format)
+    with pytest.raises(TypeError, match="argument 'input' must be Tensor, not list"):
+        _creation.zeros_like([1])
+
+
+def test_complex_joins_two_tensors():
+    joined = _creation.complex(tensor([1.0, 2.0]), tensor([3.0]))
+    assert joined.dtype is _dtype.complex64 and joined._array.tolist() == [1 + 3j, 2 + 3j]
+    with pytest.raises(RuntimeError, match="Expected both inputs to be"):
+        _creation.complex(tensor([1]), tensor([1]))
+    with pytest.raises(RuntimeError, match="Expected object of scalar type"):
+        _creation.complex(tensor([1.0]), tensor([1.0], dtype=_dtype.float64))
+    with pytest.raises(TypeError, match="argument 'real' must be Tensor"):
+        _creation.complex(1, 2)
+    with pytest.raises(NotImplementedError, match="imag requires grad"):
+        _creation.complex(tensor([1.0]), tensor([1.0], requires_grad=True))
+
+
+def test_legacy_constructor_tells_sizes_from_data():
+    make = _creation.legacy_tensor
+    assert make().shape == (0,)
+    assert make(2, 3).shape == make(Size([2, 3])).shape == (2, 3)
+    assert make(3).shape == make(np.int64(3)).shape == (3,)
+    assert make((2, 3))._array.tolist() == make([2, 3])._array.tolist() == [2, 3]
+    assert make([True]).dtype is make(np.ones(2)).dtype is _dtype.float32
+    shared = tensor([1, 2])
+    assert make(shared)._array is shared._array and make(shared).dtype is _dtype.int64
+
+
+@pytest.mark.parametrize(
+    ("argument", "error", "text"),
+    [
+        (2.5, TypeError, "data must be a sequence (got float)"),
+        (True, TypeError, "data must be a sequence (got bool)"),
+        (None, TypeError, "data must be a sequence (got NoneType)"),
+        ("a", TypeError, "new(): invalid data type 'str'"),
+        (-1, RuntimeError, "Trying to create tensor with negative dimension -1: [-1]"),
+        ([[1, 2], [3]], ValueError, "expected sequence of length 2 at dim 1 (got 1)"),
+    ],
+)
+def test_legacy_constructor_refuses(argument, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        _creation.legacy_tensor(argument)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Float", "float32"),
+        ("Double", "float64"),
+        ("Half", "float16"),
+        ("Long", "int64"),
+        ("Int", "int32"),
+        ("Short", "int16"),
+        ("Byte", "uint8"),
+        ("Char", "int8"),
+        ("Bool", "bool"),
+    ],
+)
+def test_legacy_types_stand_for_a_dtype(kind, name):
+    legacy = getattr(_creation, f"{kind}Tensor")
+    made = legacy([1, 0])
+    assert made._array.dtype == name and made.type() == f"torch.{kind}Tensor"
+    assert legacy(2, 3).shape == (2, 3)
+    assert isinstance(made, legacy) and not isinstance(3, legacy)
+    others = [_creation.FloatTensor, _creation.LongTensor]
+    assert [isinstance(made, other) for other in others] == [kind == "Float", kind == "Long"]
+    assert repr(legacy) == f"<class 'torch.{kind}Tensor'>"
+    assert legacy.dtype is getattr(_dtype, name)
+    with pytest.raises(TypeError, match="expected a tensor of"):
+        legacy(tensor([1j]))
+
+
+def test_legacy_types_cut_fractions_and_wrap():
+    assert _creation.LongTensor([1.5, 2])._array.tolist() == [1, 2]
+    assert _creation.ByteTensor([1, -1])._array.tolist() == [1, 255]
+    with pytest.raises(RuntimeError, match="type uint8 without overflow"):
+        _creation.ByteTensor([300])
