@@ -15,6 +15,8 @@ How a number comes about, a file each:
 ``request``      what to measure
 ``effort``       how long it will take
 ``runner``       who is asked what, in which order
+``operations``   small operations that PyTorch and convcore have in common
+``overhead``     what they cost in each
 ``report``       tables for a terminal; the same as plain data for JSON
 
 Nothing here changes ``os.environ``: variables go into the copy that a child process is given.

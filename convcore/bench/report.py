@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from convcore.bench.overhead import Cost
 from convcore.bench.pairing import Spread, spread
 from convcore.bench.peers import ALLOWED_EPS, title
 from convcore.bench.record import Mean, means, verdict, worst
@@ -62,6 +63,24 @@ def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
         table.add_row(*_row(cell, request, first=before != cell.layer.name))
         before = cell.layer.name
     console.print(table)
+
+
+def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
+    """Print a row an operation: microseconds a call, by library, and what is promised."""
+    console.print("Microseconds a call, one thread, median of the rounds:")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("operation")
+    for name in ("convcore", *map(title, peers), "promised"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cost in costs:
+        times = [f"{1e6 * spread(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
+        limit = cost.operation.limit
+        promise = "" if limit is None else f"{limit:g}" + ("" if cost.kept else " (missed)")
+        table.add_row(cost.operation.name, *times, promise)
+    console.print(table)
+    for cost in costs:
+        if cost.wrong:
+            console.print(f"Results differ: {cost.operation.name}", style="red")
 
 
 def print_summary(console: Console, outcome: Outcome, request: Request) -> None:

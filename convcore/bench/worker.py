@@ -7,6 +7,7 @@ answer is given only then, so that the next worker's turn starts on an idle mach
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from convcore.bench.environment import variables_that_matter
 from convcore.bench.layer import parse_layer
+from convcore.bench.operations import operation
 from convcore.bench.peers import Peer, load_peer
 from convcore.bench.sampling import Sampling, calibrate, sample
 from convcore.bench.settling import settle
@@ -69,6 +71,12 @@ class Worker:
         self.call = self.peer.call(parse_layer(layer), map_name, operands)
         return measure_error(self.peer.to_numpy(self.call()), Path(folder), map_name)
 
+    def operate(self, name: str) -> Any:
+        """Make a small operation the current call; return its result as nested lists."""
+        module = importlib.import_module(self.peer.module)
+        self.call = operation(name).build(module)
+        return self.call().detach().tolist()
+
     def calibrate(self) -> None:
         """Decide how often a sample repeats the current call."""
         assert self.call is not None, "prepare comes first"
@@ -96,7 +104,7 @@ class Worker:
             self.arrays, self.folder = read_operands(folder), folder
 
 
-COMMANDS = ("describe", "solve", "prepare", "calibrate", "settle", "time")
+COMMANDS = ("describe", "operate", "solve", "prepare", "calibrate", "settle", "time")
 
 
 def answer(worker: Worker, line: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from convcore.cli.machine import cpu_name, load_average
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from convcore.bench.overhead import Cost
     from convcore.bench.request import Request
     from convcore.bench.runner import Outcome
 
@@ -42,6 +43,13 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     what = parser.add_argument_group("what to measure")
     what.add_argument(
         "--quick", action="store_true", help=f"at most {_QUICK_ROUNDS} rounds: under a minute"
+    )
+    what.add_argument(
+        "--suite",
+        choices=("quick", "overhead"),
+        default="quick",
+        help="quick: layers of real nets; overhead: small operations, by which the cost of a call "
+        "and of the graph shows",
     )
     what.add_argument(
         "--layer",
@@ -77,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     require_extra("bench", "rich")
     from rich.console import Console
 
+    if arguments.suite == "overhead":
+        return _run_overhead(arguments)
     from convcore.bench.process import WorkerError
     from convcore.bench.runner import Outcome
 
@@ -98,6 +108,47 @@ def run(arguments: argparse.Namespace) -> int:
             machine = {"cpu": cpu_name(), "load_average_before": load}
             _finish(console, request, outcome, machine, arguments.json)
     return 1 if outcome.wrong else 0
+
+
+def _run_overhead(arguments: argparse.Namespace) -> int:
+    """Time small operations; return 1 if a result was wrong or a worker failed."""
+    from rich.console import Console
+
+    from convcore.bench import overhead, report
+    from convcore.bench.process import WorkerError
+    from convcore.bench.runner import Outcome
+
+    asked = tuple(peer for peer in _peers(arguments.peers) if peer in overhead.PEERS)
+    rounds = arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS)
+    console = Console(highlight=False)
+    costs: list[Cost] = []
+    outcome = Outcome()
+    try:
+        with console.status("timing small operations") as status:
+            for cost in overhead.measure(
+                *(os.environ, asked, rounds, arguments.isa, arguments.env == "keep"),
+                outcome.workers,
+            ):
+                costs.append(cost)
+                status.update(f"timed {cost.operation.name}")
+    except WorkerError as error:
+        print(f"convcore bench: {error}", file=sys.stderr)
+        return 1
+    finally:  # after Ctrl-C too
+        if costs:
+            report.print_workers(console, outcome, cpu_name())
+            report.print_costs(console, costs, asked)
+            if arguments.json:
+                _save_costs(arguments.json, costs)
+    return 1 if any(cost.wrong for cost in costs) else 0
+
+
+def _save_costs(file: Path, costs: Sequence[Cost]) -> None:
+    data = [
+        {"operation": c.operation.name, "limit_us": c.operation.limit, "seconds": c.seconds}
+        for c in costs
+    ]
+    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 def _request(arguments: argparse.Namespace) -> Request:

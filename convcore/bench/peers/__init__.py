@@ -33,6 +33,9 @@ class Peer(Protocol):
     formats: tuple[str, ...]
     """Memory formats that it computes in."""
 
+    module: str
+    """What to import for PyTorch's names: `convcore.bench.operations` is written in them."""
+
     most_rounds: int
     """Rounds after which it sits out, so that a slow peer does not take the user's time."""
 

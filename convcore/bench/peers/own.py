@@ -16,6 +16,7 @@ from convcore.engine import threads as engine_threads
 
 class _Own:
     formats = FORMATS
+    module = "convcore"
     most_rounds = 1_000_000
 
     def set_threads(self, threads: int) -> None:

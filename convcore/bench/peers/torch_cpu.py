@@ -17,6 +17,7 @@ _MASKS = {"input_grad": [True, False, False], "weight_grad": [False, True, False
 
 class _Torch:
     formats = FORMATS
+    module = "torch"
     most_rounds = 1_000_000
 
     def set_threads(self, threads: int) -> None:
