@@ -22,7 +22,7 @@ FLOORS = (
     ("_tensor _tensor_str _creation _dtype _device _size random",),
     ("autograd",),
     ("functions",),
-    ("nn", "optim", "utils"),
+    ("nn", "optim", "utils", "cuda", "backends"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inspection", "serialization", "models", "demo"),
     ("cli",),

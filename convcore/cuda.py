@@ -1,0 +1,136 @@
+"""What programs ask of CUDA on a machine without it: there is none.
+
+This library computes on the CPU. The module exists because many programs call
+``cuda.is_available()`` to choose their device, and seed or empty something "on all devices" whether
+there is one or not. Whatever would need a device raises an error that says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from convcore._device import device as _device
+
+__all__ = [
+    "current_device",
+    "device_count",
+    "empty_cache",
+    "get_device_name",
+    "get_device_properties",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "seed",
+    "seed_all",
+    "set_device",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Return False.
+
+    Examples
+    --------
+    >>> "cuda" if is_available() else "cpu"
+    'cpu'
+    """
+    return False
+
+
+def is_initialized() -> bool:
+    """Return False."""
+    return False
+
+
+def is_bf16_supported() -> bool:
+    """Return False."""
+    return False
+
+
+def device_count() -> int:
+    """Return 0."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Do nothing: no device draws numbers. `convcore.manual_seed` seeds the CPU's generator."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Do nothing, as `manual_seed` does."""
+
+
+def seed() -> None:
+    """Do nothing, as `manual_seed` does."""
+
+
+def seed_all() -> None:
+    """Do nothing, as `manual_seed` does."""
+
+
+def empty_cache() -> None:
+    """Do nothing: no memory of a device is kept. `convcore.empty_cache` releases the CPU's."""
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Return 0."""
+    return 0
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Return 0."""
+    return 0
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Return 0."""
+    return 0
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """Return 0."""
+    return 0
+
+
+def _refuse() -> NoReturn:
+    """Raise RuntimeError: this library computes on the CPU."""
+    _device("cuda")
+    raise AssertionError("a device other than the CPU was accepted")
+
+
+def init() -> None:
+    """Raise RuntimeError: there is no device."""
+    _refuse()
+
+
+def synchronize(device: Any = None) -> None:
+    """Raise RuntimeError: there is no device to wait for."""
+    _refuse()
+
+
+def current_device() -> int:
+    """Raise RuntimeError: there is no device."""
+    _refuse()
+
+
+def set_device(device: Any) -> None:
+    """Raise RuntimeError: there is no device."""
+    _refuse()
+
+
+def get_device_name(device: Any = None) -> str:
+    """Raise RuntimeError: there is no device."""
+    _refuse()
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """Raise RuntimeError: there is no device."""
+    _refuse()

@@ -1,0 +1,418 @@
+"""Optimizer: parameters in groups, what is remembered of each, and the hooks around a step."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.autograd.handle import RemovableHandle
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "required",
+]
+
+_global_pre_hooks: OrderedDict = OrderedDict()
+_global_post_hooks: OrderedDict = OrderedDict()
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+# As a default, stands for an option that every parameter group must give.
+required: Any = _Required()
+
+_HOOK_DICTIONARIES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+class Optimizer:
+    """The base class of what changes parameters by their gradients.
+
+    A subclass passes its options to ``super().__init__`` as ``defaults`` and changes the parameters
+    in ``step``. Hooks run around every ``step`` that a subclass defines.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, of (name, Tensor), or of dict
+        What is optimized. A dict is a parameter group: its "params" are such an iterable or one
+        Tensor, its other entries replace ``defaults``.
+    defaults : dict
+        Options of the groups that do not give them.
+
+    Attributes
+    ----------
+    param_groups : list of dict
+    state : dict
+        Parameter -> what is remembered of it, a dict.
+
+    Raises
+    ------
+    TypeError
+        ``params`` is one Tensor or holds something else than Tensors.
+    ValueError
+        There are no parameters, one was computed from others, or one is in two groups.
+    """
+
+    _stepping = False  # whether a step is running, so that one inside it runs no hooks again
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _hooked(cls.step)
+
+    def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
+        self._forget_hooks()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                "dicts, but got torch.Tensor"
+            )
+        self.defaults = defaults
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _forget_hooks(self) -> None:
+        for name in _HOOK_DICTIONARIES:
+            setattr(self, name, OrderedDict())
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters once.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Computes the loss and its gradients anew and returns the loss.
+
+        Returns
+        -------
+        What ``closure`` returned, or None.
+        """
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_none : bool
+            Whether they become None, or are filled with zeros. A step passes over a parameter
+            whose gradient is None.
+        """
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                grad = parameter.grad
+                if set_to_none:
+                    parameter.grad = None
+                elif grad is not None:
+                    grad.detach_().zero_()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters.
+
+        Parameters
+        ----------
+        param_group : dict
+            "params", and options; those that it does not give are filled in.
+
+        Raises
+        ------
+        TypeError
+            It is no dict, or its parameters are a set or no Tensors.
+        ValueError
+            A parameter was computed from others or is in another group, some have names and others
+            have not, or a required option is missing.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        parameters, names = _separated(param_group["params"])
+        param_group["params"] = parameters
+        if names:
+            param_group["param_names"] = names
+        for parameter in parameters:
+            self._check_parameter(parameter)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
+                )
+            param_group.setdefault(name, default)
+        self._check_group(param_group)
+        self.param_groups.append(param_group)
+
+    def _check_parameter(self, parameter: Any) -> None:
+        if not isinstance(parameter, Tensor):
+            raise TypeError(
+                "optimizer can only optimize Tensors, but one of the params is "
+                f"{type(parameter).__name__}"
+            )
+        if not (parameter.is_leaf or parameter.retains_grad):
+            raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _check_group(self, group: dict[str, Any]) -> None:
+        """Raise where a group does not fit the groups that are there."""
+        parameters = set(group["params"])
+        if len(parameters) < len(group["params"]):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=4,
+            )
+        for other in self.param_groups:
+            if ("param_names" in group) != ("param_names" in other):
+                named = "with names" if "param_names" in group else "without names"
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {named} to the optimizer"
+                )
+            if not parameters.isdisjoint(other["params"]):
+                raise ValueError("some parameters appear in more than one parameter group")
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state and the groups, with numbers in the place of the parameters.
+
+        Returns
+        -------
+        dict
+            "state": number -> what is remembered; "param_groups": the groups, whose "params" are
+            the numbers, counted over all groups. The tensors are not copied.
+        """
+        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
+        numbers: dict[Any, int] = {}
+        for parameter in self._all_parameters():
+            numbers.setdefault(parameter, len(numbers))
+        state = {
+            "state": {numbers.get(key, key): value for key, value in self.state.items()},
+            "param_groups": [
+                {**group, "params": [numbers[parameter] for parameter in group["params"]]}
+                for group in self.param_groups
+            ],
+        }
+        for hook in tuple(self._optimizer_state_dict_post_hooks.values()):
+            answer = hook(self, state)
+            state = state if answer is None else answer
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state; its tensors get their parameter's dtype.
+
+        Parameters
+        ----------
+        state_dict : dict
+            As `state_dict` returns it, of an optimizer with groups of the same sizes.
+
+        Raises
+        ------
+        ValueError
+            The groups are not as many, or not as large, as the optimizer's.
+        """
+        state_dict = state_dict.copy()
+        for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
+            answer = hook(self, state_dict)
+            state_dict = state_dict if answer is None else answer
+        groups = copy.deepcopy(state_dict["param_groups"])
+        self._check_sizes(groups)
+        saved = chain.from_iterable(group["params"] for group in groups)
+        parameters = dict(zip(saved, self._all_parameters(), strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            if number in parameters:
+                parameter = parameters[number]
+                state[parameter] = _fitted(value, parameter)
+            else:
+                state[number] = value
+        for group, own in zip(groups, self.param_groups, strict=True):
+            group["params"] = own["params"]
+            if "param_names" in own:
+                group.setdefault("param_names", own["param_names"])
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
+
+    def _check_sizes(self, groups: list[dict]) -> None:
+        if len(groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for group, own in zip(groups, self.param_groups, strict=True):
+            if len(group["params"]) != len(own["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
+                )
+
+    def _all_parameters(self) -> list[Tensor]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:  # a copy, or unpickled
+            self._forget_hooks()
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before every step.
+
+        It returns None, or the pair (args, kwargs) that `step` gets instead; ``args`` begins with
+        the optimizer.
+        """
+        return _add(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after every step."""
+        return _add(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other such."""
+        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` after `state_dict`; a result replaces the state."""
+        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before a state is loaded; a result replaces it."""
+        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable, prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other such."""
+        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer.
+
+    It runs before the optimizer's own; the rest is as for `Optimizer.register_step_pre_hook`.
+    """
+    return _add(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer.
+
+    It runs after the optimizer's own.
+    """
+    return _add(_global_post_hooks, hook)
+
+
+def _add(hooks: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _hooked(step: Callable) -> Callable:
+    """Return ``step`` with the hooks around it."""
+
+    @functools.wraps(step)
+    def with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:  # a subclass calls the step of its base
+            return step(self, *args, **kwargs)
+        self._stepping = True
+        try:
+            args = (self, *args)
+            for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+                answer = hook(self, args, kwargs)
+                if answer is not None:
+                    args, kwargs = _arguments(answer, step)
+            result = step(*args, **kwargs)
+            for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+                hook(self, args, kwargs)
+            return result
+        finally:
+            del self._stepping
+
+    return with_hooks
+
+
+def _arguments(answer: Any, step: Callable) -> tuple[tuple, dict]:
+    if isinstance(answer, tuple) and len(answer) == 2:
+        return answer
+    raise RuntimeError(
+        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {answer}."
+    )
+
+
+def _separated(params: Any) -> tuple[list, list[str]]:
+    """Return the parameters of a group, and their names if they have names."""
+    if isinstance(params, Tensor):
+        return [params], []
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering "
+            "of tensors in sets will change between runs. Please use a list instead."
+        )
+    params = list(params)
+    names = [item[0] for item in params if isinstance(item, tuple)]
+    if names and len(names) != len(params):
+        raise ValueError(
+            "all optimizer params should be with/without names. Some param names are missing"
+        )
+    return [item[1] if isinstance(item, tuple) else item for item in params], names
+
+
+def _fitted(value: Any, parameter: Tensor, name: Any = None) -> Any:
+    """Return a copy of what was remembered of a parameter, in the parameter's dtype.
+
+    The number of steps, "step", keeps its own: not every float dtype can count.
+    """
+    if isinstance(value, Tensor):
+        if name != "step" and parameter.is_floating_point():
+            value = value.to(parameter.dtype)
+        return value
+    if isinstance(value, dict):
+        return {key: _fitted(item, parameter, key) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(_fitted(item, parameter) for item in value)
+    return value
