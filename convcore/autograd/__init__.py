@@ -19,15 +19,19 @@ from convcore.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from convcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "Variable",
     "backward",
     "enable_grad",
     "function",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",

@@ -1,0 +1,400 @@
+"""Compare gradients with finite differences.
+
+A complex number is two coordinates here, its real and its imaginary part.  In these coordinates a
+function is a map between real vectors, and PyTorch's gradient of a complex tensor is the product
+with the transposed Jacobian: one comparison serves real and complex functions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.differentiate import grad
+from convcore.autograd.function import Function
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """Gradients and finite differences disagree."""
+
+
+def gradcheck(
+    func: Callable,
+    inputs: Tensor | Sequence,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    fast_mode: bool = False,
+) -> bool:
+    """Check the gradients of ``func`` at ``inputs`` against central differences.
+
+    Parameters
+    ----------
+    func : callable(*inputs) -> Tensor or sequence
+        Must not depend on anything that changes from call to call.  Outputs that do not require
+        grad are left out.
+    inputs : Tensor or sequence
+        Gradients with respect to the tensors that require grad are checked; they should be of
+        float64 or complex128.  None of them is written to: differences are taken on copies.
+    eps : step of the differences
+    atol, rtol : allowed is ``|analytical - numerical| <= atol + rtol * |numerical|``
+    raise_exception : raise where the check fails, instead of returning False
+    nondet_tol : how far two passes over the same graph may be apart
+    check_undefined_grad : also check that backward takes None for outputs without a gradient
+    check_grad_dtypes : also check that gradients have their inputs' dtypes
+    fast_mode : compare along one random direction an input and an output, not whole Jacobians
+
+    Returns
+    -------
+    bool : whether all checks hold
+
+    Raises
+    ------
+    GradcheckError
+        A check fails; the message shows both Jacobians, a row an element of the input, a column an
+        element of the output, and two of each, real and imaginary, for a complex element.
+    ValueError
+        No input requires grad.
+
+    Notes
+    -----
+    Calls func twice for each element of the inputs, and runs backward twice for each element of the
+    outputs; in fast mode twice an input and an output.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.ones(3, dtype=convcore.float64, requires_grad=True)
+    >>> gradcheck(lambda x: x * x, x)
+    True
+    """
+    inputs = _as_tuple(inputs)
+    _check_inputs(inputs)
+    comparison = _Comparison(func, inputs, eps)
+    try:
+        if comparison.outputs:
+            compare = _compare_directions if fast_mode else _compare_jacobians
+            compare(comparison, atol, rtol, nondet_tol)
+            _check_zero(comparison, check_grad_dtypes)
+            if check_undefined_grad:
+                _check_undefined(comparison)
+        else:
+            _check_constant(comparison, atol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Tensor | Sequence,
+    grad_outputs: Tensor | Sequence | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    fast_mode: bool = False,
+) -> bool:
+    """Check the gradients of the gradients of ``func`` against central differences.
+
+    Parameters
+    ----------
+    func, inputs
+        As for `gradcheck`.
+    grad_outputs : Tensor or sequence of Tensors
+        The outputs' gradients, at which it is checked; drawn at random where they are not given.
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode
+        As for `gradcheck`.
+
+    Returns
+    -------
+    bool : whether all checks hold
+
+    Raises
+    ------
+    GradcheckError, ValueError
+        As `gradcheck`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.ones(3, dtype=convcore.float64, requires_grad=True)
+    >>> gradgradcheck(lambda x: x * x, x)
+    True
+    """
+    inputs = _as_tuple(inputs)
+    _check_inputs(inputs)
+    if grad_outputs is None:
+        grad_outputs = _random_gradients(_differentiable(func(*inputs)))
+    grad_outputs = _as_tuple(grad_outputs)
+
+    def gradients(*args: Any) -> tuple:
+        args, given = args[: len(inputs)], args[len(inputs) :]
+        wanted = _differentiable(args)
+        outputs = _differentiable(func(*args))
+        found = grad(outputs, wanted, given, create_graph=True, allow_unused=True)
+        return tuple([gradient for gradient in found if gradient is not None])
+
+    return gradcheck(
+        gradients,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        fast_mode=fast_mode,
+    )
+
+
+def _as_tuple(values: Any) -> tuple:
+    return tuple(values) if isinstance(values, tuple | list) else (values,)
+
+
+def _differentiable(values: Any) -> tuple[Tensor, ...]:
+    """Return the tensors among some values that require grad."""
+    return tuple([v for v in _as_tuple(values) if isinstance(v, Tensor) and v.requires_grad])
+
+
+def _check_inputs(inputs: tuple) -> None:
+    if not _differentiable(inputs):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them "
+            "have requires_grad=True."
+        )
+    for number, value in enumerate(inputs):
+        if _differentiable(value) and value._array.dtype not in (np.float64, np.complex128):
+            warnings.warn(
+                f"Input #{number} requires gradient and is not a double precision floating point "
+                "or complex. This check will likely fail if all the inputs are not of double "
+                "precision floating point or complex.",
+                stacklevel=3,
+            )
+
+
+def _random_gradients(outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    rng = np.random.default_rng(0)
+    gradients = [
+        _from_coordinates(rng.standard_normal(_coordinates(output._array).size), output)
+        for output in outputs
+    ]
+    for gradient in gradients:
+        gradient.requires_grad = True
+    return tuple(gradients)
+
+
+def _coordinates(array: np.ndarray) -> np.ndarray:
+    """Return the elements as a new vector of float64, two a complex number."""
+    kind = np.complex128 if array.dtype.kind == "c" else np.float64
+    return array.astype(kind, order="C").reshape(-1).view(np.float64)
+
+
+def _from_coordinates(vector: np.ndarray, like: Tensor) -> Tensor:
+    """Return a tensor of ``like``'s shape, dtype and memory order; undoes `_coordinates`."""
+    array = np.empty_like(like._array)
+    values = vector.view(np.complex128) if array.dtype.kind == "c" else vector
+    array[...] = values.reshape(array.shape)
+    return wrap(array)
+
+
+class _Comparison:
+    """A function at one point: products with its Jacobian, and with its transpose."""
+
+    def __init__(self, func: Callable, inputs: tuple, eps: float):
+        self.func = func
+        self.inputs = inputs
+        self.eps = eps
+        self.places = [n for n, value in enumerate(inputs) if _differentiable(value)]
+        self.wanted = [inputs[n] for n in self.places]
+        results = _as_tuple(func(*inputs))
+        # Which of func's results are compared: where none requires grad, all must be constant.
+        self.compared = [n for n, value in enumerate(results) if _differentiable(value)]
+        self.outputs = [results[n] for n in self.compared]
+        if not self.outputs:
+            self.compared = [
+                n
+                for n, value in enumerate(results)
+                if isinstance(value, Tensor) and value._array.dtype.kind in "fc"
+            ]
+
+    def forward(self, place: int, direction: np.ndarray) -> list[np.ndarray]:
+        """Return J u for every output: the central difference along a direction of one input."""
+        centre = _coordinates(self.inputs[place]._array)
+        above = self._values(place, centre + self.eps * direction)
+        below = self._values(place, centre - self.eps * direction)
+        return [(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
+
+    def _values(self, place: int, coordinates: np.ndarray) -> list[np.ndarray]:
+        args = [_copy(value) if n in self.places else value for n, value in enumerate(self.inputs)]
+        args[place] = _from_coordinates(coordinates, self.inputs[place])
+        args[place].requires_grad = True
+        results = _as_tuple(self.func(*args))
+        return [_coordinates(results[n]._array) for n in self.compared]
+
+    def backward(self, output: Tensor, direction: np.ndarray) -> list[np.ndarray]:
+        """Return J^T v for every input: the gradient of one output's direction."""
+        return [
+            np.zeros(_coordinates(x._array).size) if g is None else _coordinates(g._array)
+            for x, g in zip(self.wanted, self.gradients(output, direction), strict=True)
+        ]
+
+    def gradients(self, output: Tensor, direction: np.ndarray) -> tuple[Tensor | None, ...]:
+        """Return the gradients of one output's direction, None where the output is constant."""
+        given = _from_coordinates(direction, output)
+        return grad(output, self.wanted, given, retain_graph=True, allow_unused=True)
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    copied = wrap(tensor._array.copy(order="K"))
+    copied.requires_grad = True
+    return copied
+
+
+def _compare_jacobians(
+    comparison: _Comparison, atol: float, rtol: float, nondet_tol: float
+) -> None:
+    numerical = list(_numerical_jacobians(comparison))
+    for m, output in enumerate(comparison.outputs):
+        analytical = _analytical_jacobians(comparison, output)
+        again = _analytical_jacobians(comparison, output)
+        for place, columns, a, b in zip(
+            comparison.places, numerical, analytical, again, strict=True
+        ):
+            n = columns[m]
+            if not np.allclose(a, n, rtol, atol):
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {m} with respect to input {place},\n"
+                    f"numerical:{n}\nanalytical:{a}\n"
+                )
+            _check_repeated(a, b, nondet_tol)
+
+
+def _numerical_jacobians(comparison: _Comparison) -> Iterator[list[np.ndarray]]:
+    """Yield for each input its Jacobians: one an output, a row an element of the input."""
+    for place in comparison.places:
+        size = _coordinates(comparison.inputs[place]._array).size
+        rows = [comparison.forward(place, unit) for unit in np.eye(size)]
+        # An input without elements has Jacobians without rows.
+        yield [np.array(part) for part in zip(*rows, strict=True)] or [
+            np.zeros((0, _coordinates(output._array).size)) for output in comparison.outputs
+        ]
+
+
+def _analytical_jacobians(comparison: _Comparison, output: Tensor) -> list[np.ndarray]:
+    """Return an output's Jacobian for each input, a row an element of the input."""
+    size = _coordinates(output._array).size
+    columns = [comparison.backward(output, unit) for unit in np.eye(size)]
+    return [np.array(part).T for part in zip(*columns, strict=True)] or [
+        np.zeros((_coordinates(x._array).size, 0)) for x in comparison.wanted
+    ]
+
+
+def _compare_directions(
+    comparison: _Comparison, atol: float, rtol: float, nondet_tol: float
+) -> None:
+    rng = np.random.default_rng(0)
+    us = [_direction(rng, x) for x in comparison.wanted]
+    numerical = [comparison.forward(*pair) for pair in zip(comparison.places, us, strict=True)]
+    for m, output in enumerate(comparison.outputs):
+        v = _direction(rng, output)
+        analytical, again = comparison.backward(output, v), comparison.backward(output, v)
+        for i, (place, u) in enumerate(zip(comparison.places, us, strict=True)):
+            a = float((analytical[i] * u).sum())
+            n = float((numerical[i][m] * v).sum())
+            # What the errors that whole Jacobians may have can add up to along u and v.
+            allowed = atol * float(np.abs(u).sum() * np.abs(v).sum())
+            if not np.allclose(a, n, rtol, allowed):
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {m} with respect to input {place}, along one "
+                    f"random direction of each (fast_mode=False shows the Jacobians),\n"
+                    f"numerical:{n}\nanalytical:{a}\n"
+                )
+            _check_repeated(analytical[i], again[i], nondet_tol)
+
+
+def _direction(rng: np.random.Generator, tensor: Tensor) -> np.ndarray:
+    """Return a random vector of length 1 in a tensor's coordinates."""
+    vector = rng.standard_normal(_coordinates(tensor._array).size)
+    return vector / max(np.sqrt((vector * vector).sum()), 1e-300)
+
+
+def _check_repeated(first: np.ndarray, second: np.ndarray, nondet_tol: float) -> None:
+    if not np.allclose(first, second, rtol=0, atol=nondet_tol):
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output "
+            "multiple times gives different values, although analytical gradient matches numerical "
+            f"gradient. The tolerance for nondeterminism was {nondet_tol}."
+        )
+
+
+def _check_zero(comparison: _Comparison, check_dtypes: bool) -> None:
+    """Check that gradients of zero are zero."""
+    for output in comparison.outputs:
+        zero = np.zeros(_coordinates(output._array).size)
+        found = comparison.gradients(output, zero)
+        for x, gradient in zip(comparison.wanted, found, strict=True):
+            if gradient is None:
+                continue
+            if gradient._array.any():
+                raise GradcheckError("backward not multiplied by grad_output")
+            if check_dtypes and gradient._array.dtype != x._array.dtype:
+                raise GradcheckError(f"a gradient has dtype {gradient.dtype}, its input {x.dtype}")
+
+
+class _Undefined(Function):
+    """The identity, whose gradient is None."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> None:
+        return None
+
+
+def _check_undefined(comparison: _Comparison) -> None:
+    """Check that outputs for which no gradient arrives count as outputs whose gradient is zero."""
+    outputs = comparison.outputs
+    cases = [range(len(outputs))]
+    if len(outputs) > 1:
+        cases += [range(n, n + 1) for n in range(len(outputs))]
+    for undefined in cases:
+        roots = [_Undefined.apply(o) if n in undefined else o for n, o in enumerate(outputs)]
+        zeros = [wrap(np.zeros_like(root._array)) for root in roots]
+        try:
+            found = grad(roots, comparison.wanted, zeros, retain_graph=True, allow_unused=True)
+        except Exception as error:
+            raise GradcheckError(
+                "backward fails where no gradient arrives for an output: it must take None there"
+            ) from error
+        if any(gradient is not None and gradient._array.any() for gradient in found):
+            raise GradcheckError(
+                "backward must return zeros or None where no gradient arrives for its outputs"
+            )
+
+
+def _check_constant(comparison: _Comparison, atol: float) -> None:
+    """Check that a function none of whose outputs requires grad does not change."""
+    for jacobians in _numerical_jacobians(comparison):
+        if any((np.abs(jacobian) > atol).any() for jacobian in jacobians):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
