@@ -244,9 +244,12 @@ class _Comparison:
         return [(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def _values(self, place: int, coordinates: np.ndarray) -> list[np.ndarray]:
-        args = [_copy(value) if n in self.places else value for n, value in enumerate(self.inputs)]
-        args[place] = _from_coordinates(coordinates, self.inputs[place])
-        args[place].requires_grad = True
+        moved = self.inputs[place]
+        copies = {id(tensor): _copy(tensor) for tensor in self.wanted}
+        copies[id(moved)] = _from_coordinates(coordinates, moved)
+        copies[id(moved)].requires_grad = True
+        # By identity: a tensor that is given twice moves in both places.
+        args = [copies.get(id(value), value) for value in self.inputs]
         results = _as_tuple(self.func(*args))
         return [_coordinates(results[n]._array) for n in self.compared]
 
