@@ -7,5 +7,6 @@ same functions, so that it can be differentiated again.  _bind.py hangs them on 
 from convcore.functions import _bind
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
+from convcore.functions.convert import *
 
 __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

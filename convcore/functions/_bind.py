@@ -11,9 +11,9 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
-from convcore.functions import arithmetic, broadcast
+from convcore.functions import arithmetic, broadcast, convert
 
-FAMILIES: tuple[types.ModuleType, ...] = (arithmetic, broadcast)
+FAMILIES: tuple[types.ModuleType, ...] = (arithmetic, broadcast, convert)
 
 GRAPH = {
     "backward": lambda self, gradient=None, retain_graph=None, create_graph=False, inputs=None: (

@@ -1,0 +1,486 @@
+"""Copies: to another dtype or memory format, out of the graph, and into a tensor that is there.
+
+A copy keeps the order of the axes in memory unless it is told otherwise, as in PyTorch; so
+channels_last stays channels_last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import _creation, _dtype
+from convcore._creation import empty_preserving, number_as
+from convcore._device import check_device
+from convcore._device import device as _device
+from convcore._tensor import (
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+    wrap,
+)
+from convcore.autograd.node import record
+from convcore.autograd.views import view, write
+from convcore.functions.arithmetic import mul
+from convcore.functions.broadcast import broadcast_shape, cast, fit
+from convcore.functions.quiet import quiet
+
+__all__ = ["clone", "imag", "real", "view_as_complex", "view_as_real"]
+
+_Format = memory_format
+
+
+# Copies of a whole tensor
+
+
+def clone(input: Tensor, *, memory_format: _Format = preserve_format) -> Tensor:
+    """Return a copy, through which gradients flow back.
+
+    Parameters
+    ----------
+    input : Tensor
+    memory_format : the format of the copy; by default that of ``input``, where its elements lie
+        densely.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.ones(2, requires_grad=True)
+    >>> x.clone()
+    tensor([1., 1.], grad_fn=<CloneBackward0>)
+    """
+    out = wrap(copied(input._array, input._array.dtype, memory_format))
+    record("CloneBackward0", (input,), out, _pass_on)
+    return out
+
+
+def _pass_on(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+    return grad
+
+
+def copied(array: np.ndarray, dtype: np.dtype, memory_format: _Format) -> np.ndarray:
+    """Return a copy of an array in a dtype and a memory format.
+
+    Complex numbers lose their imaginary part in a real dtype, floats are cut in an integer one.
+    """
+    if memory_format is preserve_format:
+        # One-pixel maps are contiguous in both formats; only their strides tell which they are in.
+        plain = array.flags.c_contiguous and (array.ndim < 4 or 1 not in array.shape)
+        if plain and array.dtype is dtype:
+            return array.copy()
+        out = np.empty(array.shape, dtype) if plain else empty_preserving(array, dtype)
+    else:
+        out = _creation._empty(array.shape, dtype, memory_format)
+    store(out, array)
+    return out
+
+
+def store(out: np.ndarray, values: np.ndarray) -> None:
+    """Write values of any dtype into an array; they may broadcast."""
+    if values.dtype.kind == "c" and out.dtype.kind not in "cb":
+        values = values.real
+    if values.dtype is out.dtype:
+        out[...] = values
+    else:
+        quiet(np.copyto, out, values, casting="unsafe")
+
+
+def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Tensor:
+    """Return the tensor with its elements in one run in a memory format; itself if they are.
+
+    Raises
+    ------
+    RuntimeError
+        The format is one for tensors of another rank.
+    """
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    _check_rank(input, memory_format)
+    if input.is_contiguous(memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
+
+
+def _check_rank(x: Tensor, memory_format: _Format) -> None:
+    rank = {channels_last: 4, channels_last_3d: 5}.get(memory_format)
+    if rank is not None and x._array.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format._name} format")
+
+
+# Other dtypes
+
+
+def to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    other: Tensor | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: _Format = preserve_format,
+) -> Tensor:
+    """Return the tensor in another dtype or memory format; itself if it already is.
+
+    Called as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, which takes the
+    dtype of another tensor; ``non_blocking`` and ``copy`` may follow.
+
+    Parameters
+    ----------
+    dtype : the type of the elements
+    device : 'cpu' is the only one
+    non_blocking : ignored
+    copy : copy even if nothing changes
+    memory_format : by default the tensor's own
+
+    Raises
+    ------
+    RuntimeError
+        Another device than the CPU; a format for tensors of another rank.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([1.7, -1.7]).to(convcore.int64)
+    tensor([ 1, -1])
+    """
+    if args:
+        first, *rest = args
+        if isinstance(first, Tensor):
+            other = first
+        elif first is None or isinstance(first, str | _device):
+            device = first
+            if rest and not isinstance(rest[0], bool):
+                dtype = rest.pop(0)
+        elif isinstance(first, int) and not isinstance(first, bool):
+            device = _device(first)
+        else:
+            dtype = first
+        flags = (*rest, *(non_blocking, copy)[len(rest) :])
+        if len(flags) > 2:
+            raise TypeError("to() received an invalid combination of arguments")
+        non_blocking, copy = flags
+    check_device(device)
+    if other is not None:
+        dtype = other._array.dtype
+    target = self._array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    return _converted(self, target, copy, memory_format)
+
+
+def _converted(
+    x: Tensor, dtype: np.dtype, copy: bool = False, memory_format: _Format = preserve_format
+) -> Tensor:
+    array = x._array
+    if array.dtype == dtype and not copy:
+        if memory_format is preserve_format:
+            return x
+        _check_rank(x, memory_format)
+        if x.is_contiguous(memory_format):
+            return x
+    out = wrap(copied(array, dtype, memory_format))
+    if dtype.kind in "fc":
+        before = array.dtype
+        record("ToCopyBackward0", (x,), out, lambda needs, grad: _cast_back(grad, before))
+    return out
+
+
+def _cast_back(grad: Tensor, dtype: np.dtype) -> Tensor:
+    return grad if grad._array.dtype == dtype else _converted(grad, dtype)
+
+
+def _conversion(target: _dtype.dtype, name: str) -> Callable[..., Tensor]:
+    """Return the method that converts to one dtype, such as `Tensor.double`."""
+
+    def method(self: Tensor, memory_format: _Format = preserve_format) -> Tensor:
+        return _converted(self, target.numpy, memory_format=memory_format)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Return the tensor in {target}; itself if that is its dtype."
+    return method
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """Return the tensor in the dtype of another."""
+    return _converted(input, other._array.dtype)
+
+
+def cpu(self: Tensor, memory_format: _Format = preserve_format) -> Tensor:
+    """Return the tensor itself: it is on the CPU."""
+    return _converted(self, self._array.dtype, memory_format=memory_format)
+
+
+def cuda(self: Tensor, device: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Raise RuntimeError: there is no other device than the CPU."""
+    raise RuntimeError("device 'cuda' is not available: convcore computes on the CPU")
+
+
+# Into a tensor that is there
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Replace the values by those of another tensor, or a number, which broadcast to them.
+
+    They are converted to this tensor's dtype.  Gradients flow to ``src``; to what this tensor was
+    before flow zeros.
+
+    Raises
+    ------
+    RuntimeError
+        ``src`` does not broadcast to this tensor's shape; this tensor cannot be written to.
+    """
+    if not isinstance(src, Tensor):
+        if not isinstance(src, int | float | complex | np.generic):
+            raise TypeError(
+                f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
+            )
+        src = wrap(np.asarray(src, _dtype.number_dtype(src)))
+    elif src is self:
+        return self
+    values = src._array
+    shape = self._array.shape
+    if values.shape != shape:
+        joint = broadcast_shape(shape, values.shape)
+        if joint != shape:
+            raise RuntimeError(
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
+            )
+    like = values.shape, values.dtype
+    return write(
+        self,
+        lambda array: store(array, values),
+        "CopyBackwards",
+        (forgotten(self), src),
+        lambda needs, grad: (
+            _zeros_like(grad) if needs[0] else None,
+            fit(grad, like) if needs[1] and like[1].kind in "fc" else None,
+        ),
+    )
+
+
+def forgotten(x: Tensor) -> Tensor | None:
+    """Return the input that stands for ``x`` in the node of an operation that overwrites it.
+
+    In PyTorch a leaf behind such a tensor gets a gradient of zeros, not none at all.  Where ``x``
+    is a view its base passes them on already.
+    """
+    return x if x._view is None else None
+
+
+def _zeros_like(grad: Tensor) -> Tensor:
+    return wrap(np.zeros_like(grad._array))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Replace every value by a number, or by that of a tensor without axes.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor has axes; the number does not fit into this tensor's dtype.
+    """
+    if not isinstance(value, Tensor):
+        number = number_as(value, self._array.dtype)
+        return _overwrite(self, number, "FillBackward2")
+    if value._array.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value._array.ndim} dimensions."
+        )
+    like = (), value._array.dtype
+    return write(
+        self,
+        lambda array: store(array, value._array),
+        "FillBackward3",
+        (forgotten(self), value),
+        lambda needs, grad: (
+            _zeros_like(grad) if needs[0] else None,
+            fit(grad, like) if needs[1] else None,
+        ),
+    )
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Replace every value by zero."""
+    return _overwrite(self, 0, "ZeroBackward0")
+
+
+def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
+    return write(
+        x,
+        lambda array: array.fill(number),
+        name,
+        (forgotten(x),),
+        lambda needs, grad: _zeros_like(grad),
+    )
+
+
+# The graph
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Take the tensor out of the graph; it is a leaf from now on.
+
+    Raises
+    ------
+    RuntimeError
+        It is a view.
+    """
+    if self._view is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    self._grad_fn, self._output_nr, self._requires_grad = None, 0, False
+    return self
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Say whether operations on this leaf are recorded; return it.
+
+    Raises
+    ------
+    RuntimeError
+        It is no leaf and would stop requiring grad, or is of integers.
+    """
+    if self.is_leaf or not requires_grad:
+        self.requires_grad = requires_grad
+    return self
+
+
+# New tensors of this one's dtype
+
+
+def new_tensor(self: Tensor, data: Any, **kwargs: Any) -> Tensor:
+    """Copy ``data`` into a new tensor, of this tensor's dtype unless given."""
+    return _creation.tensor(data, **_with_dtype(self, kwargs))
+
+
+def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of zeros, of this tensor's dtype unless given."""
+    return _creation.zeros(*size, **_with_dtype(self, kwargs))
+
+
+def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of ones, of this tensor's dtype unless given."""
+    return _creation.ones(*size, **_with_dtype(self, kwargs))
+
+
+def new_empty(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of whatever was in memory, of this tensor's dtype unless given."""
+    return _creation.empty(*size, **_with_dtype(self, kwargs))
+
+
+def new_full(self: Tensor, size: Any, fill_value: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of one number, of this tensor's dtype unless given."""
+    return _creation.full(size, fill_value, **_with_dtype(self, kwargs))
+
+
+def _with_dtype(x: Tensor, kwargs: dict) -> dict:
+    if kwargs.get("dtype") is None:
+        kwargs["dtype"] = x._array.dtype
+    return kwargs
+
+
+# The parts of complex numbers
+
+
+def real(input: Tensor) -> Tensor:
+    """Return a view of the real parts; a real tensor itself."""
+    if input._array.dtype.kind != "c":
+        return input
+    dtype = input._array.dtype
+    return view(input, lambda a: a.real, "RealBackward0", lambda needs, grad: cast(grad, dtype))
+
+
+def imag(input: Tensor) -> Tensor:
+    """Return a view of the imaginary parts.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor is not complex.
+    """
+    dtype = input._array.dtype
+    if dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return view(
+        input, lambda a: a.imag, "ImagBackward0", lambda needs, grad: mul(cast(grad, dtype), 1j)
+    )
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """Return a view of a complex tensor whose last, new axis holds real and imaginary part."""
+    dtype = input._array.dtype
+    if dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    part = np.empty(0, dtype).real.dtype
+
+    def step(array: np.ndarray) -> np.ndarray:
+        return array[..., None].view(part)
+
+    return view(input, step, "ViewAsRealBackward0", lambda needs, grad: _to_complex(grad))
+
+
+def _to_complex(x: Tensor) -> Tensor:
+    return view_as_complex(contiguous(x))
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """Return a view of a real tensor, whose last axis of two becomes one complex number.
+
+    Raises
+    ------
+    RuntimeError
+        The last axis is not of size 2, or its elements do not lie side by side.
+    """
+    array = input._array
+    if array.dtype.kind != "f":
+        raise RuntimeError("view_as_complex is only supported for floating point tensors")
+    if array.ndim == 0 or array.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    steps = [stride // array.itemsize for stride in array.strides]
+    if steps[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % 2 for step in steps[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    whole = np.result_type(array.dtype, np.complex64)
+
+    def step(a: np.ndarray) -> np.ndarray:
+        return a.view(whole)[..., 0]
+
+    return view(input, step, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
+
+
+METHODS = {
+    "bool": _conversion(_dtype.bool, "bool"),
+    "byte": _conversion(_dtype.uint8, "byte"),
+    "cdouble": _conversion(_dtype.complex128, "cdouble"),
+    "cfloat": _conversion(_dtype.complex64, "cfloat"),
+    "char": _conversion(_dtype.int8, "char"),
+    "clone": clone,
+    "contiguous": contiguous,
+    "copy_": copy_,
+    "cpu": cpu,
+    "cuda": cuda,
+    "detach_": detach_,
+    "double": _conversion(_dtype.float64, "double"),
+    "fill_": fill_,
+    "float": _conversion(_dtype.float32, "float"),
+    "half": _conversion(_dtype.float16, "half"),
+    "imag": property(imag),
+    "int": _conversion(_dtype.int32, "int"),
+    "long": _conversion(_dtype.int64, "long"),
+    "new_empty": new_empty,
+    "new_full": new_full,
+    "new_ones": new_ones,
+    "new_tensor": new_tensor,
+    "new_zeros": new_zeros,
+    "real": property(real),
+    "requires_grad_": requires_grad_,
+    "short": _conversion(_dtype.int16, "short"),
+    "to": to,
+    "type_as": type_as,
+    "zero_": zero_,
+}
