@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, numbers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import convcore
 from convcore import engine
 from convcore.engine import reference
+from convcore.functions.pad import pad
 
 SOME = settings(
     deadline=None,
@@ -195,3 +198,119 @@ def test_pad_and_its_gradient_are_pytorchs(case, seed, torch):
     g = case.numbers(seed, case.padded)
     (their_grad,) = torch.autograd.grad(their_result, theirs, torch.from_numpy(g.copy()))
     np.testing.assert_array_equal(engine.pad_grad(g, case.pairs, case.mode), their_grad.numpy())
+
+
+@SOME
+@given(case=cases(dtypes=("float32", "float64", "complex128")))
+def test_pad_functions_have_pytorchs_derivatives(case, seed, torch):
+    if len(case.shape) - len(case.pairs) not in (1, 2) and case.mode != "constant":
+        return
+    if 0 in case.padded or 0 in case.shape:
+        return
+    flat = [n for pair in reversed(case.pairs) for n in pair]
+    value = 2.0 if case.mode == "constant" else None
+    shapes = [case.shape, case.padded] * 2
+    assert_same_derivatives(
+        torch,
+        lambda x: pad(x, flat, case.mode, value),
+        lambda x: torch.nn.functional.pad(x, flat, case.mode, value),
+        [np.array(case.numbers(seed, shape)) for shape in shapes],
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pad_functions_pass_gradcheck(mode, rng):
+    x = leaf(rng.standard_normal((2, 3, 4)))
+    for pads in ((2, 1), (-1, 2), (0, 0)):
+        assert convcore.autograd.gradcheck(lambda t, p=pads: pad(t, p, mode), (x,))
+        assert convcore.autograd.gradgradcheck(lambda t, p=pads: pad(t, p, mode), (x,))
+
+
+@pytest.mark.parametrize(
+    ("mode", "rank", "name"),
+    [
+        ("constant", 2, "ConstantPadNdBackward0"),
+        ("reflect", 1, "ReflectionPad1DBackward0"),
+        ("reflect", 2, "ReflectionPad2DBackward0"),
+        ("replicate", 2, "ReplicationPad2DBackward0"),
+        ("replicate", 3, "ReplicationPad3DBackward0"),
+        ("circular", 2, "CircularPad2DBackward0"),
+    ],
+)
+def test_pad_nodes_are_named_as_pytorchs(mode, rank, name, rng):
+    x = leaf(rng.standard_normal((1, 2, *(4,) * rank)))
+    assert pad(x, (1, 0) * rank, mode).grad_fn.name() == name
+
+
+def test_pad_keeps_channels_last(rng):
+    x = convcore.from_numpy(rng.standard_normal((2, 5, 6, 4)).transpose(0, 3, 1, 2))
+    for mode in MODES:
+        output = pad(x, (1, 1, 1, 1), mode)
+        assert output.is_contiguous(memory_format=convcore.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda p, t: p([1], (1, 1)),
+            TypeError,
+            r"argument 'input' \(position 1\) must be",
+        ),
+        (
+            lambda p, t: p(t(X), 1),
+            TypeError,
+            r"argument 'pad' \(position 2\) must be tuple",
+        ),
+        (lambda p, t: p(t(X), (1.0, 1.0)), TypeError, None),
+        (lambda p, t: p(t(X), (1, 1), value=1j), TypeError, "must be float, not complex"),
+        (lambda p, t: p(t(X), (1,) * 3), RuntimeError, "Padding length must be divisible by 2"),
+        (
+            lambda p, t: p(t(X), (1,) * 10),
+            RuntimeError,
+            "Padding length should be less than or equal to two times the input dimension but got "
+            "padding length 10 and input of dimension 4",
+        ),
+        (
+            lambda p, t: p(t(X), (1, 1), "mirror"),
+            NotImplementedError,
+            "Unrecognised padding mode mirror",
+        ),
+        (
+            lambda p, t: p(t(X), (1, 1), "reflect"),
+            NotImplementedError,
+            "Padding size 2 is not supported for 4D input tensor.",
+        ),
+        (
+            lambda p, t: p(t(X), (1, 1), "reflect", 1.0),
+            RuntimeError,
+            'Padding mode "reflect" doesn\'t take in value argument',
+        ),
+        (
+            lambda p, t: p(t(X), (4, 0, 0, 0), "reflect"),
+            RuntimeError,
+            "Argument #4: Padding size should be less than the corresponding input dimension, but "
+            r"got: padding \(4, 0\) at dimension 3 of input \[1, 2, 4, 4\]",
+        ),
+        (
+            lambda p, t: p(t(X), (5, 0, 0, 0), "circular"),
+            RuntimeError,
+            "Padding value causes wrapping around more than once",
+        ),
+        (lambda p, t: p(t(X), (-3, -2)), RuntimeError, None),
+        (
+            lambda p, t: p(t(np.arange(4)), (1, 1), value=float("nan")),
+            RuntimeError,
+            "value cannot be converted to type int64_t without overflow",
+        ),
+    ],
+)
+@pytest.mark.parametrize("library", ["convcore", "torch"])
+def test_pad_functions_raise_pytorchs_errors(library, call, error, text, request):
+    if library == "torch":
+        torch = request.getfixturevalue("torch")
+        function, tensor = torch.nn.functional.pad, torch.from_numpy
+    else:
+        function, tensor = pad, convcore.from_numpy
+    with pytest.raises(error, match=text):
+        call(function, tensor)
