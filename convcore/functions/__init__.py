@@ -5,8 +5,12 @@ same functions, so that it can be differentiated again.  _bind.py hangs them on 
 """
 
 from convcore.functions import _bind
+from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
 from convcore.functions.convert import *
+from convcore.functions.elementwise import *
+from convcore.functions.piecewise import *
+from convcore.functions.reduce import *
 
 __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

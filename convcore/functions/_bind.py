@@ -11,9 +11,25 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
-from convcore.functions import arithmetic, broadcast, convert
+from convcore.functions import (
+    activation,
+    arithmetic,
+    broadcast,
+    convert,
+    elementwise,
+    piecewise,
+    reduce,
+)
 
-FAMILIES: tuple[types.ModuleType, ...] = (arithmetic, broadcast, convert)
+FAMILIES: tuple[types.ModuleType, ...] = (
+    activation,
+    arithmetic,
+    broadcast,
+    convert,
+    elementwise,
+    piecewise,
+    reduce,
+)
 
 GRAPH = {
     "backward": lambda self, gradient=None, retain_graph=None, create_graph=False, inputs=None: (

@@ -1,0 +1,759 @@
+"""Functions of one tensor, element by element, and powers.
+
+All take a Tensor of any shape and give one of the same shape and memory format.  Integers and bools
+are computed in the default floating-point type, except where the result is an integer anyway
+(`abs`, `floor`, ...).  Each function's backward stands below it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from convcore._dtype import get_default_dtype
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions import arithmetic
+from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
+from convcore.functions.broadcast import fitted
+from convcore.functions.inplace import in_place, in_place_methods
+from convcore.functions.piecewise import masked, zeros_like
+from convcore.functions.quiet import quiet
+
+__all__ = [
+    "abs",
+    "absolute",
+    "acos",
+    "addcdiv",
+    "addcmul",
+    "arccos",
+    "arcsin",
+    "arctan",
+    "arctan2",
+    "asin",
+    "atan",
+    "atan2",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frac",
+    "lerp",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "pow",
+    "reciprocal",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sgn",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+]
+
+
+def _as_float(array: np.ndarray) -> np.ndarray:
+    """Return the array; of integers and bools, in the default floating-point type."""
+    if array.dtype.kind in "fc":
+        return array
+    return array.astype(get_default_dtype().numpy)
+
+
+def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
+    """Return ``ufunc(x)``, recorded, where backward(needs, grad, x) needs the input."""
+    out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
+    if mode.enabled:
+        record(name, (x,), out, backward, (x,))
+    return out
+
+
+def _of_output(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
+    """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output."""
+    out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
+    if mode.enabled:
+        record(name, (x,), out, backward, (out,))
+    return out
+
+
+# Exponentials and logarithms
+
+
+def exp(input: Tensor) -> Tensor:
+    """Return e to the power of each element."""
+    return _of_output("ExpBackward0", np.exp, input, _exp_backward)
+
+
+def _exp_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(grad, conj(y))
+
+
+def exp2(input: Tensor) -> Tensor:
+    """Return 2 to the power of each element."""
+    return _of_output("Exp2Backward0", np.exp2, input, _exp2_backward)
+
+
+def _exp2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(mul(grad, conj(y)), math.log(2))
+
+
+def expm1(input: Tensor) -> Tensor:
+    """Return e to the power of each element, minus 1, accurate near 0."""
+    return _of_output("Expm1Backward0", np.expm1, input, _expm1_backward)
+
+
+def _expm1_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(grad, add(conj(y), 1))
+
+
+def log(input: Tensor) -> Tensor:
+    """Return the natural logarithm of each element."""
+    return _of_input("LogBackward0", np.log, input, _log_backward)
+
+
+def _log_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, conj(x))
+
+
+def log2(input: Tensor) -> Tensor:
+    """Return the logarithm to base 2 of each element."""
+    return _of_input("Log2Backward0", np.log2, input, _log2_backward)
+
+
+def _log2_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, mul(conj(x), math.log(2)))
+
+
+def log10(input: Tensor) -> Tensor:
+    """Return the logarithm to base 10 of each element."""
+    return _of_input("Log10Backward0", np.log10, input, _log10_backward)
+
+
+def _log10_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, mul(conj(x), math.log(10)))
+
+
+def log1p(input: Tensor) -> Tensor:
+    """Return the natural logarithm of 1 plus each element, accurate near 0."""
+    return _of_input("Log1PBackward0", np.log1p, input, _log1p_backward)
+
+
+def _log1p_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, add(conj(x), 1))
+
+
+# Roots and powers
+
+
+def sqrt(input: Tensor) -> Tensor:
+    """Return the square root of each element; NaN where it is negative."""
+    return _of_output("SqrtBackward0", np.sqrt, input, _sqrt_backward)
+
+
+def _sqrt_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return div(grad, mul(conj(y), 2))
+
+
+def rsqrt(input: Tensor) -> Tensor:
+    """Return 1 over the square root of each element."""
+    return _of_output("RsqrtBackward0", _rsqrt, input, _rsqrt_backward)
+
+
+def _rsqrt(array: np.ndarray) -> np.ndarray:
+    return np.reciprocal(np.sqrt(array))
+
+
+def _rsqrt_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(mul(grad, conj(pow(y, 3))), -0.5)
+
+
+def square(input: Tensor) -> Tensor:
+    """Return the square of each element."""
+    return pow(input, 2)
+
+
+def reciprocal(input: Tensor) -> Tensor:
+    """Return 1 over each element."""
+    return arithmetic._reciprocal(input)
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """Return input to the power of exponent, element by element.
+
+    Parameters
+    ----------
+    input, exponent : Tensor or number, one of them at least a Tensor
+        They broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        An integer tensor is raised to a negative integer number, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([1.0, 2.0, 3.0]) ** 2
+    tensor([1., 4., 9.])
+    """
+    input, exponent = operand(input, "** or pow()"), operand(exponent, "** or pow()")
+    if not isinstance(exponent, Tensor):
+        return _pow_number(input, exponent)
+    a = input._array if isinstance(input, Tensor) else input
+    out = wrap(compute(np.power, a, exponent._array))
+    if mode.enabled:
+        if isinstance(input, Tensor):
+            saved = (input, exponent, out if exponent.requires_grad else None)
+            backward = fitted(_pow_backward, input, exponent)
+            record("PowBackward1", (input, exponent), out, backward, saved)
+        else:
+            backward = fitted(_number_pow_backward, exponent)
+            record("PowBackward2", (exponent,), out, backward, (input, exponent, out))
+    return out
+
+
+def _pow_number(x: Tensor, n: Any) -> Tensor:
+    array = x._array
+    if array.dtype.kind in "iu" and type(n) is int and n < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    out = wrap(_power(array, n))
+    if mode.enabled:
+        backward = lambda needs, grad, x: (_pow_number_backward(grad, x, n),)  # noqa: E731
+        saved = x if n != 0 else None
+        if out._array.dtype != array.dtype:
+            backward = fitted(backward, x)
+        record("PowBackward0", (x,), out, backward, (saved,))
+    return out
+
+
+# NumPy's general power takes some fifty times as long as a product.
+_POWERS = {
+    0.5: np.sqrt,
+    2: np.square,
+    3: lambda array: np.multiply(np.square(array), array),
+    -0.5: _rsqrt,
+    -1: np.reciprocal,
+    -2: lambda array: np.reciprocal(np.square(array)),
+}
+
+
+def _power(array: np.ndarray, n: Any) -> np.ndarray:
+    short = None
+    if array.dtype.kind == "f" and type(n) in (int, float):
+        short = _POWERS.get(n)
+    elif type(n) is int and array.dtype.kind in "iuc":
+        short = _POWERS.get(n) if n > 0 else None
+    if short is None:
+        return compute(np.power, array, n)
+    return np.asarray(quiet(short, array))
+
+
+def _pow_number_backward(grad: Tensor, x: Any, n: Any) -> Tensor:
+    if n == 0:
+        return zeros_like(grad)
+    if n == 1:
+        return mul(grad, 1)
+    slope = mul(x, n) if n == 2 else mul(pow(x, n - 1), n)
+    return mul(grad, conj(slope))
+
+
+def _pow_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, n: Tensor, y: Any) -> tuple:
+    grad_x = grad_n = None
+    if needs[0]:
+        slope = mul(grad, conj(mul(pow(x, sub(n, 1)), n)))
+        grad_x = masked(slope, n._array != 0)
+    if needs[1]:
+        grad_n = _grad_of_exponent(grad, log(x), n, y, x._array == 0)
+    return grad_x, grad_n
+
+
+def _number_pow_backward(
+    needs: tuple[bool, ...], grad: Tensor, x: Any, n: Tensor, y: Tensor
+) -> tuple:
+    if x == 0:
+        return (_grad_of_exponent(grad, -math.inf, n, y, np.True_),)
+    logarithm = np.log(complex(x)) if isinstance(x, complex) or x < 0 else math.log(x)
+    if y._array.dtype.kind != "c" and isinstance(logarithm, complex):
+        logarithm = math.nan
+    return (mul(grad, conj(mul(y, logarithm))),)
+
+
+def _grad_of_exponent(
+    grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: np.ndarray
+) -> Tensor:
+    """Return grad * x**n * log(x), and 0 where x is zero and n is not below."""
+    flat = zero & (n._array.real >= 0)
+    return masked(mul(grad, conj(mul(y, logarithm))), ~flat)
+
+
+# Size and sign
+
+
+def abs(input: Tensor) -> Tensor:
+    """Return the absolute value of each element, a real number."""
+    array = input._array
+    if array.dtype.kind == "b":
+        raise RuntimeError("abs(): a bool tensor has no absolute value; convert it first")
+    out = wrap(np.asarray(np.absolute(array)))
+    if mode.enabled:
+        record("AbsBackward0", (input,), out, _abs_backward, (input,))
+    return out
+
+
+def _abs_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, sgn(x))
+
+
+def sgn(input: Tensor) -> Tensor:
+    """Return each element over its absolute value, and 0 for 0."""
+    array = input._array
+    if array.dtype.kind != "c":
+        return _step("SgnBackward0", _sign, input)
+    out = wrap(np.asarray(np.sign(array)))  # NumPy 2: z / |z|
+    if mode.enabled:
+        record("SgnBackward0", (input,), out, _sgn_backward, (input,))
+    return out
+
+
+def _sgn_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    # d(z / |z|) keeps the part of dz that is at a right angle to z.
+    size, direction = abs(x), sgn(x)
+    along = mul(grad, conj(direction))
+    radial = mul(mul(add(along, conj(along)), 0.5), direction)
+    return masked(div(sub(grad, radial), size), size._array != 0)
+
+
+def _sign(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "b":
+        return array.copy(order="K")
+    result = np.asarray(np.sign(array))
+    if array.dtype.kind == "f":  # PyTorch has no sign of NaN but 0
+        np.copyto(result, 0, where=np.isnan(array))
+    return result
+
+
+def _step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
+    """Return ``ufunc(x)`` of a function that is constant between its jumps."""
+    out = wrap(np.asarray(quiet(ufunc, x._array)))
+    record(name, (x,), out, _step_backward)
+    return out
+
+
+def _step_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+    return zeros_like(grad)
+
+
+def sign(input: Tensor) -> Tensor:
+    """Return -1, 0 or 1, by the sign of each element."""
+    if input._array.dtype.kind == "c":
+        raise RuntimeError(
+            "Unlike NumPy, torch.sign doesn't support complex tensors. Use torch.sgn instead."
+        )
+    return _step("SignBackward0", _sign, input)
+
+
+# Rounding
+
+
+def _rounded(ufunc: Callable) -> Callable:
+    return lambda array: ufunc(array) if array.dtype.kind == "f" else array.copy(order="K")
+
+
+def floor(input: Tensor) -> Tensor:
+    """Return the largest integer that is not above each element."""
+    return _step("FloorBackward0", _rounded(np.floor), input)
+
+
+def ceil(input: Tensor) -> Tensor:
+    """Return the smallest integer that is not below each element."""
+    return _step("CeilBackward0", _rounded(np.ceil), input)
+
+
+def trunc(input: Tensor) -> Tensor:
+    """Return each element without its fraction."""
+    return _step("TruncBackward0", _rounded(np.trunc), input)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
+    if decimals == 0:
+        return _step("RoundBackward0", _rounded(np.rint), input)
+    scale = 10.0 ** (decimals if decimals > 0 else -decimals)
+
+    def at_decimals(array: np.ndarray) -> np.ndarray:
+        factor = array.dtype.type(scale)
+        return (
+            np.rint(array * factor) / factor if decimals > 0 else np.rint(array / factor) * factor
+        )
+
+    return _step("RoundBackward1", _rounded(at_decimals), input)
+
+
+def frac(input: Tensor) -> Tensor:
+    """Return the fraction of each element, with its sign."""
+    array = input._array
+    out = wrap(np.asarray(quiet(np.subtract, array, np.trunc(array))))
+    record("FracBackward0", (input,), out, lambda needs, grad: grad)
+    return out
+
+
+# Quotients that are rounded, and what remains
+
+
+def remainder(input: Any, other: Any) -> Tensor:
+    """Return input - floor(input / other) * other: Python's %, with the sign of ``other``.
+
+    Raises
+    ------
+    RuntimeError
+        Integers are divided by zero.
+    """
+    return _remains(np.remainder, np.floor, "Remainder", input, other)
+
+
+def fmod(input: Tensor, other: Any) -> Tensor:
+    """Return input - trunc(input / other) * other: C's fmod, with the sign of ``input``.
+
+    Raises
+    ------
+    RuntimeError
+        Integers are divided by zero.
+    """
+    return _remains(np.fmod, np.trunc, "Fmod", input, other)
+
+
+def _remains(ufunc: np.ufunc, rounding: np.ufunc, name: str, x: Any, y: Any) -> Tensor:
+    x, y = operand(x, "%"), operand(y, "%")
+    a = x._array if isinstance(x, Tensor) else x
+    b = y._array if isinstance(y, Tensor) else y
+    out = wrap(compute(ufunc, a, b))
+    if out._array.dtype.kind in "iu" and not np.all(b):
+        raise RuntimeError("ZeroDivisionError")
+    if not mode.enabled:
+        return out
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
+        grad_y = None
+        if needs[1]:
+            a = x._array if isinstance(x, Tensor) else x
+            count = quiet(lambda: rounding(a / y._array))
+            grad_y = neg(mul(grad, wrap(np.asarray(count, grad._array.dtype))))
+        return grad if needs[0] else None, grad_y
+
+    if isinstance(y, Tensor):
+        record(f"{name}Backward1", (x, y), out, fitted(backward, x, y), (x, y))
+    else:
+        passed = fitted(lambda needs, grad: (grad,), x)
+        record(f"{name}Backward0", (x,), out, passed)
+    return out
+
+
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """Return floor(input / other); it has no gradient."""
+    return div(input, other, rounding_mode="floor")
+
+
+# Angles
+
+
+def sin(input: Tensor) -> Tensor:
+    """Return the sine of each element, an angle in radians."""
+    return _of_input("SinBackward0", np.sin, input, _sin_backward)
+
+
+def _sin_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, conj(cos(x)))
+
+
+def cos(input: Tensor) -> Tensor:
+    """Return the cosine of each element, an angle in radians."""
+    return _of_input("CosBackward0", np.cos, input, _cos_backward)
+
+
+def _cos_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return neg(mul(grad, conj(sin(x))))
+
+
+def tan(input: Tensor) -> Tensor:
+    """Return the tangent of each element, an angle in radians."""
+    return _of_output("TanBackward0", np.tan, input, _tan_backward)
+
+
+def _tan_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(grad, conj(add(square(y), 1)))
+
+
+def asin(input: Tensor) -> Tensor:
+    """Return the angle in radians whose sine each element is."""
+    return _of_input("AsinBackward0", np.arcsin, input, _asin_backward)
+
+
+def _asin_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, conj(rsqrt(rsub(square(x), 1))))
+
+
+def acos(input: Tensor) -> Tensor:
+    """Return the angle in radians whose cosine each element is."""
+    return _of_input("AcosBackward0", np.arccos, input, _acos_backward)
+
+
+def _acos_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return neg(_asin_backward(needs, grad, x))
+
+
+def atan(input: Tensor) -> Tensor:
+    """Return the angle in radians whose tangent each element is."""
+    return _of_input("AtanBackward0", np.arctan, input, _atan_backward)
+
+
+def _atan_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, conj(add(square(x), 1)))
+
+
+def atan2(input: Tensor, other: Tensor) -> Tensor:
+    """Return the angle in radians of the point (other, input), seen from the origin."""
+    a, b = input._array, other._array
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        a, b = _as_float(a), _as_float(b)
+    out = wrap(compute(np.arctan2, a, b))
+    if mode.enabled:
+        record(
+            "Atan2Backward0",
+            (input, other),
+            out,
+            fitted(_atan2_backward, input, other),
+            (input, other),
+        )
+    return out
+
+
+def _atan2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor, x: Tensor) -> tuple:
+    over = div(grad, add(square(y), square(x)))
+    return (
+        mul(over, x) if needs[0] else None,
+        neg(mul(over, y)) if needs[1] else None,
+    )
+
+
+# Hyperbolic functions and their relatives
+
+
+def sinh(input: Tensor) -> Tensor:
+    """Return the hyperbolic sine of each element."""
+    return _of_input("SinhBackward0", np.sinh, input, _sinh_backward)
+
+
+def _sinh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, conj(cosh(x)))
+
+
+def cosh(input: Tensor) -> Tensor:
+    """Return the hyperbolic cosine of each element."""
+    return _of_input("CoshBackward0", np.cosh, input, _cosh_backward)
+
+
+def _cosh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, conj(sinh(x)))
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Return the hyperbolic tangent of each element."""
+    return _of_output("TanhBackward0", np.tanh, input, _tanh_backward)
+
+
+def _tanh_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(grad, conj(rsub(square(y), 1)))
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """Return 1 / (1 + exp(-x)) of each element."""
+    return _of_output("SigmoidBackward0", sigmoid_of, input, _sigmoid_backward)
+
+
+def sigmoid_of(array: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-x)) of floating-point or complex numbers."""
+    value = np.negative(array)
+    if value.ndim == 0:
+        return np.reciprocal(np.exp(value) + value.dtype.type(1))
+    np.exp(value, out=value)
+    value += 1
+    return np.reciprocal(value, out=value)
+
+
+def _sigmoid_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(grad, conj(mul(y, rsub(y, 1))))
+
+
+def erf(input: Tensor) -> Tensor:
+    """Return the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)."""
+    return _of_input("ErfBackward0", erf_of, input, _erf_backward)
+
+
+def erf_of(array: np.ndarray) -> np.ndarray:
+    """Return the error function in the array's own dtype."""
+    return np.asarray(special.erf(array), array.dtype)
+
+
+def _erf_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(mul(grad, exp(neg(square(x)))), 2 / math.sqrt(math.pi))
+
+
+# Of three tensors
+
+
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Return input + weight * (end - input), element by element.
+
+    Parameters
+    ----------
+    input, end : Tensor of one dtype
+    weight : number or Tensor
+        The shapes broadcast.
+    """
+    if input._array.dtype != end._array.dtype:
+        raise RuntimeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
+    way = compute(np.subtract, end._array, input._array)
+    w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
+    # From the nearer end, so that weight 1 gives exactly `end`.
+    near = quiet(lambda: np.absolute(w) < 0.5)
+    from_start = lambda: input._array + w * way  # noqa: E731
+    from_end = lambda: end._array - way * (1 - w)  # noqa: E731
+    if near.ndim == 0:
+        value = quiet(from_start if near else from_end)
+    else:
+        value = quiet(lambda: np.where(near, from_start(), from_end()))
+    out = wrap(np.asarray(value, way.dtype))
+    if not mode.enabled:
+        return out
+    inputs = (input, end, weight) if isinstance(weight, Tensor) else (input, end)
+    saved = (input, end, weight) if isinstance(weight, Tensor) else (None, None, weight)
+    name = "LerpBackward1" if isinstance(weight, Tensor) else "LerpBackward0"
+    record(name, inputs, out, fitted(_lerp_backward, *inputs), saved)
+    return out
+
+
+def _lerp_backward(
+    needs: tuple[bool, ...], grad: Tensor, start: Any, end: Any, weight: Any
+) -> tuple:
+    rest = rsub(weight, 1) if isinstance(weight, Tensor) else 1 - weight
+    grads = (
+        mul(grad, conj(rest)) if needs[0] else None,
+        mul(grad, conj(weight)) if needs[1] else None,
+    )
+    if len(needs) == 2:
+        return grads
+    return (*grads, mul(grad, conj(sub(end, start))) if needs[2] else None)
+
+
+def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
+    a, b = tensor1._array, tensor2._array
+    product = compute(np.multiply, a, b)
+    if value != 1:
+        product = compute(np.multiply, product, value)
+    out = wrap(compute(np.add, input._array, product))
+    if mode.enabled:
+        backward = fitted(
+            lambda needs, grad, a, b: (
+                grad if needs[0] else None,
+                _scaled(mul(grad, conj(b)), value) if needs[1] else None,
+                _scaled(mul(grad, conj(a)), value) if needs[2] else None,
+            ),
+            input,
+            tensor1,
+            tensor2,
+        )
+        operands = (input, tensor1, tensor2)
+        record("AddcmulBackward0", operands, out, backward, (tensor1, tensor2))
+    return out
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        All are integers: their quotient is none.
+    """
+    a, b = tensor1._array, tensor2._array
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported: convert a tensor to a "
+            "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
+        )
+    quotient = compute(np.true_divide, a, b)
+    if value != 1:
+        quotient = compute(np.multiply, quotient, value)
+    out = wrap(compute(np.add, input._array, quotient))
+    if mode.enabled:
+        backward = fitted(
+            lambda needs, grad, a, b: (
+                grad if needs[0] else None,
+                _scaled(div(grad, conj(b)), value) if needs[1] else None,
+                _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
+            ),
+            input,
+            tensor1,
+            tensor2,
+        )
+        operands = (input, tensor1, tensor2)
+        record("AddcdivBackward0", operands, out, backward, (tensor1, tensor2))
+    return out
+
+
+def _scaled(x: Tensor, value: Any) -> Tensor:
+    return x if value == 1 else mul(x, conj(value))
+
+
+absolute = abs
+arccos = acos
+arcsin = asin
+arctan = atan
+arctan2 = atan2
+
+METHODS = {
+    "__abs__": abs,
+    "__floordiv__": floor_divide,
+    "__ifloordiv__": in_place(floor_divide),
+    "__imod__": in_place(remainder),
+    "__ipow__": in_place(pow),
+    "__mod__": remainder,
+    "__pow__": pow,
+    "__rfloordiv__": lambda self, other: floor_divide(other, self),
+    "__rmod__": lambda self, other: remainder(other, self),
+    "__rpow__": lambda self, other: pow(other, self),
+}
+_METHODS = (
+    *(abs, acos, addcdiv, addcmul, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1),
+    *(floor, floor_divide, fmod, frac, lerp, log, log10, log1p, log2, pow, reciprocal, remainder),
+    *(round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan, tanh, trunc),
+)
+for _function in _METHODS:
+    METHODS[_function.__name__] = _function
+METHODS |= in_place_methods(*_METHODS)
+for _alias, _name in (
+    *(("absolute", "abs"), ("arccos", "acos"), ("arcsin", "asin"), ("arctan", "atan")),
+    *(("arctan2", "atan2"),),
+):
+    METHODS[_alias] = METHODS[_name]
+    METHODS[f"{_alias}_"] = METHODS[f"{_name}_"]

@@ -1,0 +1,27 @@
+"""The in-place form of a function: exp_ from exp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.autograd.views import inplace
+
+__all__: list[str] = []
+
+
+def in_place(function: Callable) -> Callable:
+    """Return the method that replaces a tensor by ``function`` of it and of further arguments."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return inplace(self, function, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__doc__ = f"Replace the tensor, in place, by `{function.__name__}` of it."
+    return method
+
+
+def in_place_methods(*functions: Callable) -> dict[str, Callable]:
+    """Return the in-place forms of functions by their names, such as 'exp_'."""
+    return {f"{function.__name__}_": in_place(function) for function in functions}
