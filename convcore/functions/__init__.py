@@ -9,6 +9,7 @@ from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
 from convcore.functions.convert import *
+from convcore.functions.shape import *
 from convcore.functions.elementwise import *
 from convcore.functions.piecewise import *
 from convcore.functions.reduce import *
