@@ -74,6 +74,17 @@ def test_call_without_hooks_is_forward(lib):
     assert y.grad_fn.next_functions[0][0].variable is x
 
 
+def test_call_without_hooks_takes_the_short_way(monkeypatch):
+    net = module(convcore)
+    net.register_forward_hook(lambda *args: None).remove()
+    room = importlib.import_module("convcore.nn.modules.module")
+    monkeypatch.setattr(room, "HookedCall", fail)
+    assert plain(net(convcore.tensor([1.0]))) == [2.0]
+    net.register_forward_hook(lambda *args: None)
+    with pytest.raises(ValueError, match="broken"):
+        net(convcore.tensor([1.0]))
+
+
 def test_hooks_run_in_order(lib, module_room):
     log = []
     net = module(lib, lambda x: log.append("forward") or x * 2)
@@ -637,6 +648,17 @@ def test_legacy_hook_warns_of_arguments_that_are_no_tensors(lib):
     net.register_backward_hook(lambda *args: None)
     with pytest.warns(FutureWarning, match="does not take as input a single Tensor or a tuple"):
         net(leaf(lib, 1.0), 2)
+
+
+def test_warnings_of_a_call_point_at_the_call():
+    legacy, full = module(convcore), module(convcore, lambda x: [x * 2])
+    legacy.register_backward_hook(lambda *args: None)
+    full.register_full_backward_hook(lambda *args: None)
+    with pytest.warns() as caught:
+        legacy(leaf(convcore, 1.0))
+        full(leaf(convcore, 1.0))
+    assert [warning.category for warning in caught] == [FutureWarning, UserWarning]
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_legacy_hook_without_history_does_nothing(lib):
