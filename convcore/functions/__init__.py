@@ -9,9 +9,9 @@ from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
 from convcore.functions.convert import *
-from convcore.functions.shape import *
 from convcore.functions.elementwise import *
 from convcore.functions.piecewise import *
 from convcore.functions.reduce import *
+from convcore.functions.shape import *
 
 __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

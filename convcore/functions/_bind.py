@@ -19,6 +19,7 @@ from convcore.functions import (
     elementwise,
     piecewise,
     reduce,
+    shape,
 )
 
 FAMILIES: tuple[types.ModuleType, ...] = (
@@ -29,6 +30,7 @@ FAMILIES: tuple[types.ModuleType, ...] = (
     elementwise,
     piecewise,
     reduce,
+    shape,
 )
 
 GRAPH = {
