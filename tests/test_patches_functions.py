@@ -119,7 +119,7 @@ def test_pixel_shuffles_have_pytorchs_derivatives(lead, sizes, r, channels_last,
     c, h, w = sizes
     rng = np.random.default_rng(seed)
     deep, wide = (*lead, c * r * r, h, w), (*lead, c, h * r, w * r)
-    layout = "channels_last" if channels_last and lead else "contiguous"
+    layout = "channels_last" if channels_last and len(lead) == 1 else "contiguous"
     arrays = [lay_out(rng.standard_normal(s), layout, rng).copy("K") for s in (deep, wide) * 2]
     assert_same_derivatives(
         torch,

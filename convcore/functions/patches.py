@@ -209,8 +209,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     Examples
     --------
     >>> import convcore
-    >>> pixel_unshuffle(convcore.tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2).flatten()
-    tensor([1., 2., 3., 4.])
+    >>> pixel_unshuffle(convcore.tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2).tolist()
+    [[[1.0]], [[2.0]], [[3.0]], [[4.0]]]
     """
     array, r = _check_shuffle("pixel_unshuffle", "downscale_factor", input, downscale_factor)
     *lead, c, height, width = array.shape
