@@ -8,6 +8,7 @@ from convcore.functions import _bind
 from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
+from convcore.functions.conv import *
 from convcore.functions.convert import *
 from convcore.functions.elementwise import *
 from convcore.functions.piecewise import *

@@ -1,0 +1,427 @@
+"""conv1d to conv3d and their transposes, made of three recorded bilinear maps.
+
+The sum over n, o, c, j, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t] * y[n, o, j] is
+linear in each of x, w and y.  Its derivative by y is the convolution `_forward`, that by x is
+`_input_grad`, that by w `_weight_grad`.  So the gradients of each of the three are the other two,
+and gradients of any order come for free.  A transposed convolution is `_input_grad` used forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from convcore import engine
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.engine.geometry import per_axis
+from convcore.functions.arithmetic import conj
+from convcore.functions.axes import spread
+from convcore.functions.conv_errors import conv_error
+from convcore.functions.pad import pad
+from convcore.functions.quiet import quiet
+from convcore.functions.shape import squeeze, unsqueeze
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+]
+
+Steps = dict[str, Any]  # stride, padding, dilation and groups, as the engine takes them
+Needs = tuple[bool, ...]
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate images with a kernel.
+
+    Parameters
+    ----------
+    input : (N, C_in, H, W) or (C_in, H, W)
+    weight : (C_out, C_in/G, KH, KW), the same dtype
+    bias : (C_out,), the same dtype, optional
+    stride, dilation : int, or one int an axis
+    padding : int, one int an axis, 'valid' (none) or 'same' (as large an output; stride 1 only)
+        Zeros on both sides; of an odd total for 'same' the extra zero stands after.
+    groups : int
+        Divides C_in and C_out; each group of output channels sees its group of input channels.
+
+    Returns
+    -------
+    (N, C_out, OH, OW) or (C_out, OH, OW)
+        With OH = (H + 2*padding - dilation*(KH - 1) - 1) // stride + 1, and OW likewise.
+        channels_last in memory if input or weight is.
+
+    Raises
+    ------
+    TypeError
+        An argument is no tensor, or a parameter no int.
+    RuntimeError
+        Shapes or dtypes that do not go together, or a parameter out of its range.
+    NotImplementedError
+        bool tensors.
+
+    Notes
+    -----
+    float16 is computed in float32 and rounded once; integers are computed in float64, and refused
+    where that would not be exact.  Memory, algorithms and what is parallel: see
+    `convcore.engine.conv_forward`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> image = convcore.arange(9.0).view(1, 1, 3, 3)
+    >>> conv2d(image, convcore.ones(1, 1, 2, 2))
+    tensor([[[[ 8., 12.],
+              [20., 24.]]]])
+    """
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Correlate (N, C_in, D, H, W) or (C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW).
+
+    The rest as for `conv2d`.
+    """
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
+
+    The rest as for `conv_transpose2d`.
+    """
+    return _conv_transpose(
+        1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Put a kernel, times the pixel, at every pixel of an image, and add up what overlaps.
+
+    It is the input gradient of the `conv2d` with the same weight and parameters.
+
+    Parameters
+    ----------
+    input : (N, C_in, H, W) or (C_in, H, W)
+    weight : (C_in, C_out/G, KH, KW), the same dtype
+    bias : (C_out,), the same dtype, optional
+    stride, dilation : int, or one int an axis
+    padding : int, or one int an axis
+        Pixels cut off both sides of the output.
+    output_padding : int, or one int an axis, smaller than stride or dilation there
+        Pixels added after the output.
+    groups : int
+
+    Returns
+    -------
+    (N, C_out, OH, OW) or (C_out, OH, OW)
+        With OH = (H - 1)*stride - 2*padding + dilation*(KH - 1) + 1 + output_padding, and OW
+        likewise.
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        As `conv2d`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> conv_transpose2d(convcore.ones(1, 1, 1, 2), convcore.ones(1, 1, 1, 3), stride=2)
+    tensor([[[[1., 1., 2., 1., 1.]]]])
+    """
+    return _conv_transpose(
+        2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """Transpose a convolution: (N, C_in, D, H, W) or unbatched, (C_in, C_out/G, KD, KH, KW).
+
+    The rest as for `conv_transpose2d`.
+    """
+    return _conv_transpose(
+        3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+def _conv(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    try:
+        if _is_batched(rank, input, weight, bias):
+            return _forward(input, weight, bias, steps)
+        return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps), 0)
+    except (TypeError, ValueError) as fault:
+        raise conv_error(fault, f"conv{rank}d", input, weight, bias, steps) from None
+
+
+def _conv_transpose(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    try:
+        if _is_batched(rank, input, weight, bias):
+            return _transposed(input, weight, bias, output_padding, steps)
+        return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
+    except (TypeError, ValueError) as fault:
+        steps["output_padding"] = output_padding
+        raise conv_error(fault, f"conv_transpose{rank}d", input, weight, bias, steps) from None
+
+
+def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
+    """Return whether the input has an axis of images; an error where the ranks cannot be right."""
+    if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
+        raise TypeError("input and weight must be tensors")
+    if bias is not None and not isinstance(bias, Tensor):
+        raise TypeError("bias must be a tensor")
+    ndim = input._array.ndim
+    if weight._array.ndim != rank + 2 or not rank < ndim <= rank + 2:
+        raise ValueError("input or weight has another number of axes")
+    return ndim == rank + 2
+
+
+# The three maps.  `needs` and the results of a backward go with the inputs that were recorded.
+
+
+def _forward(x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps) -> Tensor:
+    """Return y = the convolution of x with w, and the bias added."""
+    b = None if bias is None else bias._array
+    out = wrap(_computed(engine.conv_forward, x._array, w._array, b, **steps))
+    if mode.enabled:
+        backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
+        record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
+    return out
+
+
+def _forward_backward(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    steps: Steps,
+    needs: Needs,
+    grad: Tensor,
+    x: Tensor,
+    w: Tensor,
+) -> tuple:
+    return (
+        _input_grad(grad, conj(w), sizes, steps) if needs[0] else None,
+        _weight_grad(conj(x), grad, kernel, steps) if needs[1] else None,
+        _bias_grad(grad) if needs[2] else None,
+    )
+
+
+def _input_grad(y: Tensor, w: Tensor, sizes: Sequence[int], steps: Steps) -> Tensor:
+    """Return x = the gradient of a convolution by its input of these sizes, given y at its end."""
+    out = wrap(_computed(engine.conv_input_grad, y._array, w._array, sizes, **steps))
+    if mode.enabled:
+        backward = partial(_transposed_backward, w._array.shape[2:], steps)
+        record("ConvolutionBackwardBackward0", (y, w, None), out, backward, _needed(y, w))
+    return out
+
+
+def _transposed(
+    y: Tensor, w: Tensor, bias: Tensor | None, output_padding: Any, steps: Steps
+) -> Tensor:
+    """Return x = `_input_grad` for the sizes that output_padding tells, and the bias added."""
+    if output_padding != 0:
+        y, output_padding = _below_stride(y, output_padding, steps)
+    b = None if bias is None else bias._array
+    named = {"output_padding": output_padding, **steps}
+    out = wrap(quiet(_computed, engine.conv_transpose, y._array, w._array, b, **named))
+    if mode.enabled:
+        backward = partial(_transposed_backward, w._array.shape[2:], steps)
+        record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
+    return out
+
+
+def _transposed_backward(
+    kernel: Sequence[int], steps: Steps, needs: Needs, grad: Tensor, y: Tensor, w: Tensor
+) -> tuple:
+    return (
+        _forward(grad, conj(w), None, steps) if needs[0] else None,
+        _weight_grad(grad, conj(y), kernel, steps) if needs[1] else None,
+        _bias_grad(grad) if needs[2] else None,
+    )
+
+
+def _weight_grad(x: Tensor, y: Tensor, kernel: Sequence[int], steps: Steps) -> Tensor:
+    """Return w = the gradient of a convolution by its weight, given y at its end."""
+    out = wrap(_computed(engine.conv_weight_grad, x._array, y._array, kernel, **steps))
+    if mode.enabled:
+        backward = partial(_weight_grad_backward, x._array.shape[2:], steps)
+        record("ConvolutionBackwardBackward0", (x, y), out, backward, _needed(x, y))
+    return out
+
+
+def _weight_grad_backward(
+    sizes: Sequence[int], steps: Steps, needs: Needs, grad: Tensor, x: Tensor, y: Tensor
+) -> tuple:
+    return (
+        _input_grad(conj(y), grad, sizes, steps) if needs[0] else None,
+        _forward(conj(x), grad, None, steps) if needs[1] else None,
+    )
+
+
+def _needed(left: Tensor, right: Tensor) -> tuple:
+    """Return what the gradients of a bilinear map need: of each operand's, the other operand."""
+    return left if right.requires_grad else None, right if left.requires_grad else None
+
+
+def _bias_grad(grad: Tensor) -> Tensor:
+    """Return the sums of a gradient's channels."""
+    array = grad._array
+    if array.dtype.char == "e":
+        sums = engine.conv_bias_grad(array.astype(np.float32)).astype(np.float16)
+    else:
+        sums = engine.conv_bias_grad(array)
+    out = wrap(sums)
+    record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape))
+    return out
+
+
+def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> Tensor:
+    return spread(grad, (0, *range(2, len(shape))), shape)
+
+
+# What the engine does not take as it is
+
+
+def _computed(function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any):
+    """Return the engine's map of two arrays, in their own dtype."""
+    if left.dtype.char in "fdFD":
+        return function(left, right, *rest, **steps)
+    return _computed_in_another_dtype(function, left, right, *rest, **steps)
+
+
+def _computed_in_another_dtype(
+    function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
+) -> np.ndarray:
+    """Round the results for float16 arrays once; give those for integers if float64 holds them."""
+    dtype = left.dtype
+    if dtype != right.dtype or dtype.kind not in "fiu":
+        raise TypeError("dtypes that do not go together, or that nothing is computed in")
+    wide = np.dtype(np.float32 if dtype.kind == "f" else np.float64)
+    bias = rest[0]
+    if isinstance(bias, np.ndarray) and bias.dtype == dtype:
+        rest = (bias.astype(wide), *rest[1:])
+    left, right = left.astype(wide), right.astype(wide)
+    result = function(left, right, *rest, **steps)
+    if dtype.kind == "f":
+        return quiet(result.astype, dtype)
+    if not _is_exact(function, left, right, *rest, **steps):
+        raise ValueError(
+            "the sums of products of these integers are beyond what float64 holds exactly"
+        )
+    return result.astype(np.int64).astype(dtype)
+
+
+def _is_exact(
+    function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
+) -> bool:
+    """Return whether no partial sum of a map can reach an integer that float64 does not hold."""
+    bias = rest[0]
+    if isinstance(bias, np.ndarray):
+        rest = (abs(bias), *rest[1:])
+    return function(abs(left), abs(right), *rest, **steps).max(initial=0) <= 2**53
+
+
+def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor, Any]:
+    """Return an input and an output padding below the stride that give the same output.
+
+    The dilation allows a longer one, but then a plain convolution over the output has more pixels
+    than the input has: those are zeros put after it.
+    """
+    rank = y._array.ndim - 2
+    strides = per_axis("stride", steps["stride"], rank, least=1)
+    dilations = per_axis("dilation", steps["dilation"], rank, least=1)
+    extras = per_axis("output_padding", output_padding, rank, least=0)
+    zeros = [
+        extra // stride if extra < dilation else 0
+        for extra, stride, dilation in zip(extras, strides, dilations, strict=True)
+    ]
+    if not any(zeros):
+        return y, output_padding
+    rest = [e - z * s for e, z, s in zip(extras, zeros, strides, strict=True)]
+    return pad(y, [p for z in reversed(zeros) for p in (0, z)]), tuple(rest)
+
+
+METHODS: dict[str, Callable] = {}
