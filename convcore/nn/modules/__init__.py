@@ -1,8 +1,33 @@
 """The modules: layers, losses and containers, a family a file."""
 
-from convcore.nn.modules import container
+from convcore.nn.modules import (
+    activation,
+    container,
+    conv,
+    flatten,
+    fold,
+    linear,
+    loss,
+    padding,
+    pixelshuffle,
+    pooling,
+)
+from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
+from convcore.nn.modules.conv import *  # noqa: F403
+from convcore.nn.modules.flatten import *  # noqa: F403
+from convcore.nn.modules.fold import *  # noqa: F403
+from convcore.nn.modules.linear import *  # noqa: F403
+from convcore.nn.modules.loss import *  # noqa: F403
 from convcore.nn.modules.module import Module
+from convcore.nn.modules.padding import *  # noqa: F403
+from convcore.nn.modules.pixelshuffle import *  # noqa: F403
+from convcore.nn.modules.pooling import *  # noqa: F403
 
-# A family of layers: import the file, import its names, and add its __all__ to the list.
-__all__ = ["Module", *container.__all__]
+# A family of layers: import the file, import its names, and add the file to this list.
+_FAMILIES = (
+    *(activation, container, conv, flatten, fold),
+    *(linear, loss, padding, pixelshuffle, pooling),
+)
+
+__all__ = ["Module", *[name for family in _FAMILIES for name in family.__all__]]

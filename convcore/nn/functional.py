@@ -1,0 +1,12 @@
+"""The functions that layers compute, under the names that PyTorch gives them.
+
+They are those of `convcore.functions`, a family a file there.
+"""
+
+from convcore.functions.activation import *  # noqa: F403
+from convcore.functions.conv import *  # noqa: F403
+from convcore.functions.pad import *  # noqa: F403
+from convcore.functions.patches import *  # noqa: F403
+from convcore.functions.pool import *  # noqa: F403
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,384 @@
+"""How weights start: functions that fill a tensor in place, unseen by the graph.
+
+Those that draw take a ``generator``; without one they draw from the generator that
+`convcore.manual_seed` seeds.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import no_grad
+from convcore.autograd.views import check_writable
+from convcore.random import fill_normal, fill_uniform
+
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
+    "eye_",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
+
+_LINEAR = (
+    *("linear", "sigmoid", "conv1d", "conv2d", "conv3d"),
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+)
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the factor of the standard deviation that makes up for what a function takes away.
+
+    Parameters
+    ----------
+    nonlinearity : str
+        Name of a function in `nn.functional`: 'linear', a convolution or 'sigmoid' (1), 'tanh'
+        (5/3), 'relu' (sqrt(2)), 'leaky_relu' (sqrt(2 / (1 + param**2))) or 'selu' (3/4).
+    param : float, optional
+        The slope of 'leaky_relu' for negative numbers; 0.01 by default.
+
+    Raises
+    ------
+    ValueError
+        Another function, or a slope that is no number.
+
+    Examples
+    --------
+    >>> calculate_gain("leaky_relu", 1)
+    1.0
+    """
+    if nonlinearity in _LINEAR:
+        return 1
+    if nonlinearity == "tanh":
+        return 5 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2)
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"negative_slope {param} not a valid number")
+        return math.sqrt(2 / (1 + slope**2))
+    if nonlinearity == "selu":
+        return 3 / 4
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+# Filling
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill a tensor with one value; return it."""
+    return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill a tensor with ones; return it."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill a tensor with zeros; return it."""
+    return constant_(tensor, 0.0)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """Fill a matrix with ones on its diagonal and zeros elsewhere; return it.
+
+    Raises
+    ------
+    ValueError
+        The tensor has not two axes.
+    """
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    tensor.zero_()
+    np.fill_diagonal(tensor._array, 1)
+    return tensor
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill the weight of a convolution so that it passes its input on; return it.
+
+    Output channel i of each group is input channel i of the group, as far as there are as many.
+
+    Parameters
+    ----------
+    tensor : Tensor, (C_out, C_in/G, *kernel)
+    groups : int
+
+    Raises
+    ------
+    ValueError
+        The tensor has not three, four or five axes, or C_out is no multiple of ``groups``.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> dirac_(convcore.empty(1, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]]])
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels, in_channels, *kernel = tensor.shape
+    if out_channels % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    tensor.zero_()
+    middle = tuple(size // 2 for size in kernel)
+    per_group = out_channels // groups
+    for first in range(0, out_channels, per_group) if per_group else ():
+        for channel in range(min(per_group, in_channels)):
+            tensor._array[(first + channel, channel, *middle)] = 1
+    return tensor
+
+
+# Drawing
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill a tensor with numbers drawn evenly from [a, b); return it."""
+    return _draw(tensor, fill_uniform, a, b, generator)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Fill a tensor with numbers drawn from a normal distribution; return it."""
+    return _draw(tensor, fill_normal, mean, std, generator)
+
+
+@no_grad()
+def _draw(tensor: Tensor, fill: Callable, *args: Any) -> Tensor:
+    """Let ``fill(array, *args)`` write into a tensor."""
+    check_writable(tensor)
+    fill(tensor._array, *args)
+    tensor._counter[0] += 1
+    return tensor
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Fill a tensor with numbers drawn from the part of a normal distribution in [a, b].
+
+    Returns
+    -------
+    Tensor
+        The same.
+
+    Notes
+    -----
+    Where the interval holds much of the distribution, numbers outside are drawn again, as PyTorch
+    does; else numbers are drawn evenly and mapped by the inverse of the distribution's function.
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
+            stacklevel=2,
+        )
+    below, up_to = (_normal_share((bound - mean) / std) for bound in (a, b))
+    if up_to - below > 0.3:
+        return _draw(tensor, _fill_by_rejection, mean, std, a, b, generator)
+    return _draw(tensor, _fill_by_inverse, mean, std, a, b, below, up_to, generator)
+
+
+def _normal_share(deviations: float) -> float:
+    """Return how much of a normal distribution lies below so many standard deviations."""
+    return (1 + math.erf(deviations / math.sqrt(2))) / 2
+
+
+def _fill_by_rejection(
+    array: np.ndarray, mean: float, std: float, a: float, b: float, generator: Any
+) -> None:
+    """Draw whole arrays until each element was once in [a, b], and take that."""
+    low, high = array.dtype.type(a), array.dtype.type(b)
+    fill_normal(array, mean, std, generator)
+    while (outside := (array < low) | (array > high)).any():
+        others = np.empty_like(array)
+        fill_normal(others, mean, std, generator)
+        np.copyto(array, others, where=outside)
+
+
+def _fill_by_inverse(
+    array: np.ndarray,
+    mean: float,
+    std: float,
+    a: float,
+    b: float,
+    below: float,
+    up_to: float,
+    generator: Any,
+) -> None:
+    """Draw shares of the distribution evenly, and take what they are the shares below of."""
+    from scipy.special import ndtri  # slow to import, and rarely needed
+
+    shares = np.empty(array.shape)
+    fill_uniform(shares, below, up_to, generator)
+    array[...] = np.clip(mean + std * ndtri(shares), a, b)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw a weight evenly, with the variance gain**2 * 2 / (fan_in + fan_out); return it.
+
+    Raises
+    ------
+    ValueError
+        The tensor has fewer than two axes.
+
+    References
+    ----------
+    X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks", AISTATS 2010, section 4.2.1.
+    """
+    bound = math.sqrt(3) * _xavier_std(tensor, gain)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw a weight from a normal distribution with the variance of `xavier_uniform_`."""
+    return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draw a weight evenly, with the variance gain**2 / fan; return it.
+
+    Parameters
+    ----------
+    tensor : Tensor, (C_out, C_in/G, *kernel)
+        fan_in is C_in/G times the kernel's size, fan_out is C_out times the kernel's size.
+    a : float
+        The slope for negative numbers of a 'leaky_relu'.
+    mode : 'fan_in' or 'fan_out'
+        Whether variances are kept on the way forward or on the way back.
+    nonlinearity : str
+        For `calculate_gain`.
+
+    Raises
+    ------
+    ValueError
+        Another mode, another function, or the tensor has fewer than two axes.
+
+    References
+    ----------
+    K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015, section 2.2.
+    """
+    if _is_empty(tensor):
+        return tensor
+    bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draw a weight from a normal distribution with the variance of `kaiming_uniform_`."""
+    if _is_empty(tensor):
+        return tensor
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    if tensor.numel() == 0:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return tensor.numel() == 0
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """Return how many inputs an output has, and how many outputs an input has."""
+    if tensor.dim() < 2:
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
+    out_channels, in_channels, *kernel = tensor.shape
+    size = math.prod(kernel)
+    return in_channels * size, out_channels * size
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(tensor), strict=True))
+    if mode.lower() not in fans:
+        raise ValueError(f"Mode {mode} not supported, please use one of {list(fans)}")
+    return fans[mode.lower()]
+
+
+def _xavier_std(tensor: Tensor, gain: float) -> float:
+    return gain * math.sqrt(2 / sum(_calculate_fan_in_and_fan_out(tensor)))
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+# Older names
+
+
+def _deprecated(function: Callable) -> Callable:
+    """Return ``function`` under its name without the underscore, with a warning."""
+    new = function.__name__
+    old = new[:-1]
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__ = renamed.__qualname__ = old
+    renamed.__doc__ = f"Do what `{new}` does, its name now, and warn."
+    return renamed
+
+
+constant = _deprecated(constant_)
+dirac = _deprecated(dirac_)
+eye = _deprecated(eye_)
+kaiming_normal = _deprecated(kaiming_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+normal = _deprecated(normal_)
+uniform = _deprecated(uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+xavier_uniform = _deprecated(xavier_uniform_)

@@ -1,0 +1,88 @@
+"""im2col and its adjoint as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.nn import functional
+from convcore.nn.modules.module import Module
+
+__all__ = ["Fold", "Unfold"]
+
+
+class Unfold(Module):
+    """Lay out the windows of (N, C, H, W) as columns: (N, C*KH*KW, P), or the same without N.
+
+    Parameters
+    ----------
+    kernel_size, dilation, padding, stride : int, or one for H and one for W
+
+    Examples
+    --------
+    >>> import convcore
+    >>> Unfold((2, 3))(convcore.ones(2, 5, 3, 4)).shape
+    torch.Size([2, 30, 4])
+    """
+
+    def __init__(
+        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the columns of ``input``."""
+        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """Add up columns where their windows were: the adjoint of `Unfold`, not its inverse.
+
+    Parameters
+    ----------
+    output_size : int, or (H, W)
+    kernel_size, dilation, padding, stride : int, or one for H and one for W
+
+    Examples
+    --------
+    >>> import convcore
+    >>> Fold((4, 5), (2, 2))(convcore.ones(1, 12, 12)).shape
+    torch.Size([1, 3, 4, 5])
+    """
+
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: Any,
+        dilation: Any = 1,
+        padding: Any = 0,
+        stride: Any = 1,
+    ) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the images that the columns ``input``, (N, C*KH*KW, P), add up to."""
+        return functional.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
