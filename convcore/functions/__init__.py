@@ -8,9 +8,12 @@ from convcore.functions import _bind
 from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
+from convcore.functions.compare import *
 from convcore.functions.conv import *
 from convcore.functions.convert import *
 from convcore.functions.elementwise import *
+from convcore.functions.logic import *
+from convcore.functions.order import *
 from convcore.functions.piecewise import *
 from convcore.functions.reduce import *
 from convcore.functions.shape import *

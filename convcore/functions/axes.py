@@ -97,18 +97,23 @@ _WIDER = str.maketrans("fF", "dD")
 
 
 def total_of(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    """Return the sum over some axes, in the array's dtype; see `wide_total_of`."""
+    return np.asarray(wide_total_of(array, over, keepdims), array.dtype)
+
+
+def wide_total_of(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.ndarray:
     """Return the sum over some axes, accurate where there is much to add.
 
     NumPy adds pairwise along the axis that runs fastest in memory, and one after another along the
-    others: rounding then grows with their length.  Long chains are added in a wider type.
+    others: rounding then grows with their length.  Long chains are added in a wider type, and the
+    sum is returned in that.
     """
     dtype = wide = array.dtype
     if dtype.char in "fF" and _chain(array, over) > _CHAIN:
         wide = np.dtype(dtype.char.translate(_WIDER))
     elif dtype.char == "e":
         wide = np.dtype("d" if _chain(array, over) > _CHAIN else "f")
-    total = np.add.reduce(array, axis=over, dtype=wide, keepdims=keepdims)
-    return np.asarray(total, dtype)
+    return np.asarray(np.add.reduce(array, axis=over, dtype=wide, keepdims=keepdims))
 
 
 def _chain(array: np.ndarray, over: tuple[int, ...]) -> int:

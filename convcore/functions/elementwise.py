@@ -312,7 +312,7 @@ def abs(input: Tensor) -> Tensor:
     """Return the absolute value of each element, a real number."""
     array = input._array
     if array.dtype.kind == "b":
-        raise RuntimeError("abs(): a bool tensor has no absolute value; convert it first")
+        raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
     out = wrap(np.asarray(np.absolute(array)))
     if mode.enabled:
         record("AbsBackward0", (input,), out, _abs_backward, (input,))
@@ -365,8 +365,9 @@ def _step_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
 def sign(input: Tensor) -> Tensor:
     """Return -1, 0 or 1, by the sign of each element."""
     if input._array.dtype.kind == "c":
-        raise RuntimeError(
-            "Unlike NumPy, torch.sign doesn't support complex tensors. Use torch.sgn instead."
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+            "torch.sgn instead."
         )
     return _step("SignBackward0", _sign, input)
 

@@ -128,7 +128,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
     Raises
     ------
-    ValueError
+    RuntimeError
         Neither bound is given.
 
     Examples
@@ -138,7 +138,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     tensor([0.0000, 0.5000, 1.0000])
     """
     if min is None and max is None:
-        raise ValueError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return _clamp_to_tensors(input, min, max)
     return _clamp(input, min, max, "ClampBackward1")

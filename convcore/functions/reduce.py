@@ -7,23 +7,37 @@ are left out of the result, or kept with size 1 if ``keepdim`` is true.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
-from convcore._dtype import as_numpy
+from convcore._dtype import as_numpy, get_default_dtype
 from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions.arithmetic import div
-from convcore.functions.axes import axes, spread, total_of, with_numpy_names
-from convcore.functions.broadcast import cast
+from convcore.functions.arithmetic import conj, div, mul, sub
+from convcore.functions.axes import axes, axis, spread, total_of, wide_total_of, with_numpy_names
+from convcore.functions.broadcast import cast, fit, fitted
+from convcore.functions.elementwise import abs, exp, pow, sgn
+from convcore.functions.inplace import in_place_methods
+from convcore.functions.piecewise import masked, where
 from convcore.functions.quiet import quiet
 
 __all__ = [
+    "all",
+    "any",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "logsumexp",
     "mean",
+    "norm",
+    "prod",
+    "std",
     "sum",
+    "var",
 ]
 
 
@@ -113,15 +127,377 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
-    total = quiet(total_of, array, over, keepdim)
-    out = wrap(np.asarray(quiet(np.true_divide, total, total.dtype.type(number))))
+    total = quiet(wide_total_of, array, over, keepdim)
+    out = wrap(np.asarray(quiet(np.true_divide, total, number), array.dtype))
     if mode.enabled and input.requires_grad:
         name = "MeanBackward0" if dim is None and not keepdim else "MeanBackward1"
         record(name, (input,), out, _spread_backward(input, over, max(number, 1)))
     return out
 
 
+# Products
+
+
+@with_numpy_names
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Return the product of all elements, or over one axis; of integers and bools as int64."""
+    array = _as_summed(input._array, dtype)
+    over = axes(dim, array.ndim)
+    out = wrap(np.asarray(quiet(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
+    if mode.enabled:
+        name = "ProdBackward0" if dim is None else "ProdBackward1"
+        record(name, (input,), out, _prod_backward(input, over), (input, out))
+    return out
+
+
+def _prod_backward(input: Tensor, over: tuple[int, ...]) -> Any:
+    shape = input._array.shape
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        grad = spread(fit(grad, (grad._array.shape, x._array.dtype)), over, shape)
+        if np.all(x._array):
+            others = div(spread(fit(y, (y._array.shape, x._array.dtype)), over, shape), x)
+        elif len(over) == 1:
+            others = _others(x, over[0])
+        else:
+            others = _reshaped(_others(_reshaped(x, (-1,)), 0), shape)
+        return mul(grad, conj(others))
+
+    return backward
+
+
+def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    before = x._array.shape
+    out = wrap(x._array.reshape(shape).copy())
+    record("ReshapeAliasBackward0", (x,), out, lambda needs, grad: _reshaped(grad, before))
+    return out
+
+
+def _others(x: Tensor, along: int) -> Tensor:
+    """Return for each element the product of the others on its axis, without a division."""
+    array = np.moveaxis(x._array, along, 0)
+    products = np.ones_like(array)
+    products[1:] = np.cumprod(array[:-1], axis=0)
+    products[:-1] *= np.cumprod(array[:0:-1], axis=0)[::-1]
+    out = wrap(np.moveaxis(products, 0, along))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        # d others_i / d x_k is the product of all but those two, and 0 for i = k.
+        alone = _without_each(x, along)
+        pairs, diagonal = _others(alone, along + 1), _diagonal(alone, along)
+        weighted = mul(spread(grad, (along + 1,), alone._array.shape), conj(pairs))
+        return sum(masked(weighted, ~diagonal), along)
+
+    record("OthersBackward", (x,), out, backward, (x,))
+    return out
+
+
+def _without_each(x: Tensor, along: int) -> Tensor:
+    """Return X[.., i, j, ..] = x[.., j, ..], and 1 for i = j."""
+    shape = x._array.shape
+    n = shape[along]
+    repeated = spread(x, (along,), (*shape[:along], n, *shape[along:]))
+    return where(wrap(_diagonal(repeated, along)), 1, repeated)
+
+
+def _diagonal(x: Tensor, along: int) -> np.ndarray:
+    n = x._array.shape[along]
+    return np.eye(n, dtype=bool).reshape(n, n, *(1,) * (x._array.ndim - along - 2))
+
+
+@with_numpy_names
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Return the products of the elements up to each one along an axis."""
+    array = _as_summed(input._array, dtype)
+    along = axis(dim, array.ndim)
+    if array.ndim == 0:
+        return mul(input, 1)
+    out = wrap(quiet(np.multiply.accumulate, array, along))
+    if mode.enabled:
+        backward = fitted(_cumprod_backward(along), input)
+        record("CumprodBackward0", (input,), out, backward, (input, out))
+    return out
+
+
+def _cumprod_backward(along: int) -> Any:
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+        if np.all(x._array):
+            return (div(_cumsum_from_end(mul(grad, conj(y)), along), conj(x)),)
+        alone = _without_each(x, along)
+        n = x._array.shape[along]
+        later = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (x._array.ndim - along - 1))
+        parts = masked(cumprod(alone, along + 1), later)
+        repeated = spread(grad, (along,), alone._array.shape)
+        return (sum(mul(repeated, conj(parts)), along + 1),)
+
+    return backward
+
+
+@with_numpy_names
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Return the sums of the elements up to each one along an axis; of integers as int64."""
+    array = _as_summed(input._array, dtype)
+    along = axis(dim, array.ndim)
+    out = wrap(_running_sum(array, along))
+    if mode.enabled:
+        backward = fitted(lambda needs, grad: (_cumsum_from_end(grad, along),), input)
+        record("CumsumBackward0", (input,), out, backward)
+    return out
+
+
+def _running_sum(array: np.ndarray, along: int) -> np.ndarray:
+    if array.ndim == 0:
+        return array.copy()
+    wide = {"e": "d", "f": "d", "F": "D"}.get(array.dtype.char, array.dtype.char)
+    return quiet(np.add.accumulate, array, along, wide).astype(array.dtype, copy=False)
+
+
+def _cumsum_from_end(x: Tensor, along: int) -> Tensor:
+    """Return the sums of the elements from each one on: the adjoint of cumsum."""
+    array = x._array
+    if array.ndim:
+        array = np.flip(_running_sum(np.flip(array, along), along), along)
+    out = wrap(array.copy())
+    record("CumsumBackward0", (x,), out, lambda needs, grad: cumsum(grad, along))
+    return out
+
+
+# Spread
+
+
+@with_numpy_names
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Return the variance of all elements, or over some axes.
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point or complex dtype
+    dim : int, tuple of ints, or None for all axes
+    unbiased : bool
+        An older way of saying ``correction=1`` or ``correction=0``.
+    keepdim : bool
+    correction : number
+        The sum of squared distances is divided by the number of elements minus this; 1 if not
+        given.
+
+    Notes
+    -----
+    ``var(input, unbiased)``, with a bool in the place of ``dim``, is understood.
+    """
+    return _deviation("VarBackward0", "var", input, dim, unbiased, keepdim, correction)
+
+
+@with_numpy_names
+def std(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """Return the standard deviation, the square root of `var`, whose arguments it takes."""
+    return _deviation("StdBackward0", "std", input, dim, unbiased, keepdim, correction)
+
+
+def _deviation(
+    node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> Tensor:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    array = x._array
+    if array.dtype.kind not in "fc":
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    over = axes(dim, array.ndim)
+    number = math.prod([array.shape[one] for one in over])
+    free = max(number - correction, 0)
+    if free <= 0:
+        warnings.warn(
+            f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than "
+            "the reduction factor (input numel divided by output numel).",
+            stacklevel=4,
+        )
+    value = quiet(_variance, array, over, keepdim, number, free)
+    out = wrap(np.asarray(value if function == "var" else quiet(np.sqrt, value)))
+    out._array = out._array.astype(x.dtype.to_real().numpy, copy=False)
+    if not mode.enabled:
+        return out
+    shape, slope = array.shape, 2 / free if free else math.nan
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Any) -> Tensor:
+        if y is not None:
+            grad = masked(div(grad, mul(y, 2)), y._array != 0)
+        centred = sub(x, mean(x, over, True)) if over else sub(x, x)
+        return mul(mul(spread(grad, over, shape), slope), centred)
+
+    record(node, (x,), out, backward, (x, out if function == "std" else None))
+    return out
+
+
+def _variance(
+    array: np.ndarray, over: tuple[int, ...], keepdims: bool, number: int, free: float
+) -> np.ndarray:
+    mean = np.true_divide(wide_total_of(array, over, True), number)
+    centred = array - mean
+    squares = np.square(centred.real) + (np.square(centred.imag) if array.dtype.kind == "c" else 0)
+    return np.true_divide(wide_total_of(np.asarray(squares), over, keepdims), free)
+
+
+# Norms
+
+
+@with_numpy_names
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
+    """Return the norm (sum of |x|^p)^(1/p) of all elements, or over some axes.
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point or complex dtype
+    p : number, inf, -inf, or 'fro'
+        'fro' is 2; inf is the largest absolute value, -inf the smallest, 0 counts what is not 0.
+    dim : int, tuple of ints, or None for all axes
+    keepdim : bool
+    dtype : dtype or None
+        The elements are converted to it first.
+    """
+    p = 2.0 if p is None or p == "fro" else p
+    if isinstance(p, str):
+        raise RuntimeError(f"norm(): only p='fro' and numbers are supported, but got p='{p}'")
+    p = float(p)
+    if dtype is not None:
+        input = cast(input, as_numpy(dtype))
+    array = input._array
+    if array.dtype.kind not in "fc":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{legacy_name(array.dtype)[6:-6]}"
+        )
+    over = axes(dim, array.ndim)
+    value = quiet(_norm, array, p, over, keepdim)
+    out = wrap(np.asarray(value, input.dtype.to_real().numpy))
+    if mode.enabled:
+        backward = _norm_backward(p, over, array.shape)
+        record("LinalgVectorNormBackward0", (input,), out, backward, (input, out))
+    return out
+
+
+def _norm(array: np.ndarray, p: float, over: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    size = np.absolute(array)
+    if size.dtype.char == "e":
+        size = size.astype(np.float32)
+    if math.isinf(p):
+        reduce = np.maximum.reduce if p > 0 else np.minimum.reduce
+        return reduce(size, axis=over, keepdims=keepdims, **({"initial": 0} if p > 0 else {}))
+    if p == 0:
+        return np.count_nonzero(size, axis=over, keepdims=keepdims)
+    if p == 1:
+        return wide_total_of(np.asarray(size), over, keepdims)
+    if p == 2:
+        return np.sqrt(wide_total_of(np.asarray(np.square(size)), over, keepdims))
+    return np.power(wide_total_of(np.asarray(np.power(size, p)), over, keepdims), 1 / p)
+
+
+def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        grad, y = spread(grad, over, shape), spread(y, over, shape)
+        if p == 0:
+            return wrap(np.zeros_like(x._array))
+        if p == 1:
+            return mul(sgn(x), grad)
+        if p == 2:
+            return masked(mul(div(x, y), grad), y._array != 0)
+        if math.isinf(p):
+            largest = np.absolute(x._array) == y._array
+            number = np.count_nonzero(largest, axis=over, keepdims=True).astype(y._array.dtype)
+            return mul(masked(mul(sgn(x), grad), largest), wrap(np.asarray(1 / number)))
+        size = abs(x)
+        slope = mul(sgn(x), pow(size, p - 1)) if p < 2 else mul(x, pow(size, p - 2))
+        direction = masked(slope, size._array != 0)
+        return masked(mul(direction, div(grad, pow(y, p - 1))), y._array != 0)
+
+    return backward
+
+
+@with_numpy_names
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials over some axes, without overflow."""
+    array = input._array
+    if array.dtype.kind not in "fc":
+        array = array.astype(get_default_dtype().numpy)
+    over = axes(dim, array.ndim)
+    out = wrap(np.asarray(quiet(_logsumexp, array, over, keepdim)))
+    if mode.enabled:
+        shape = array.shape
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+            share = exp(sub(x, spread(y, over, shape)))
+            return mul(spread(grad, over, shape), conj(share))
+
+        record("LogsumexpBackward0", (input,), out, backward, (input, out))
+    return out
+
+
+def _logsumexp(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    if array.size == 0:
+        return np.log(total_of(np.exp(array), over, keepdims))
+    top = np.maximum.reduce(array.real, axis=over, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0).astype(array.real.dtype)
+    total = np.log(total_of(np.asarray(np.exp(array - top)), over, True)) + top
+    return total if keepdims else total.reshape(np.delete(total.shape, over).astype(int))
+
+
+# Counts and logic
+
+
+@with_numpy_names
+def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return whether any element, of all or over some axes, is not zero."""
+    return _logical(np.logical_or, input, dim, keepdim)
+
+
+@with_numpy_names
+def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return whether every element, of all or over some axes, is not zero."""
+    return _logical(np.logical_and, input, dim, keepdim)
+
+
+def _logical(ufunc: np.ufunc, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    array = x._array
+    value = np.asarray(ufunc.reduce(array, axis=axes(dim, array.ndim), keepdims=keepdim))
+    # PyTorch keeps bytes, which were its bools once.
+    return wrap(value.astype(np.uint8 if array.dtype == np.uint8 else bool, copy=False))
+
+
+@with_numpy_names
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """Return the number of elements, of all or over some axes, that are not zero."""
+    over = axes(dim, input._array.ndim)
+    return wrap(np.asarray(np.count_nonzero(input._array, axis=over), np.int64))
+
+
 METHODS = {
+    "all": all,
+    "any": any,
+    "count_nonzero": count_nonzero,
+    "cumprod": cumprod,
+    "cumsum": cumsum,
+    "logsumexp": logsumexp,
     "mean": mean,
+    "norm": norm,
+    "prod": prod,
+    "std": std,
     "sum": sum,
+    "var": var,
+    **in_place_methods(cumprod, cumsum),
 }

@@ -1,0 +1,286 @@
+"""Comparisons, element by element and of whole tensors, and questions about a tensor.
+
+None of them has a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import common, number_dtype
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.functions.arithmetic import operand
+from convcore.functions.broadcast import broadcast_shape
+from convcore.functions.inplace import in_place_methods
+from convcore.functions.quiet import quiet
+
+__all__ = [
+    "allclose",
+    "eq",
+    "equal",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_tensor",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "less",
+    "less_equal",
+    "lt",
+    "ne",
+    "not_equal",
+    "numel",
+    "unique",
+]
+
+
+def _compare(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
+    """Return ``ufunc(input, other)`` of the operands in their common dtype."""
+    input, other = operand(input, name), operand(other, name)
+    a = input._array if isinstance(input, Tensor) else input
+    b = other._array if isinstance(other, Tensor) else other
+    return wrap(np.asarray(compare_arrays(ufunc, a, b)))
+
+
+def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
+    """Return ``ufunc`` of arrays, or of an array and a number, in their common dtype."""
+    if a.__class__ is np.ndarray and b.__class__ is np.ndarray:
+        if a.dtype != b.dtype:
+            dtype = common(a, b)
+            a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        if a.shape != b.shape:
+            broadcast_shape(a.shape, b.shape)
+        return quiet(ufunc, a, b)
+    array, number = (a, b) if a.__class__ is np.ndarray else (b, a)
+    dtype = common(array, number)
+    # NumPy compares an integer exactly with any Python int, also with one that does not fit.
+    if dtype.kind not in "iu" or number_dtype(number).kind not in "iu":
+        array, number = array.astype(dtype, copy=False), quiet(dtype.type, number)
+    return quiet(ufunc, array, number) if a.__class__ is np.ndarray else quiet(ufunc, number, array)
+
+
+def eq(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are equal to a tensor's or to a number.
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not broadcast.
+    TypeError
+        ``other`` is neither.  (The operator == gives False then.)
+    """
+    return _compare(np.equal, "==", input, other)
+
+
+def ne(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are not equal to a tensor's or to a number."""
+    return _compare(np.not_equal, "!=", input, other)
+
+
+def lt(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are less than a tensor's or than a number."""
+    return _compare(np.less, "<", input, other)
+
+
+def le(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are at most a tensor's or a number."""
+    return _compare(np.less_equal, "<=", input, other)
+
+
+def gt(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are greater than a tensor's or than a number."""
+    return _compare(np.greater, ">", input, other)
+
+
+def ge(input: Tensor, other: Any) -> Tensor:
+    """Return where the elements are at least a tensor's or a number."""
+    return _compare(np.greater_equal, ">=", input, other)
+
+
+def _operator(function: Callable) -> Callable:
+    """Return a comparison as Python's operators want it: what is no operand is left to Python."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor | int | float | complex | np.ndarray | np.generic):
+            return NotImplemented
+        return function(self, other)
+
+    return method
+
+
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Return where |input - other| <= atol + rtol * |other|.
+
+    Parameters
+    ----------
+    input, other : Tensors of one dtype, that broadcast
+    rtol, atol : number, not negative
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Raises
+    ------
+    RuntimeError
+        The dtypes differ, or a tolerance is negative.
+    """
+    a, b = input._array, other._array
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{legacy_name(a.dtype)[6:-6]} did not match {legacy_name(b.dtype)[6:-6]}"
+        )
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    if a.shape != b.shape:
+        broadcast_shape(a.shape, b.shape)
+    return wrap(np.asarray(quiet(_isclose, a, b, rtol, atol, equal_nan)))
+
+
+def _isclose(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> Any:
+    close = a == b
+    if equal_nan and a.dtype.kind in "fc":
+        close = close | (np.isnan(a) & np.isnan(b))
+    if a.dtype.kind == "b":
+        a, b = a.astype(np.int8), b.astype(np.int8)
+    distance = np.maximum(a, b) - np.minimum(a, b) if a.dtype.kind in "iu" else np.absolute(a - b)
+    allowed = atol + np.absolute(rtol * b)
+    return close | (np.isfinite(distance) & (distance <= allowed))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Return whether `isclose`, which has the same arguments, holds everywhere."""
+    return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors have the same shape and equal elements."""
+    a, b = input._array, other._array
+    return a.shape == b.shape and bool(np.all(compare_arrays(np.equal, a, b)))
+
+
+def isnan(input: Tensor) -> Tensor:
+    """Return where the elements are not a number."""
+    return wrap(np.asarray(np.isnan(input._array)))
+
+
+def isinf(input: Tensor) -> Tensor:
+    """Return where the elements are infinite."""
+    return wrap(np.asarray(np.isinf(input._array)))
+
+
+def isfinite(input: Tensor) -> Tensor:
+    """Return where the elements are neither infinite nor NaN."""
+    return wrap(np.asarray(np.isfinite(input._array)))
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the different elements in rising order.
+
+    Parameters
+    ----------
+    input : Tensor
+    sorted : bool
+        Of no effect: they always are.
+    return_inverse, return_counts : bool
+        Return, besides, where each element of input is among them, and how often each occurs.
+    dim : int or None
+        Compare the slices along this axis instead of the elements.
+    """
+    values, inverse, counts = np.unique(
+        input._array, return_inverse=True, return_counts=True, axis=dim
+    )
+    inverse = inverse.reshape(input._array.shape if dim is None else -1)
+    results = [wrap(values)]
+    if return_inverse:
+        results.append(wrap(inverse.astype(np.int64)))
+    if return_counts:
+        results.append(wrap(counts.astype(np.int64)))
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def is_tensor(obj: Any) -> bool:
+    """Return whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Return whether the elements are real floating-point numbers."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Return whether the elements are complex numbers."""
+    return input.is_complex()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Return whether the one element of a tensor is not zero.
+
+    Raises
+    ------
+    RuntimeError
+        It has more elements, or none.
+    """
+    return bool(input)
+
+
+def numel(input: Tensor) -> int:
+    """Return the number of elements."""
+    return input._array.size
+
+
+greater = gt
+greater_equal = ge
+less = lt
+less_equal = le
+not_equal = ne
+
+
+METHODS = {
+    "__eq__": _operator(eq),
+    "__ge__": _operator(ge),
+    "__gt__": _operator(gt),
+    "__le__": _operator(le),
+    "__lt__": _operator(lt),
+    "__ne__": _operator(ne),
+    "allclose": allclose,
+    "eq": eq,
+    "equal": equal,
+    "ge": ge,
+    "greater": gt,
+    "greater_equal": ge,
+    "gt": gt,
+    "is_nonzero": is_nonzero,
+    "isclose": isclose,
+    "isfinite": isfinite,
+    "isinf": isinf,
+    "isnan": isnan,
+    "le": le,
+    "less": lt,
+    "less_equal": le,
+    "lt": lt,
+    "ne": ne,
+    "not_equal": ne,
+    "unique": unique,
+    **in_place_methods(eq, ne, lt, le, gt, ge),
+}

@@ -1,0 +1,130 @@
+"""Logic on truth values, and on the bits of integers.  None of it has a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import common
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.functions.arithmetic import compute, operand
+from convcore.functions.compare import compare_arrays
+from convcore.functions.inplace import in_place, in_place_methods
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+]
+
+
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Return where both elements are not zero."""
+    return _logical(np.logical_and, input, other)
+
+
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Return where one of the elements is not zero."""
+    return _logical(np.logical_or, input, other)
+
+
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
+    """Return where exactly one of the elements is not zero."""
+    return _logical(np.logical_xor, input, other)
+
+
+def logical_not(input: Tensor) -> Tensor:
+    """Return where the elements are zero."""
+    return wrap(np.asarray(np.logical_not(input._array)))
+
+
+def _logical(ufunc: np.ufunc, x: Tensor, y: Tensor) -> Tensor:
+    a, b = x._array, y._array
+    return wrap(np.asarray(compare_arrays(ufunc, a, b)))
+
+
+def _bits(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
+    input, other = operand(input, name), operand(other, name)
+    a = input._array if isinstance(input, Tensor) else input
+    b = other._array if isinstance(other, Tensor) else other
+    dtype = common(a, b) if a.__class__ is np.ndarray else common(b, a)
+    if dtype.kind not in "biu":
+        kind = legacy_name(dtype)[6:-6]
+        raise NotImplementedError(f"\"{ufunc.__name__}_cpu\" not implemented for '{kind}'")
+    return wrap(compute(ufunc, a, b))
+
+
+def bitwise_and(input: Any, other: Any) -> Tensor:
+    """Return the bits that both integers, or bools, have."""
+    return _bits(np.bitwise_and, "&", input, other)
+
+
+def bitwise_or(input: Any, other: Any) -> Tensor:
+    """Return the bits that one of two integers, or bools, has."""
+    return _bits(np.bitwise_or, "|", input, other)
+
+
+def bitwise_xor(input: Any, other: Any) -> Tensor:
+    """Return the bits that exactly one of two integers, or bools, has."""
+    return _bits(np.bitwise_xor, "^", input, other)
+
+
+def bitwise_left_shift(input: Any, other: Any) -> Tensor:
+    """Return the integers' bits moved up by ``other`` places."""
+    return _bits(np.left_shift, "<<", input, other)
+
+
+def bitwise_right_shift(input: Any, other: Any) -> Tensor:
+    """Return the integers' bits moved down by ``other`` places; the sign stays."""
+    return _bits(np.right_shift, ">>", input, other)
+
+
+def bitwise_not(input: Tensor) -> Tensor:
+    """Return the integers with every bit turned; of bools, whether they are false."""
+    array = input._array
+    if array.dtype.kind not in "biu":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return wrap(np.asarray(np.invert(array)))
+
+
+def _reflected(function: Callable) -> Callable:
+    return lambda self, other: function(other, self)
+
+
+METHODS = {
+    "__invert__": bitwise_not,
+    "bitwise_and": bitwise_and,
+    "bitwise_left_shift": bitwise_left_shift,
+    "bitwise_not": bitwise_not,
+    "bitwise_or": bitwise_or,
+    "bitwise_right_shift": bitwise_right_shift,
+    "bitwise_xor": bitwise_xor,
+    "logical_and": logical_and,
+    "logical_not": logical_not,
+    "logical_or": logical_or,
+    "logical_xor": logical_xor,
+    **in_place_methods(bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or),
+    **in_place_methods(bitwise_right_shift, bitwise_xor),
+    **in_place_methods(logical_and, logical_not, logical_or, logical_xor),
+}
+for _name, _function in (
+    ("and", bitwise_and),
+    ("lshift", bitwise_left_shift),
+    ("or", bitwise_or),
+    ("rshift", bitwise_right_shift),
+    ("xor", bitwise_xor),
+):
+    METHODS[f"__{_name}__"] = _function
+    METHODS[f"__r{_name}__"] = _reflected(_function)
+    METHODS[f"__i{_name}__"] = in_place(_function)

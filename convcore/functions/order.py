@@ -1,0 +1,376 @@
+"""The largest, the smallest, the median, and sorting: functions that pick elements by their order.
+
+NaN counts as larger than everything.  An element that was picked gets the whole gradient; where
+nothing says which of several equal ones was picked (`max` of a whole tensor), they share it.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions.arithmetic import div
+from convcore.functions.axes import axes, axis, spread, with_numpy_names
+from convcore.functions.piecewise import masked, maximum, minimum
+from convcore.functions.quiet import quiet
+
+__all__ = [
+    "amax",
+    "amin",
+    "aminmax",
+    "argmax",
+    "argmin",
+    "argsort",
+    "max",
+    "median",
+    "min",
+    "sort",
+    "topk",
+]
+
+
+def _return_type(name: str, *fields: str) -> Any:
+    """Return a class of named tuples that print as PyTorch's do."""
+    cls = namedtuple(name, fields)  # type: ignore[misc]
+
+    def shown(self: Any) -> str:
+        parts = [f"{field}={value!r}" for field, value in zip(fields, self, strict=True)]
+        return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
+
+    cls.__repr__ = shown  # type: ignore[method-assign]
+    return cls
+
+
+_AMINMAX = _return_type("aminmax", "min", "max")
+_MAX = _return_type("max", "values", "indices")
+_MEDIAN = _return_type("median", "values", "indices")
+_MIN = _return_type("min", "values", "indices")
+_SORT = _return_type("sort", "values", "indices")
+_TOPK = _return_type("topk", "values", "indices")
+
+
+# Picking along an axis, and its adjoint
+
+
+def _pick(x: Tensor, index: np.ndarray, along: int) -> np.ndarray:
+    return np.take_along_axis(x._array, index, along) if x._array.ndim else x._array.copy()
+
+
+def _picked(x: Tensor, index: np.ndarray, along: int) -> Tensor:
+    """Return the elements at ``index`` along an axis; no two are the same one."""
+    shape = x._array.shape
+    out = wrap(_pick(x, index, along))
+    record("GatherBackward0", (x,), out, lambda needs, grad: _put(grad, index, along, shape))
+    return out
+
+
+def _put(grad: Tensor, index: np.ndarray, along: int, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros with the gradient at ``index`` along an axis: the adjoint of `_picked`."""
+    array = np.zeros(shape, grad._array.dtype)
+    if shape:
+        np.put_along_axis(array, index, grad._array, along)
+    else:
+        array[...] = grad._array
+    out = wrap(array)
+    record("ScatterBackward0", (grad,), out, lambda needs, grad: _picked(grad, index, along))
+    return out
+
+
+def _choose(
+    kind: Any, node: str, x: Tensor, index: np.ndarray, along: int, keepdim: bool = True
+) -> Any:
+    """Return (values, indices) of the elements at ``index``, which has x's number of axes."""
+    shape = x._array.shape
+    dropped = bool(shape) and not keepdim
+    values, index = _pick(x, index, along), np.asarray(index, np.int64)
+    if dropped:
+        values, index = values.squeeze(along), index.squeeze(along)
+    out = kind(wrap(values), wrap(index))
+
+    def backward(needs: tuple[bool, ...], grads: tuple, indices: Tensor) -> Tensor | None:
+        grad, index = grads[0], indices._array
+        if grad is None:
+            return None
+        if dropped:
+            index = np.expand_dims(index, along)
+            grad = spread(grad, (along,), index.shape)
+        return _put(grad, index, along, shape)
+
+    if mode.enabled:
+        record(node, (x,), tuple(out), backward, (out[1],))
+    return out
+
+
+def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
+    """Return the gradient, in equal parts, at the elements of ``x`` that equal ``y``."""
+    value = y._array
+    if value.ndim != x._array.ndim:
+        value = np.expand_dims(value, over)
+    equal = x._array == value
+    if value.dtype.kind == "f":
+        equal |= np.isnan(value) & np.isnan(x._array)
+    number = np.count_nonzero(equal, axis=over, keepdims=True)
+    shared = masked(spread(grad, over, x._array.shape), equal)
+    if np.all(number == 1):
+        return shared
+    return div(shared, wrap(np.asarray(number, grad._array.dtype)))
+
+
+# The largest and the smallest
+
+
+@with_numpy_names
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the largest element; along an axis, with its index; or the larger of two tensors.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, Tensor or None
+        None: the largest of all, a Tensor.  An int: (values, indices) along that axis.  A Tensor:
+        `maximum` of it and input.
+    keepdim : bool
+        Keep the axis, with size 1.
+
+    Raises
+    ------
+    RuntimeError, IndexError
+        There are no elements, of all or along the axis.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([[1, 5], [7, 3]]).max(1)
+    torch.return_types.max(
+    values=tensor([5, 7]),
+    indices=tensor([1, 0]))
+    """
+    if other is not None or isinstance(dim, Tensor):
+        return maximum(input, dim if other is None else other)
+    if dim is None:
+        return _largest("max", "MaxBackward1", np.maximum, input)
+    along = _non_empty_axis("max", input, dim)
+    index = np.argmax(input._array, axis=along if input._array.ndim else None, keepdims=True)
+    return _choose(_MAX, "MaxBackward0", input, index, along, keepdim)
+
+
+@with_numpy_names
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """Return the smallest element; along an axis, with its index; or the smaller of two tensors.
+
+    The arguments, and the errors, are those of `max`.
+    """
+    if other is not None or isinstance(dim, Tensor):
+        return minimum(input, dim if other is None else other)
+    if dim is None:
+        return _largest("min", "MinBackward1", np.minimum, input)
+    along = _non_empty_axis("min", input, dim)
+    index = np.argmin(input._array, axis=along if input._array.ndim else None, keepdims=True)
+    return _choose(_MIN, "MinBackward0", input, index, along, keepdim)
+
+
+def _largest(function: str, node: str, ufunc: np.ufunc, x: Tensor) -> Tensor:
+    if x._array.size == 0:
+        raise RuntimeError(
+            f"{function}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+            "the reduction dim with the 'dim' argument."
+        )
+    over = tuple(range(x._array.ndim))
+    out = wrap(np.asarray(quiet(ufunc.reduce, x._array, axis=over)))
+    if mode.enabled:
+        backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
+        record(node, (x,), out, backward, (x, out))
+    return out
+
+
+def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
+    shape = x._array.shape
+    along = axis(dim, len(shape))
+    if shape and shape[along] == 0:
+        raise IndexError(f"{function}(): Expected reduction dim {along} to have non-zero size.")
+    return along
+
+
+@with_numpy_names
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """Return the largest element over some axes; equal ones share the gradient."""
+    return _extreme("amax", "AmaxBackward0", np.maximum, input, dim, keepdim)
+
+
+@with_numpy_names
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """Return the smallest element over some axes; equal ones share the gradient."""
+    return _extreme("amin", "AminBackward0", np.minimum, input, dim, keepdim)
+
+
+def _extreme(
+    function: str, node: str, ufunc: np.ufunc, x: Tensor, dim: Any, keepdim: bool
+) -> Tensor:
+    array = x._array
+    over = axes(dim, array.ndim)
+    for one in over:
+        if array.shape[one] == 0:
+            _non_empty_axis(function, x, one)
+    out = wrap(np.asarray(quiet(ufunc.reduce, array, axis=over, keepdims=keepdim)))
+    if mode.enabled:
+        backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
+        record(node, (x,), out, backward, (x, out))
+    return out
+
+
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
+    dims = () if dim is None else dim
+    return _AMINMAX(amin(input, dims, keepdim), amax(input, dims, keepdim))
+
+
+@with_numpy_names
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the index of the largest element, the first of equal ones, of all or along an axis.
+
+    Raises
+    ------
+    IndexError
+        There are no elements, of all or along the axis.
+    """
+    return _arg("argmax", np.argmax, input, dim, keepdim)
+
+
+@with_numpy_names
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the index of the smallest element, the first of equal ones, of all or along an axis.
+
+    Raises
+    ------
+    IndexError
+        There are no elements, of all or along the axis.
+    """
+    return _arg("argmin", np.argmin, input, dim, keepdim)
+
+
+def _arg(function: str, find: Any, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    array = x._array
+    if array.dtype.kind == "b":
+        raise RuntimeError(f"\"{function}_cpu\" not implemented for 'Bool'")
+    if dim is None and array.size == 0:
+        raise IndexError(
+            f"{function}(): Expected reduction dim to be specified for input.numel() == 0."
+        )
+    along = None if dim is None else _non_empty_axis(function, x, dim)
+    index = find(array, axis=along if array.ndim else None, keepdims=keepdim)
+    return wrap(np.asarray(index, np.int64))
+
+
+@with_numpy_names
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median, the lower one of two; along an axis, with its index.
+
+    Where there is NaN, the median is NaN.
+    """
+    array = input._array
+    if dim is None:
+        if array.size == 0:
+            return wrap(np.asarray(np.nan, array.dtype))
+        value = array.ravel()[_median_index(array.reshape(-1), 0)[0]]
+        out = wrap(np.asarray(value))
+        if mode.enabled:
+            over = tuple(range(array.ndim))
+            backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
+            record("MedianBackward0", (input,), out, backward, (input, out))
+        return out
+    along = _non_empty_axis("median", input, dim)
+    index = _median_index(array, along) if array.ndim else np.asarray(0)
+    return _choose(_MEDIAN, "MedianBackward1", input, index, along, keepdim)
+
+
+def _median_index(array: np.ndarray, along: int) -> np.ndarray:
+    middle = (array.shape[along] - 1) // 2
+    index = np.take(np.argsort(array, axis=along, kind="stable"), [middle], axis=along)
+    if array.dtype.kind != "f":
+        return index
+    nan = np.isnan(array)
+    first = np.argmax(nan, axis=along, keepdims=True)
+    return np.where(np.any(nan, axis=along, keepdims=True), first, index)
+
+
+# Sorting
+
+
+def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
+    """Return the indices that sort along an axis, equal elements in the order in which they are."""
+    if array.ndim == 0:
+        return np.zeros((), np.int64)
+    if not descending:
+        return np.argsort(array, axis=along, kind="stable")
+    backwards = np.argsort(np.flip(array, along), axis=along, kind="stable")
+    return array.shape[along] - 1 - np.flip(backwards, along)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """Return the elements sorted along an axis, and their indices, as (values, indices).
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    descending : bool
+    stable : bool
+        Of no effect: equal elements always keep their order.
+    """
+    along = axis(dim, input._array.ndim)
+    index = _order(input._array, along, descending)
+    return _choose(_SORT, "SortBackward0", input, index, along)
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """Return the indices that sort the elements along an axis; the rest as for `sort`."""
+    along = axis(dim, input._array.ndim)
+    return wrap(np.asarray(_order(input._array, along, descending), np.int64))
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Return the ``k`` largest elements along an axis, and their indices, as (values, indices).
+
+    Parameters
+    ----------
+    input : Tensor
+    k : int
+    dim : int
+    largest : bool
+        False: the smallest.
+    sorted : bool
+        Of no effect: they are always sorted.
+
+    Raises
+    ------
+    RuntimeError
+        The axis has fewer than ``k`` elements.
+    """
+    array = input._array
+    along = axis(dim, array.ndim)
+    if not 0 <= k <= (array.shape[along] if array.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    index = _order(array, along, largest)
+    if array.ndim:
+        index = np.take(index, np.arange(k), axis=along)
+    return _choose(_TOPK, "TopkBackward0", input, index, along)
+
+
+METHODS = {
+    "amax": amax,
+    "amin": amin,
+    "aminmax": aminmax,
+    "argmax": argmax,
+    "argmin": argmin,
+    "argsort": argsort,
+    "max": max,
+    "median": median,
+    "min": min,
+    "sort": sort,
+    "topk": topk,
+}
