@@ -27,7 +27,7 @@ from convcore._tensor import (
 )
 from convcore.engine import layout
 
-_Dtype = _dtype.dtype | np.dtype | type | None
+DtypeLike = _dtype.dtype | np.dtype | type | None
 
 
 def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
@@ -52,7 +52,7 @@ def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
 
 
 def tensor(
-    data: Any, *, dtype: _Dtype = None, device: Any = None, requires_grad: bool = False
+    data: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Copy numbers, nested sequences of them, an array or a Tensor into a new tensor.
 
@@ -79,7 +79,7 @@ def tensor(
     return leaf(_copied(data, dtype), requires_grad)
 
 
-def as_tensor(data: Any, dtype: _Dtype = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
     """Return ``data`` as a tensor: itself, or an array's memory, where the dtype is the same."""
     check_device(device)
     if isinstance(data, Tensor):
@@ -93,7 +93,7 @@ def as_tensor(data: Any, dtype: _Dtype = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     copy: bool | None = None,
     requires_grad: bool = False,
@@ -158,7 +158,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 
 def scalar_tensor(
-    s: Any, *, dtype: _Dtype = None, device: Any = None, requires_grad: bool = False
+    s: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Return a tensor without axes that holds one number, of the default dtype unless given."""
     return full((), s, dtype=_dtype.as_numpy(dtype), device=device, requires_grad=requires_grad)
@@ -205,7 +205,7 @@ def _checked_array(array: np.ndarray) -> np.ndarray:
     return np.asarray(array)
 
 
-def _copied(data: Any, dtype: _Dtype) -> np.ndarray:
+def _copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     """Return a new array of what `tensor` takes; an array keeps the order of its axes in memory."""
     target = None if dtype is None else _dtype.as_numpy(dtype)
     if isinstance(data, Tensor):
@@ -339,7 +339,7 @@ def _raise_ragged(numbers: Any, shape: list[int] | None = None, axis: int = 0) -
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -358,7 +358,7 @@ def zeros(
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -370,7 +370,7 @@ def ones(
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: memory_format = contiguous_format,
@@ -387,7 +387,7 @@ def full(
     size: Sequence[int],
     fill_value: Any,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -412,7 +412,7 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -548,7 +548,7 @@ def arange(
     end: Any = None,
     step: Any = 1,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -610,7 +610,7 @@ def linspace(
     end: Any,
     steps: int,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -626,7 +626,7 @@ def logspace(
     steps: int,
     base: float = 10.0,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -637,7 +637,7 @@ def logspace(
     return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad)
 
 
-def _spaced(function: str, start: Any, end: Any, steps: int, dtype: _Dtype) -> np.ndarray:
+def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -> np.ndarray:
     """Step from both ends towards the middle, so that both ends are met exactly."""
     steps = _int(function, "steps", steps)
     if steps < 0:
@@ -669,13 +669,13 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: _Dtype) -> n
 def zeros_like(
     input: Tensor,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return zeros of the size, dtype and memory format of ``input``, unless told otherwise."""
-    array = _like("zeros_like", input, dtype, device, memory_format)
+    array = array_like("zeros_like", input, dtype, device, memory_format)
     array.fill(0)
     return leaf(array, requires_grad)
 
@@ -683,13 +683,13 @@ def zeros_like(
 def ones_like(
     input: Tensor,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return ones of the size, dtype and memory format of ``input``, unless told otherwise."""
-    array = _like("ones_like", input, dtype, device, memory_format)
+    array = array_like("ones_like", input, dtype, device, memory_format)
     array.fill(1)
     return leaf(array, requires_grad)
 
@@ -698,7 +698,7 @@ def full_like(
     input: Tensor,
     fill_value: Any,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
@@ -710,7 +710,7 @@ def full_like(
     RuntimeError
         The number does not fit into the dtype.
     """
-    array = _like("full_like", input, dtype, device, memory_format)
+    array = array_like("full_like", input, dtype, device, memory_format)
     array.fill(number_as(_number("full_like", fill_value), array.dtype))
     return leaf(array, requires_grad)
 
@@ -718,13 +718,13 @@ def full_like(
 def empty_like(
     input: Tensor,
     *,
-    dtype: _Dtype = None,
+    dtype: DtypeLike = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return whatever was in memory in the size, dtype and memory format of ``input``."""
-    return leaf(_like("empty_like", input, dtype, device, memory_format), requires_grad)
+    return leaf(array_like("empty_like", input, dtype, device, memory_format), requires_grad)
 
 
 def _check_tensor(function: str, name: str, value: Any) -> None:
@@ -733,8 +733,8 @@ def _check_tensor(function: str, name: str, value: Any) -> None:
         raise TypeError(f"{function}(): argument '{name}' must be Tensor, not {kind}")
 
 
-def _like(
-    function: str, input: Tensor, dtype: _Dtype, device: Any, memory_format: memory_format
+def array_like(
+    function: str, input: Tensor, dtype: DtypeLike, device: Any, memory_format: memory_format
 ) -> np.ndarray:
     """Return the uninitialised array behind the functions above."""
     _check_tensor(function, "input", input)
@@ -780,7 +780,7 @@ def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 # PyTorch's older constructors
 
 
-def legacy_tensor(*args: Any, dtype: _Dtype = None, device: Any = None) -> Tensor:
+def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
     """Do what ``Tensor(...)`` does: ints and a Size are a size, a sequence is data.
 
     Parameters
