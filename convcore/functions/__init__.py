@@ -12,6 +12,7 @@ from convcore.functions.compare import *
 from convcore.functions.conv import *
 from convcore.functions.convert import *
 from convcore.functions.elementwise import *
+from convcore.functions.joining import *
 from convcore.functions.logic import *
 from convcore.functions.order import *
 from convcore.functions.piecewise import *

@@ -1,0 +1,533 @@
+"""Several tensors as one, and one as several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._tensor import Tensor, wrap
+from convcore.autograd import views
+from convcore.autograd.node import record
+from convcore.engine import layout
+from convcore.functions.broadcast import expand, fit
+from convcore.functions.shape import (
+    along,
+    ints,
+    placed,
+    reshape,
+    select,
+    slice_of,
+    transpose,
+    unsqueeze,
+    wrap_dim,
+)
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "cat",
+    "chunk",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "meshgrid",
+    "row_stack",
+    "split",
+    "stack",
+    "tensor_split",
+    "unbind",
+    "vsplit",
+    "vstack",
+]
+
+
+# Several as one
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Join tensors along an axis that they have.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensors of one shape but for ``dim``; those of shape (0,) are left out.
+        Dtypes are promoted.  If all are channels_last, so is the result.
+    dim : int
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not fit together.
+    ValueError
+        There is no tensor.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.cat([convcore.zeros(1, 2), convcore.ones(1, 2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    tensors = _checked(tensors, "cat")
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for place, tensor in enumerate(tensors):
+        if not tensor._array.ndim:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {place}) cannot be concatenated"
+            )
+    arrays = [tensor._array for tensor in tensors]
+    used = [array for array in arrays if array.shape != (0,)] or arrays[:1]
+    axis = wrap_dim(dim, used[0].ndim)
+    _check_sizes(arrays, axis, used[0].shape)
+    starts = []
+    total = 0
+    for array in arrays:
+        starts.append(total)
+        total += array.shape[axis] if array.shape != (0,) else 0
+    dtype = _common_dtype(arrays)
+    shape = (*used[0].shape[:axis], total, *used[0].shape[axis + 1 :])
+    out = layout.empty(shape, dtype, _all_channels_last(used))
+    np.concatenate(used, axis, out=out, casting="unsafe")
+    out = wrap(out)
+    likes = [(array.shape, array.dtype) for array in arrays]
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        return tuple(
+            [
+                _part(grad, axis, start, like) if need else None
+                for need, start, like in zip(needs, starts, likes, strict=True)
+            ]
+        )
+
+    record("CatBackward0", tensors, out, backward)
+    return out
+
+
+concat = concatenate = cat
+
+
+def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(
+            f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        )
+    tensors = tuple(tensors)
+    for place, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(tensor).__name__}"
+            )
+    return tensors
+
+
+def _check_sizes(arrays: list[np.ndarray], axis: int, shape: tuple[int, ...]) -> None:
+    others = shape[:axis] + shape[axis + 1 :]
+    for place, array in enumerate(arrays):
+        if array.shape == (0,):
+            continue
+        if array.ndim != len(shape):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(shape)} and {array.ndim}"
+            )
+        if array.shape[:axis] + array.shape[axis + 1 :] != others:
+            expected, found = next(
+                (a, b)
+                for d, (a, b) in enumerate(zip(shape, array.shape, strict=True))
+                if a != b and d != axis
+            )
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {axis}. Expected size "
+                f"{expected} but got size {found} for tensor number {place} in the list."
+            )
+
+
+def _common_dtype(arrays: list[np.ndarray]) -> np.dtype:
+    first = arrays[0].dtype
+    for array in arrays:
+        if array.dtype is not first:
+            return _dtype.result_numpy(*arrays)
+    return first
+
+
+def _all_channels_last(arrays: list[np.ndarray]) -> bool:
+    return arrays[0].ndim in (4, 5) and all(
+        layout.is_channels_last(array.shape, array.strides) for array in arrays
+    )
+
+
+def _part(grad: Tensor, axis: int, start: int, like: tuple) -> Tensor:
+    """Return the gradient of one of the tensors that were joined."""
+    shape = like[0]
+    if shape == (0,):
+        return wrap(np.zeros(*like))
+    return fit(slice_of(grad, axis, start, start + shape[axis]), like)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis.
+
+    Raises
+    ------
+    RuntimeError
+        The shapes differ, or there is no tensor.
+    """
+    tensors = _checked(tensors, "stack")
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    arrays = [tensor._array for tensor in tensors]
+    shape = arrays[0].shape
+    axis = wrap_dim(dim, len(shape) + 1)
+    for place, array in enumerate(arrays):
+        if array.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 "
+                f"and {list(array.shape)} at entry {place}"
+            )
+    out = _empty_stack(arrays, axis)
+    np.stack(arrays, axis, out=out, casting="unsafe")
+    out = wrap(out)
+    likes = [(shape, array.dtype) for array in arrays]
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        return tuple(
+            [
+                fit(select(grad, axis, place), likes[place]) if need else None
+                for place, need in enumerate(needs)
+            ]
+        )
+
+    record("StackBackward0", tensors, out, backward)
+    return out
+
+
+def _empty_stack(arrays: list[np.ndarray], axis: int) -> np.ndarray:
+    """Return a new array for a stack; images in channels_last stay so, along a first new axis."""
+    shape, dtype = arrays[0].shape, _common_dtype(arrays)
+    sizes = (*shape[:axis], len(arrays), *shape[axis:])
+    if axis == 0 and _all_channels_last(arrays):
+        joint = (len(arrays) * shape[0], *shape[1:])
+        return layout.empty(joint, dtype, True).reshape(sizes)
+    return np.empty(sizes, dtype)
+
+
+def _tensors(first: Any, more: tuple, function: str) -> tuple[Tensor, ...]:
+    """Return what is given as several tensors or as one sequence of them."""
+    return _checked((first, *more) if isinstance(first, Tensor) else first, function)
+
+
+def atleast_1d(tensors: Any, *more: Tensor) -> Any:
+    """Return each tensor with one axis at least."""
+    return _each(tensors, more, lambda x: x if x._array.ndim else reshape(x, 1))
+
+
+def atleast_2d(tensors: Any, *more: Tensor) -> Any:
+    """Return each tensor with two axes at least; a vector becomes a row."""
+    return _each(tensors, more, _as_matrix)
+
+
+def atleast_3d(tensors: Any, *more: Tensor) -> Any:
+    """Return each tensor with three axes at least; a matrix gets a new last axis."""
+
+    def deep(x: Tensor) -> Tensor:
+        x = _as_matrix(x)
+        return unsqueeze(x, -1) if x._array.ndim == 2 else x
+
+    return _each(tensors, more, deep)
+
+
+def _as_matrix(x: Tensor) -> Tensor:
+    if x._array.ndim == 0:
+        return reshape(x, 1, 1)
+    return unsqueeze(x, 0) if x._array.ndim == 1 else x
+
+
+def _each(first: Any, more: tuple, function: Any) -> Any:
+    if isinstance(first, Tensor) and not more:
+        return function(first)
+    return tuple([function(x) for x in _tensors(first, more, "atleast")])
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join tensors along the second axis; vectors and numbers along the first."""
+    tensors = atleast_1d(_checked(tensors, "hstack"))
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    return cat(tensors, 0 if tensors[0]._array.ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join tensors along the first axis; vectors are rows."""
+    tensors = _checked(tensors, "vstack")
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return cat(atleast_2d(tensors), 0)
+
+
+row_stack = vstack
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join tensors along the third axis, which smaller ones get."""
+    tensors = _checked(tensors, "dstack")
+    if not tensors:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return cat(atleast_3d(tensors), 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Join tensors along the second axis; vectors and numbers are columns."""
+    tensors = _checked(tensors, "column_stack")
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    columns = [reshape(x, x._array.size, 1) if x._array.ndim < 2 else x for x in tensors]
+    return cat(columns, 1)
+
+
+def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid whose axes are vectors: one view a vector.
+
+    Parameters
+    ----------
+    tensors : vectors, or numbers; several or one sequence
+    indexing : 'ij', or 'xy', which exchanges the first two axes of the grid
+    """
+    vectors = atleast_1d(_tensors(tensors, more, "meshgrid"))
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for vector in vectors:
+        if vector._array.ndim > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                f"{vector._array.ndim}D"
+            )
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    sizes = [vector._array.size for vector in vectors]
+    grids = [
+        expand(reshape(vector, *((-1 if d == axis else 1) for d in range(len(sizes)))), sizes)
+        for axis, vector in enumerate(vectors)
+    ]
+    if indexing == "xy" and len(sizes) > 1:
+        grids = [transpose(grid, 0, 1) for grid in grids]
+    return tuple(grids)
+
+
+# One as several
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis into views.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    split_size_or_sections : the size of each piece, the last of which may be smaller; or a list of
+        sizes.
+    dim : int
+
+    Raises
+    ------
+    RuntimeError
+        The sizes do not sum up to the axis, or one is negative.
+    """
+    if isinstance(split_size_or_sections, tuple | list):
+        return _split_with_sizes(tensor, ints(split_size_or_sections), dim)
+    size = split_size_or_sections
+    shape = tensor._array.shape
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    axis = wrap_dim(dim, len(shape))
+    length = shape[axis]
+    if size == 0 and length:
+        raise RuntimeError(
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
+        )
+    starts = range(0, length, size) if length else (0,)
+    bounds = [(start, min(start + size, length)) for start in starts]
+    return _cut(tensor, axis, bounds, "SplitBackward0")
+
+
+def _split_with_sizes(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    shape = x._array.shape
+    if not shape:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    axis = wrap_dim(dim, len(shape))
+    if sizes and min(sizes) < 0:
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(sizes)}"
+        )
+    if sum(sizes) != shape[axis]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input "
+            f"tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
+        )
+    ends = np.cumsum(sizes).tolist()
+    bounds = [(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return _cut(x, axis, bounds, "SplitWithSizesBackward0")
+
+
+def _cut(x: Tensor, axis: int, bounds: list, name: str) -> tuple[Tensor, ...]:
+    """Return views of some parts of an axis, all made by one node."""
+    steps = [along(axis, slice(*bound)) for bound in bounds]
+    return _apart(x, steps, lambda pieces: cat(pieces, axis), name, "SliceBackward0")
+
+
+def _apart(x: Tensor, steps: list, join: Any, name: str, single: str) -> tuple[Tensor, ...]:
+    """Return the views that ``steps`` make of x; ``join`` makes x of the views."""
+    shape, dtype = x._array.shape, x._array.dtype
+    pieces: list[tuple[int, ...]] = []
+
+    def backward(needs: tuple[bool, ...], grads: Any) -> Tensor:
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        return join(
+            [
+                wrap(np.zeros(size, dtype)) if grad is None else grad
+                for grad, size in zip(grads, pieces, strict=True)
+            ]
+        )
+
+    alone = [lambda needs, grad, step=step: placed(grad, shape, step, single) for step in steps]
+    outs = views.views(x, steps, name, backward, (single, alone))
+    pieces += [out._array.shape for out in outs]
+    return outs
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last.
+
+    Raises
+    ------
+    RuntimeError
+        ``chunks`` is not positive, or the tensor has no axes.
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = shape[wrap_dim(dim, len(shape))]
+    if not length:
+        return _split_with_sizes(input, (0,) * chunks, dim)
+    return split(input, -(-length // chunks), dim)
+
+
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis into views as NumPy's array_split does.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices_or_sections : the number of pieces, whose sizes differ by one at most; or the places to
+        cut at.
+    dim : int
+
+    Raises
+    ------
+    RuntimeError
+        The number of pieces is not positive, or the tensor has no axes.
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    axis = wrap_dim(dim, len(shape))
+    where = indices_or_sections
+    if isinstance(where, Tensor):
+        where = where.tolist()
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        least, larger = divmod(shape[axis], where)
+        where = [least * n + min(n, larger) for n in range(1, where)]
+    bounds = zip([0, *where], [*where, None], strict=True)
+    return tuple([_sliced(input, axis, slice(*bound)) for bound in bounds])
+
+
+def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
+    start, stop, _ = part.indices(x._array.shape[axis])
+    return slice_of(x, axis, start, max(start, stop))
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut a tensor along the second axis, a vector along its only one."""
+    rank = input._array.ndim
+    if rank < 1:
+        raise RuntimeError(
+            "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with "
+            f"{rank} dimensions!"
+        )
+    return _split_evenly(input, indices_or_sections, min(rank - 1, 1), "hsplit")
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut a tensor along the first axis."""
+    rank = input._array.ndim
+    if rank < 2:
+        raise RuntimeError(
+            "torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with "
+            f"{rank} dimensions!"
+        )
+    return _split_evenly(input, indices_or_sections, 0, "vsplit")
+
+
+def _split_evenly(x: Tensor, where: Any, axis: int, function: str) -> tuple[Tensor, ...]:
+    size = x._array.shape[axis]
+    if isinstance(where, int) and (where <= 0 or size % where):
+        raise RuntimeError(
+            f"torch.{function} attempted to split along dimension {axis}, but the size of the "
+            f"dimension {size} is not divisible by the split_size {where}!"
+        )
+    return tensor_split(x, where, axis)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return the views of all places of an axis; the axis goes.
+
+    Raises
+    ------
+    IndexError
+        There is no such axis.
+    """
+    shape = input._array.shape
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    axis = wrap_dim(dim, len(shape))
+    if not shape[axis]:
+        return ()
+    steps = [along(axis, place) for place in range(shape[axis])]
+    return _apart(
+        input, steps, lambda pieces: stack(pieces, axis), "UnbindBackward0", "SelectBackward0"
+    )
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    """Iterate over the views of all places of the first axis."""
+    if not self._array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self, 0))
+
+
+METHODS = {
+    "chunk": chunk,
+    "hsplit": hsplit,
+    "split": split,
+    "tensor_split": tensor_split,
+    "unbind": unbind,
+    "vsplit": vsplit,
+    "__iter__": _iterate,
+}
