@@ -294,16 +294,17 @@ def _in_memory_order(array: np.ndarray) -> np.ndarray:
     return array.transpose(np.argsort([-abs(step) for step in array.strides], kind="stable"))
 
 
-def _fill(array: np.ndarray, draw: Any) -> None:
+def _fill(array: np.ndarray, draw: Any, in_runs: bool = True) -> None:
     """Write what ``draw(count)`` returns, cast, into the elements in the order of memory."""
     ordered = array if array.flags.c_contiguous else _in_memory_order(array)
-    if ordered.flags.c_contiguous and array.size > _RUN:
-        flat = ordered.reshape(-1)
-        for start in range(0, array.size, _RUN):
-            run = flat[start : start + _RUN]
-            run[...] = draw(run.size)
-    else:
-        ordered[...] = draw(array.size).reshape(ordered.shape)
+    with np.errstate(over="ignore"):
+        if in_runs and ordered.flags.c_contiguous and array.size > _RUN:
+            flat = ordered.reshape(-1)
+            for start in range(0, array.size, _RUN):
+                run = flat[start : start + _RUN]
+                run[...] = draw(run.size)
+        else:
+            ordered[...] = draw(array.size).reshape(ordered.shape)
 
 
 def _real_parts(array: np.ndarray) -> np.ndarray | None:
@@ -396,7 +397,7 @@ def fill_normal(
         return generator._normals(count) * std + mean
 
     with generator._lock:
-        _fill(array, draw)
+        _fill(array, draw, in_runs=False)  # what comes last depends on the size of all
 
 
 def fill_random(
@@ -577,7 +578,7 @@ def randperm(
     --------
     >>> _ = manual_seed(0)
     >>> randperm(4)
-    tensor([2, 0, 1, 3])
+    tensor([0, 1, 3, 2])
     """
     check_device(device)
     (n,) = shape("randperm", (n,))

@@ -14,7 +14,7 @@ from convcore._tensor import channels_last, wrap
 from convcore.random import Generator
 
 SEEDS = (0, 1, -3, 2**40 + 5, 2**63 + 1)
-SIZES = ((), (3,), (15,), (16,), (5, 7), (2, 16), (70001,))
+SIZES = ((), (3,), (15,), (16,), (5, 7), (2, 16), (2**16 + 5,), (70001,))
 FLOATS = ("float16", "float32", "float64", "complex64", "complex128")
 
 
@@ -38,11 +38,14 @@ def both(torch):
 
 
 def assert_close(array, theirs):
-    """Compare numbers that differ where log, cos, sin and a fused sum round differently."""
+    """Compare numbers that differ where log, cos, sin and fused sums round differently.
+
+    PyTorch itself rounds differently on a processor without AVX2, an angle of up to 2 pi for one.
+    """
     expected = theirs.numpy()
     assert array.dtype == expected.dtype and array.shape == expected.shape
     eps = np.finfo(array.dtype).eps
-    np.testing.assert_allclose(array, expected, rtol=4 * eps, atol=16 * eps)
+    np.testing.assert_allclose(array, expected, rtol=4 * eps, atol=40 * eps)
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -78,13 +81,13 @@ def test_normal_numbers_come_in_pairs(torch, both, seed):
 @pytest.mark.parametrize(("low", "high"), [(-1, 1), (-0.3, 0.7), (2, 3.3)])
 def test_filling_equals_pytorch(torch, both, seed, name, low, high):
     both(seed)
-    for size in ((5,), (100,), (70001,)):
+    for size in ((5,), (100,), (2**16 + 5,)):
         array, theirs = np.empty(size, name), torch.empty(size, dtype=getattr(torch, name))
         random.fill_uniform(array, low, high)
         assert_close(array, theirs.uniform_(low, high))
         random.fill_normal(array, low, high * high)
         np.testing.assert_allclose(
-            array, theirs.normal_(low, high * high).numpy(), atol=1e2 * np.finfo(name).eps
+            array, theirs.normal_(low, high * high).numpy(), atol=400 * np.finfo(name).eps
         )
 
 
@@ -95,6 +98,12 @@ LAYOUTS = (
     ((6, 8), lambda memory: memory.T[::2]),
     ((6, 1, 8), lambda memory: memory[:, :, 1]),
 )
+
+
+def test_filling_a_small_dtype_overflows_quietly(seed):
+    array = np.empty(100, np.float16)
+    random.fill_normal(array, 0.0, 1e6, Generator().manual_seed(seed))
+    assert np.isinf(array).any()
 
 
 def test_filling_follows_memory(torch, both, seed):
