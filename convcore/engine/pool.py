@@ -7,9 +7,11 @@ walked one by one.  No loop is parallel, so results cannot depend on the number 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -304,8 +306,8 @@ def avg_pool(
     batch, unbatched, kernel = _batch("input", input, "kernel_size", kernel_size, FLOATS)
     _check_planes(batch, unbatched)
     axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil_mode)
-    counts = _counts(axes, count_include_pad, divisor_override)
-    return _means(batch, unbatched, [tap_moves(a) for a in axes], [a.out for a in axes], counts)
+    override = _checked_divisor(divisor_override)
+    return _means(batch, unbatched, _regular(axes, bool(count_include_pad), override))
 
 
 def avg_pool_grad(
@@ -350,9 +352,8 @@ def avg_pool_grad(
     batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     kernel = per_axis("kernel_size", kernel_size, len(sizes))
     axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil_mode)
-    _check_outs(batch, [a.out for a in axes])
-    counts = _counts(axes, count_include_pad, divisor_override)
-    return _spread(batch, unbatched, [tap_moves(a) for a in axes], sizes, counts)
+    override = _checked_divisor(divisor_override)
+    return _spread(batch, unbatched, _regular(axes, bool(count_include_pad), override))
 
 
 def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
@@ -388,8 +389,7 @@ def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
     """
     batch, unbatched, outs = _batch("input", input, "output_size", output_size, FLOATS)
     _check_adaptive(batch, unbatched, outs)
-    moves, counts = _adaptive(batch.shape[2:], outs)
-    return _means(batch, unbatched, moves, outs, counts)
+    return _means(batch, unbatched, _adaptive(batch.shape[2:], outs))
 
 
 def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
@@ -419,59 +419,62 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
     """
     sizes = per_axis("input_size", input_size, len(input_size), least=1)
     batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
-    moves, counts = _adaptive(sizes, batch.shape[2:])
-    return _spread(batch, unbatched, moves, sizes, counts)
+    return _spread(batch, unbatched, _adaptive(sizes, batch.shape[2:]))
 
 
-def _maxima_by_tap(x: Array, axes: Sequence[Axis], values: Array, indices: Array) -> None:
+def _maxima_by_tap(x: Array, axes: tuple[Axis, ...], values: Array, indices: Array) -> None:
     """Write the maxima and their indices of one block, all windows at a time.
 
     Taps come in order and only a larger element replaces an earlier one.  The numbers of the taps
     that did so only grow, so that a product and a maximum of small integers keep the last.
     """
-    taps = list(itertools.product(*map(tap_moves, axes)))
+    table = _tap_table(axes)
     best = np.empty_like(values, _wide(x.dtype))
     best.fill(-np.inf if best.dtype.kind == "f" else np.iinfo(best.dtype).min)
-    winners = np.empty_like(values, np.min_scalar_type(len(taps)))
-    winners[...], nowhere = _first_winners(axes)
+    winners = np.empty_like(values, table.firsts.dtype)
+    winners[...] = table.firsts
     larger, numbers = np.empty_like(values, bool), np.empty_like(winners)
-    for number, tap in enumerate(taps):
-        into, come = _slices(tap)
+    for number, (into, come) in enumerate(table.taps):
         candidates = x[come].astype(best.dtype, copy=False)
         np.greater(candidates, best[into], out=larger[into])
         np.maximum(candidates, best[into], out=best[into])
         np.multiply(larger[into].view(np.uint8), winners.dtype.type(number), out=numbers[into])
         np.maximum(winners[into], numbers[into], out=winners[into])
     if best.dtype.kind == "f" and np.isnan(best).any():
-        for number, tap in enumerate(taps):
-            into, come = _slices(tap)
+        for number, (into, come) in enumerate(table.taps):
             np.copyto(winners[into], winners.dtype.type(number), where=np.isnan(x[come]))
     values[...] = best
-    origins, offsets = _pixel_numbers(axes)
-    np.add(offsets[winners], origins, out=indices)
-    if nowhere.any():
-        indices[..., nowhere] = -1
+    np.add(table.offsets[winners], table.origins, out=indices)
+    if table.nowhere is not None:
+        indices[..., table.nowhere] = -1
 
 
-def _first_winners(axes: Sequence[Axis]) -> tuple[Array, Array]:
-    """Return the first tap of each window that meets the input, and where there is none."""
-    winners, nowhere = np.zeros((), np.int64), np.zeros((), bool)
-    for a in axes:
-        first = first_taps(a)
-        outside = np.arange(a.out) * a.stride + first * a.dilation - a.before >= a.size
-        first = np.where(outside, 0, first)
-        winners = winners[..., np.newaxis] * a.kernel + first
-        nowhere = nowhere[..., np.newaxis] | outside
-    return winners, nowhere
+@dataclass(frozen=True, slots=True)
+class _TapTable:
+    """What the taps of a kernel read and write, and how a winning tap becomes a pixel number."""
+
+    taps: list[tuple[Any, Any]]  # for each tap, the windows that it serves and what it reads
+    firsts: Array  # (*outs): the first tap of each window that meets the input
+    nowhere: Array | None  # (*outs): where there is no such tap; None if there is everywhere
+    origins: Array  # (*outs): the pixel number of each window's first tap, padding counted too
+    offsets: Array  # (taps,): what each tap adds to that
 
 
-def _pixel_numbers(axes: Sequence[Axis]) -> tuple[Array, Array]:
-    """Return the pixel number of each window's first tap, and what each tap adds to it."""
+@functools.lru_cache(maxsize=32)  # less than half of a small call goes into making one
+def _tap_table(axes: tuple[Axis, ...]) -> _TapTable:
+    taps = [_slices(moves) for moves in itertools.product(*map(tap_moves, axes))]
+    firsts, nowhere = np.zeros((), np.int64), np.zeros((), bool)
     origins, offsets = np.zeros((), np.int64), np.zeros((), np.int64)
     for a in axes:
-        origins = origins[..., np.newaxis] * a.size + np.arange(a.out) * a.stride - a.before
+        starts = np.arange(a.out) * a.stride - a.before
+        first = first_taps(a)
+        outside = starts + first * a.dilation >= a.size
+        firsts = firsts[..., np.newaxis] * a.kernel + np.where(outside, 0, first)
+        nowhere = nowhere[..., np.newaxis] | outside
+        origins = origins[..., np.newaxis] * a.size + starts
         offsets = offsets[..., np.newaxis] * a.size + np.arange(a.kernel) * a.dilation
-    return origins, offsets.ravel()
+    firsts = firsts.astype(np.min_scalar_type(len(taps)))
+    return _TapTable(taps, firsts, nowhere if nowhere.any() else None, origins, offsets.ravel())
 
 
 def _maxima_by_window(
@@ -503,38 +506,42 @@ def _slices(moves: Sequence[Move]) -> tuple[Any, Any]:
     return (..., *(move[0] for move in moves)), (..., *(move[1] for move in moves))
 
 
-def _means(
-    batch: Array,
-    unbatched: bool,
-    moves: Sequence[Sequence[Move]],
-    outs: Sequence[int],
-    counts: Sequence[Array],
-) -> Array:
-    """Return the sums by one axis's moves after the other, divided by the product of counts."""
-    (means,) = _results(batch, outs, batch.dtype)
-    divisor = _divisor(counts, batch.dtype)
+@dataclass(frozen=True, slots=True)
+class _Averaging:
+    """A pool of means: sums by the moves of each axis in turn, over one divisor or one a window."""
+
+    moves: tuple[list[Move], ...]
+    sizes: tuple[int, ...]
+    outs: tuple[int, ...]
+    divisor: Array
+
+
+def _means(batch: Array, unbatched: bool, pool: _Averaging) -> Array:
+    """Return the sums under every window, divided."""
+    (means,) = _results(batch, pool.outs, batch.dtype)
+    wide = _wide(batch.dtype)
+    divisor = pool.divisor.astype(wide)
     for block in blocks(batch.shape, batch.itemsize):
-        sums = batch[block].astype(_wide(batch.dtype), copy=False)
-        for axis, out in enumerate(outs):
-            sums = _moved(sums, axis, moves[axis], out)
+        sums = batch[block].astype(wide, copy=False)
+        for axis, out in enumerate(pool.outs):
+            sums = _moved(sums, axis, pool.moves[axis], out)
         np.divide(sums, divisor, out=means[block], casting="same_kind")
     return means[0] if unbatched else means
 
 
-def _spread(
-    batch: Array,
-    unbatched: bool,
-    moves: Sequence[Sequence[Move]],
-    sizes: Sequence[int],
-    counts: Sequence[Array],
-) -> Array:
+def _spread(batch: Array, unbatched: bool, pool: _Averaging) -> Array:
     """Apply the adjoint of `_means`: its steps in reverse order, each exchanged."""
-    (grads,) = _results(batch, sizes, batch.dtype)
-    divisor = _divisor(counts, batch.dtype)
+    if batch.shape[2:] != pool.outs:
+        raise ValueError(
+            f"grad_output must have the sizes of the pool's output, {list(pool.outs)}, "
+            f"got {list(batch.shape[2:])}"
+        )
+    (grads,) = _results(batch, pool.sizes, batch.dtype)
+    divisor = pool.divisor.astype(_wide(batch.dtype))
     for block in blocks(grads.shape, grads.itemsize):
         parts = batch[block] / divisor
-        for axis in reversed(range(len(sizes))):
-            parts = _moved(parts, axis, adjoint(moves[axis]), sizes[axis])
+        for axis in reversed(range(len(pool.sizes))):
+            parts = _moved(parts, axis, adjoint(pool.moves[axis]), pool.sizes[axis])
         grads[block] = parts
     return grads[0] if unbatched else grads
 
@@ -549,47 +556,53 @@ def _moved(source: Array, axis: int, moves: Sequence[Move], size: int) -> Array:
     return target
 
 
-def _counts(axes: Sequence[Axis], include_pad: bool, override: int | None) -> list[Array]:
-    """Return, for each axis, how many elements its windows count; all in the first if overridden.
+def _checked_divisor(override: Any) -> int | None:
+    if override is not None and index("divisor_override", override) == 0:
+        raise ValueError("divisor must be not zero: divisor_override is 0")
+    return None if override is None else index("divisor_override", override)
 
-    Their product is what a sum is divided by.
-    """
-    if override is not None:
-        if index("divisor_override", override) == 0:
-            raise ValueError("divisor must be not zero: divisor_override is 0")
-        return [np.array([override if a is axes[0] else 1]) for a in axes]
+
+@functools.lru_cache(maxsize=32)
+def _regular(axes: tuple[Axis, ...], include_pad: bool, override: int | None) -> _Averaging:
+    """Return the averaging of windows at a stride."""
     counts = []
     for a in axes:
         pad = a.before if include_pad else 0
         starts = np.arange(a.out) * a.stride - a.before
         counts.append(np.minimum(starts + a.kernel, a.size + pad) - np.maximum(starts, -pad))
-    return counts
+    return _Averaging(
+        moves=tuple(tap_moves(a) for a in axes),
+        sizes=tuple(a.size for a in axes),
+        outs=tuple(a.out for a in axes),
+        divisor=_product(counts) if override is None else np.array(override),
+    )
 
 
-def _adaptive(sizes: Sequence[int], outs: Sequence[int]) -> tuple[list[list[Move]], list[Array]]:
-    """Return moves and counts for each axis of an adaptive pool.
+@functools.lru_cache(maxsize=32)
+def _adaptive(sizes: tuple[int, ...], outs: tuple[int, ...]) -> _Averaging:
+    """Return the averaging of windows that cut ``sizes`` into ``outs`` parts.
 
-    Where windows are equally long and do not overlap they are the taps of a regular pool.
+    Many equal windows that do not overlap are walked by the taps of the regular pool that they are.
     """
     moves, counts = [], []
     for size, out in zip(sizes, outs, strict=True):
         windows = adaptive_windows(size, out)
         counts.append(np.array([w.stop - w.start for w in windows], np.int64))
-        if out and size % out == 0:
+        if out and size % out == 0 and size // out < out:
             moves.append(tap_moves(Axis(size, size // out, size // out)))
         else:
             moves.append(window_moves(windows))
-    return moves, counts
+    return _Averaging(tuple(moves), sizes, outs, _product(counts))
 
 
-def _divisor(counts: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+def _product(counts: Sequence[Array]) -> Array:
     """Return the outer product of one row of counts an axis, as one number if all are equal."""
     product = np.ones((), np.int64)
     for count in counts:
         product = product[..., np.newaxis] * count
     if product.size and (product == product.flat[0]).all():
         product = product.flat[:1].reshape(())
-    return product.astype(_wide(dtype))
+    return product
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -640,14 +653,6 @@ def _check_adaptive(batch: Array, unbatched: bool, outs: Sequence[int]) -> None:
         raise ValueError(
             "Expected input to have non-zero size for non-batch dimensions, but input has sizes "
             f"{list(shape)} with dimension {shape.index(0, 2 - unbatched)} being empty"
-        )
-
-
-def _check_outs(batch: Array, outs: Sequence[int]) -> None:
-    if list(batch.shape[2:]) != list(outs):
-        raise ValueError(
-            f"grad_output must have the sizes of the pool's output, {list(outs)}, "
-            f"got {list(batch.shape[2:])}"
         )
 
 
