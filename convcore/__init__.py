@@ -70,6 +70,11 @@ _NAMES = {
         *("FloatTensor", "DoubleTensor", "HalfTensor", "LongTensor", "IntTensor"),
         *("ShortTensor", "ByteTensor", "CharTensor", "BoolTensor"),
     ),
+    "random": (
+        *("Generator", "default_generator", "manual_seed", "seed", "initial_seed"),
+        *("get_rng_state", "set_rng_state", "rand", "randn", "randint", "randperm", "normal"),
+        *("rand_like", "randn_like", "randint_like", "bernoulli", "multinomial"),
+    ),
     "_tensor_str": ("set_printoptions",),
     "autograd.grad_mode": (
         "enable_grad",
@@ -78,6 +83,11 @@ _NAMES = {
         "is_inference_mode_enabled",
         "no_grad",
         "set_grad_enabled",
+    ),
+    "random": (
+        *("Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed"),
+        *("seed", "set_rng_state", "rand", "rand_like", "randn", "randn_like", "randint"),
+        *("randint_like", "randperm", "normal", "bernoulli", "multinomial"),
     ),
     "engine.threads": ("get_num_threads", "set_num_threads"),
     "engine.memory": ("empty_cache",),
