@@ -196,14 +196,16 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
             f"got {list(indices.shape)}"
         )
     (planes,) = _results(batch, sizes, batch.dtype)
-    pixels = math.prod(sizes)
+    channels_last = layout.is_channels_last(planes.shape, planes.strides)
     for block in blocks(planes.shape, planes.itemsize):
-        terms, at, kept = batch[block], *_laid_end_to_end(places[block], pixels)
-        if not kept.all():
+        terms, (at, kept) = batch[block], _memory_places(places[block], sizes, channels_last)
+        if kept.all():
+            terms, at = _memory(terms, channels_last), _memory(at, channels_last)
+        else:
             terms, at = terms[kept], at[kept]
-        plane_block = planes[block]
-        sums = np.bincount(at.ravel(), terms.ravel(), minlength=plane_block.size)
-        plane_block[...] = sums.reshape(plane_block.shape)
+        memory = _memory(planes[block], channels_last)
+        sums = np.bincount(at.ravel(), terms.ravel(), minlength=memory.size)
+        memory[...] = sums.reshape(memory.shape)
     return planes[0] if unbatched else planes
 
 
@@ -241,14 +243,15 @@ def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Arra
     batch, unbatched, _ = _batch("input", input, "rank", per, (*FLOATS, *INTEGERS))
     places = _indices(indices, batch, unbatched, batch.shape[2:])
     (values,) = _results(batch, places.shape[2:], batch.dtype)
-    pixels = math.prod(batch.shape[2:])
+    sizes, channels_last = batch.shape[2:], layout.is_channels_last(batch.shape, batch.strides)
     for block in blocks(places.shape, places.itemsize):
-        at, kept = _laid_end_to_end(places[block], pixels)
+        at, kept = _memory_places(places[block], sizes, channels_last)
+        memory = _memory(batch[block], channels_last).reshape(-1)
         if kept.all():
-            values[block] = batch[block].reshape(-1)[at]
+            values[block] = memory[at]
         else:
             values[block] = 0
-            values[block][kept] = batch[block].reshape(-1)[at[kept]]
+            values[block][kept] = memory[at[kept]]
     return values[0] if unbatched else values
 
 
@@ -677,11 +680,21 @@ def _indices(value: Any, batch: Array, unbatched: bool, sizes: Sequence[int]) ->
     return indices
 
 
-def _laid_end_to_end(indices: Array, pixels: int) -> tuple[Array, Array]:
-    """Return the indices into all planes of a block laid end to end, and which are none (-1)."""
+def _memory(array: Array, channels_last: bool) -> Array:
+    """Return an (N, C, *sizes) array with its axes as they follow each other in a dense block."""
+    return np.moveaxis(array, 1, -1) if channels_last else array
+
+
+def _memory_places(
+    indices: Array, sizes: Sequence[int], channels_last: bool
+) -> tuple[Array, Array]:
+    """Return where in a dense block of planes each index points, and which indices are not -1."""
     n, c = indices.shape[:2]
-    origins = np.arange(n * c).reshape(n, c, *(1,) * (indices.ndim - 2)) * pixels
-    return indices + origins, indices >= 0
+    pixels = math.prod(sizes)
+    origins = np.arange(n)[:, np.newaxis] * (c * pixels)
+    origins = origins + np.arange(c) * (1 if channels_last else pixels)
+    places = indices * c if channels_last else indices
+    return places + origins.reshape(n, c, *(1,) * len(sizes)), indices >= 0
 
 
 def _results(batch: Array, sizes: Sequence[int], *dtypes: np.dtype[Any]) -> list[Array]:
