@@ -82,7 +82,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
-                "dicts, but got torch.Tensor"
+                f"dicts, but got {params.type()}"
             )
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
@@ -283,11 +283,11 @@ class Optimizer:
             self._forget_hooks()
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        groups = []
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            lines = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            groups.append(f"Parameter Group {number}\n{''.join(lines)}")
+        return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
 
     # Hooks
 

@@ -154,7 +154,7 @@ class SGD(Optimizer):
         state = self.state[parameter]
         remembered = state.get("momentum_buffer")
         if remembered is None:
-            remembered = state["momentum_buffer"] = wrap(direction.copy(order="K"))
+            remembered = state["momentum_buffer"] = wrap(np.array(direction))
             return remembered._array
         velocity = remembered._array
         np.multiply(velocity, momentum, out=velocity)

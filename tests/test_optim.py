@@ -1,0 +1,407 @@
+"""Optimizers: the same steps, states and errors as PyTorch's, and hooks around them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import convcore
+from convcore import nn, optim
+from convcore.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    required,
+)
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "lr": st.sampled_from([0.0, 0.01, 0.3]),
+        "momentum": st.sampled_from([0, 0.9, 0.5]),
+        "dampening": st.sampled_from([0, 0.25]),
+        "weight_decay": st.sampled_from([0, 0.1]),
+        "nesterov": st.booleans(),
+        "maximize": st.booleans(),
+    }
+).filter(lambda o: not o["nesterov"] or (o["momentum"] and not o["dampening"]))
+
+
+def leaf(values, library=convcore):
+    """A leaf that requires grad, in PyTorch or here."""
+    tensor = library.from_numpy(np.array(values))
+    tensor.requires_grad = True
+    return tensor
+
+
+def grown(parameter, gradient, library=convcore):
+    """The parameter, with a gradient."""
+    parameter.grad = library.from_numpy(np.array(gradient, parameter.detach().numpy().dtype))
+    return parameter
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+def test_sgd_equals_pytorch(torch, dtype, seed):
+    tolerance = {"float16": 4e-3, "float64": 1e-13}.get(dtype, 1e-5)
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(OPTIONS, st.lists(st.booleans(), min_size=1, max_size=4))
+    def check(options, steps):
+        rng = np.random.default_rng(seed)
+        start = [rng.standard_normal(shape).astype(dtype) for shape in ((2, 3), (), (4,))]
+        results = []
+        draws = [[rng.standard_normal(a.shape).astype(dtype) for a in start] for _ in steps]
+        for library in (torch, convcore):
+            parameters = [leaf(a, library) for a in start]
+            optimizer = library.optim.SGD(
+                [{"params": parameters[:2]}, {"params": parameters[2], "lr": 0.5}], **options
+            )
+            for complete, gradients in zip(steps, draws, strict=True):
+                optimizer.zero_grad()
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    if complete or parameter is parameters[1]:
+                        grown(parameter, gradient, library)
+                optimizer.step()
+            results.append([p.detach().numpy() for p in parameters])
+        for theirs, ours in zip(*results, strict=True):
+            assert theirs.dtype == ours.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+    check()
+
+
+def test_plain_sgd_has_the_bits_of_its_formula(rng):
+    values, gradient = rng.standard_normal((2, 50)).astype(np.float32)
+    parameter = grown(leaf(values), gradient)
+    optim.SGD([parameter], lr=0.1).step()
+    assert np.array_equal(parameter.detach().numpy(), values - np.float32(0.1) * gradient)
+
+
+def test_step_is_in_place_and_noticed():
+    parameter = grown(leaf([1.0, 2.0]), [1.0, 1.0])
+    memory, version = parameter.detach().numpy(), parameter._version
+    optim.SGD([parameter], lr=1).step()
+    assert parameter.detach().numpy() is memory and memory.tolist() == [0.0, 1.0]
+    assert parameter._version == version + 1
+    assert parameter.is_leaf and parameter.requires_grad
+
+
+def test_gradient_is_not_changed_by_a_step():
+    parameter = grown(leaf([1.0, 2.0]), [1.0, 1.0])
+    optimizer = optim.SGD([parameter], lr=1, momentum=0.9, weight_decay=0.1)
+    optimizer.step()
+    optimizer.step()
+    assert parameter.grad.tolist() == [1.0, 1.0]
+
+
+def test_parameter_without_gradient_is_passed_over():
+    parameter = leaf([1.0])
+    optimizer = optim.SGD([parameter], lr=1, momentum=0.9, weight_decay=1)
+    optimizer.step()
+    assert parameter.tolist() == [1.0] and not optimizer.state
+
+
+def test_lr_may_be_a_tensor_or_a_numpy_number():
+    for lr in (convcore.tensor(0.5), np.float64(0.5), np.float32(0.5)):
+        parameter = grown(leaf(np.ones(2, np.float32)), [1.0, 1.0])
+        optim.SGD([parameter], lr=lr).step()
+        assert parameter.dtype == convcore.float32 and parameter.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="Tensor lr must be 1-element"):
+        optim.SGD([leaf([1.0])], lr=convcore.ones(2))
+
+
+def test_read_only_memory_is_refused():
+    array = np.ones(2)
+    array.flags.writeable = False
+    parameter = grown(leaf([0.0, 0.0]), [1.0, 1.0])
+    parameter._array = array
+    with pytest.raises(RuntimeError, match="read-only"):
+        optim.SGD([parameter]).step()
+
+
+def test_zero_grad_clears_or_zeroes():
+    parameter = grown(leaf([1.0]), [2.0])
+    optimizer = optim.SGD([parameter])
+    gradient = parameter.grad
+    optimizer.zero_grad(set_to_none=False)
+    assert parameter.grad is gradient and gradient.tolist() == [0.0]
+    optimizer.zero_grad()
+    assert parameter.grad is None
+
+
+def test_closure_runs_with_grad_and_its_loss_is_returned():
+    parameter = leaf([3.0])
+    optimizer = optim.SGD([parameter], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (parameter * parameter).sum()
+        loss.backward()
+        return loss
+
+    with convcore.no_grad():
+        assert optimizer.step(closure).item() == 9.0
+    assert parameter.tolist() == [0.0]
+
+
+def test_training_a_line_fits_it():
+    x = convcore.tensor([[0.0], [1.0], [2.0], [3.0]])
+    layer = nn.Conv1d(1, 1, 1)
+    optimizer = optim.SGD(layer.parameters(), lr=0.1, momentum=0.5)
+    for _ in range(200):
+        optimizer.zero_grad()
+        difference = layer(x.view(1, 1, 4)) - (2 * x + 1).view(1, 1, 4)
+        (difference * difference).mean().backward()
+        optimizer.step()
+    assert layer.weight.item() == pytest.approx(2, abs=1e-3)
+    assert layer.bias.item() == pytest.approx(1, abs=1e-3)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib, p: lib.optim.SGD([], lr=1),
+        lambda lib, p: lib.optim.SGD(p, lr=1),
+        lambda lib, p: lib.optim.SGD([p], lr=-1),
+        lambda lib, p: lib.optim.SGD([p], momentum=-0.5),
+        lambda lib, p: lib.optim.SGD([p], weight_decay=-0.5),
+        lambda lib, p: lib.optim.SGD([p], nesterov=True),
+        lambda lib, p: lib.optim.SGD([p], nesterov=True, momentum=0.9, dampening=0.1),
+        lambda lib, p: lib.optim.SGD([p, p * 2]),
+        lambda lib, p: lib.optim.SGD([{"params": {p}}]),
+        lambda lib, p: lib.optim.SGD([{"params": [p]}, {"params": [p]}]),
+        lambda lib, p: lib.optim.SGD([("w", p), leaf([1.0], lib)]),
+        lambda lib, p: lib.optim.SGD([{"params": [("w", p)]}, {"params": [leaf([1.0], lib)]}]),
+        lambda lib, p: lib.optim.SGD([p], foreach=True, fused=True),
+        lambda lib, p: lib.optim.SGD([p]).add_param_group([p]),
+        lambda lib, p: lib.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": []}),
+        lambda lib, p: lib.optim.SGD([p]).load_state_dict(
+            {"state": {}, "param_groups": [{"params": [0, 1]}]}
+        ),
+        lambda lib, p: lib.optim.Optimizer([p], {}).step(),
+    ],
+)
+def test_errors_are_those_of_pytorch(torch, make):
+    with pytest.raises(Exception) as theirs:
+        make(torch, leaf([1.0], torch))
+    with pytest.raises(type(theirs.value)) as ours:
+        make(convcore, leaf([1.0]))
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_other_things_than_tensors_are_refused():
+    with pytest.raises(TypeError, match=r"optimizer can only optimize Tensors.* is int"):
+        optim.SGD([1])
+    with pytest.raises(ValueError, match="differentiable"):
+        optim.SGD([leaf([1.0])], differentiable=True)
+
+
+def test_the_same_parameter_twice_warns():
+    parameter = leaf([1.0])
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optim.SGD([parameter, parameter])
+
+
+def test_nonleaf_that_retains_its_gradient_is_accepted():
+    value = leaf([1.0]) * 2
+    value.retain_grad()
+    optim.SGD([value])
+
+
+# Groups, state, printing
+
+
+def test_repr_equals_pytorch(torch):
+    texts = []
+    for library in (torch, convcore):
+        a, b = leaf([1.0], library), leaf([2.0], library)
+        groups = [{"params": [("a", a)]}, {"params": [("b", b)], "lr": 0.25, "extra": "x"}]
+        texts.append(repr(library.optim.SGD(groups, lr=0.1, momentum=0.9, foreach=False)))
+    assert texts[0] == texts[1]
+
+
+def trained(library, steps, state=None):
+    """An optimizer after some steps, and its parameters."""
+    parameters = [leaf([1.0, 2.0], library), leaf([[3.0]], library)]
+    optimizer = library.optim.SGD(
+        [{"params": parameters[:1]}, {"params": parameters[1:], "lr": 0.5}], lr=0.1, momentum=0.9
+    )
+    if state is not None:
+        optimizer.load_state_dict(state)
+    for _ in range(steps):
+        for parameter in parameters:
+            grown(parameter, np.full(parameter.shape, 0.5), library)
+        optimizer.step()
+    return optimizer, parameters
+
+
+def plain(value):
+    """A state with lists in the place of tensors."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def test_state_dict_equals_pytorch(torch):
+    theirs, ours = (plain(trained(lib, 2)[0].state_dict()) for lib in (torch, convcore))
+    assert theirs["param_groups"] == ours["param_groups"]
+    assert theirs["state"].keys() == ours["state"].keys()
+    for number, remembered in theirs["state"].items():
+        expected = pytest.approx(np.array(remembered["momentum_buffer"]))
+        assert np.array(ours["state"][number]["momentum_buffer"]) == expected
+
+
+def test_loaded_state_goes_on_where_it_was_saved():
+    whole, _ = trained(convcore, 3)
+    half, _ = trained(convcore, 2)
+    continued, _ = trained(convcore, 1, copy.deepcopy(half.state_dict()))
+    assert plain(continued.state_dict()) == plain(whole.state_dict())
+
+
+def test_loaded_tensors_take_the_parameters_dtype():
+    state, _ = trained(convcore, 1)
+    state = state.state_dict()
+    parameters = [leaf(np.ones(2, np.float32)), leaf(np.ones((1, 1), np.float32))]
+    optimizer = optim.SGD([{"params": parameters[:1]}, {"params": parameters[1:]}], momentum=0.9)
+    optimizer.load_state_dict(state)
+    assert optimizer.state[parameters[0]]["momentum_buffer"].dtype == convcore.float32
+    assert optimizer.param_groups[1]["lr"] == 0.5
+    assert optimizer.param_groups[1]["params"][0] is parameters[1]
+
+
+def test_loading_leaves_the_given_state_alone():
+    state = trained(convcore, 1)[0].state_dict()
+    before = plain(copy.deepcopy(state))
+    trained(convcore, 2, copy.deepcopy(state))
+    optimizer, _ = trained(convcore, 0, state)
+    optimizer.param_groups[0]["lr"] = 9
+    assert plain(state) == before
+
+
+def test_names_are_kept_in_the_groups():
+    layer = nn.Conv1d(1, 1, 1)
+    optimizer = optim.SGD(layer.named_parameters())
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    other = optim.SGD(layer.parameters())
+    state = other.state_dict()
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_copies_have_their_own_state_and_no_hooks(copied):
+    optimizer, parameters = trained(convcore, 1)
+    optimizer.register_step_pre_hook(lambda *args: pytest.fail("the copy has no hooks"))
+    other = copied(optimizer)
+    for group in other.param_groups:
+        for parameter in group["params"]:
+            grown(parameter, np.ones(parameter.shape))
+    other.step()
+    assert parameters[0].tolist() == trained(convcore, 1)[1][0].tolist()
+    assert set(other.state) == {p for group in other.param_groups for p in group["params"]}
+
+
+# Hooks
+
+
+def test_hooks_run_around_a_step_in_order():
+    events = []
+    optimizer, _ = trained(convcore, 0)
+
+    def note(name):
+        return lambda opt, args, kwargs: events.append((name, opt is optimizer, args[0] is opt))
+
+    handles = [
+        register_optimizer_step_pre_hook(note("global pre")),
+        register_optimizer_step_post_hook(note("global post")),
+        optimizer.register_step_post_hook(note("post")),
+        optimizer.register_step_pre_hook(note("pre")),
+    ]
+    optimizer.step()
+    assert events == [(n, True, True) for n in ("global pre", "pre", "post", "global post")]
+    for handle in handles:
+        handle.remove()
+    optimizer.step()
+    assert len(events) == 4
+
+
+def test_pre_hook_replaces_the_arguments():
+    optimizer, _ = trained(convcore, 0)
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((opt, lambda: 7), {}))
+    assert optimizer.step() == 7
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: 3)
+    with pytest.raises(RuntimeError, match=r"must return None or a tuple of"):
+        optimizer.step()
+
+
+def test_hooks_run_once_where_a_step_calls_its_bases_step():
+    class Careful(optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    events = []
+    optimizer = Careful([leaf([1.0])])
+    optimizer.register_step_pre_hook(lambda *args: events.append("pre"))
+    optimizer.step()
+    optimizer.step()
+    assert events == ["pre", "pre"]
+
+
+def test_hooks_run_for_optimizers_of_the_users_own():
+    class Sign(Optimizer):
+        def __init__(self, params, lr=required):
+            super().__init__(params, {"lr": lr})
+
+        def step(self, closure=None):
+            with convcore.no_grad():
+                for group in self.param_groups:
+                    for parameter in group["params"]:
+                        parameter -= group["lr"] * parameter.grad
+            return "stepped"
+
+    events = []
+    parameter = grown(leaf([1.0]), [2.0])
+    optimizer = Sign([parameter], lr=0.25)
+    optimizer.register_step_post_hook(lambda *args: events.append("post"))
+    assert optimizer.step() == "stepped" and events == ["post"]
+    assert parameter.tolist() == [0.5]
+    with pytest.raises(ValueError, match="required optimization parameter lr"):
+        Sign([parameter])
+
+
+def test_state_dict_hooks_change_what_is_saved():
+    events = []
+    optimizer, _ = trained(convcore, 0)
+    optimizer.register_state_dict_pre_hook(lambda opt: events.append("second"))
+    optimizer.register_state_dict_pre_hook(lambda opt: events.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda opt, state: {**state, "more": 1})
+    handle = optimizer.register_state_dict_post_hook(lambda opt, state: state.update(even=2))
+    state = optimizer.state_dict()
+    assert events == ["first", "second"] and (state["more"], state["even"]) == (1, 2)
+    handle.remove()
+    assert "even" not in optimizer.state_dict()
+
+
+def test_load_state_dict_hooks_change_what_is_loaded():
+    events = []
+    optimizer, _ = trained(convcore, 0)
+    state = optimizer.state_dict()
+
+    def halve(opt, state):
+        groups = [{**group, "lr": group["lr"] / 2} for group in state["param_groups"]]
+        return {**state, "param_groups": groups}
+
+    optimizer.register_load_state_dict_pre_hook(halve)
+    optimizer.register_load_state_dict_post_hook(lambda opt: events.append("loaded"))
+    optimizer.load_state_dict(state)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.05, 0.25]
+    assert events == ["loaded"]
