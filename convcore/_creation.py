@@ -224,7 +224,7 @@ def _copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     return _filled(numbers, {kind.kind for kind in kinds}, target)
 
 
-_PYTHON_NUMBERS = {builtins.int, builtins.float, builtins.bool, builtins.complex}
+_PYTHON_NUMBERS = {int, float, bool, builtins.complex}
 
 
 def _survey(data: Any, kinds: set[np.dtype]) -> Any:
@@ -242,7 +242,7 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
         return data
     if isinstance(data, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if isinstance(data, builtins.int | builtins.float | builtins.complex):
+    if isinstance(data, int | float | builtins.complex):
         kinds.add(_dtype.number_dtype(data))
         return data
     if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
@@ -445,7 +445,7 @@ def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, .
     elif not single and isinstance(sizes[0], tuple | list):
         raise TypeError(f"{function}() takes 1 positional argument but {len(sizes)} were given")
     found = tuple(
-        number if number.__class__ is builtins.int else _size(function, place, number, single)
+        number if number.__class__ is int else _size(function, place, number, single)
         for place, number in enumerate(sizes)
     )
     if found and min(found) < 0:
@@ -461,8 +461,8 @@ def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, .
 def _size(function: str, place: int, number: Any, single: bool) -> int:
     """Return one size, which is no plain int, as one."""
     try:
-        if not isinstance(number, builtins.bool):
-            return builtins.int(operator.index(number))
+        if not isinstance(number, bool):
+            return int(operator.index(number))
     except TypeError:
         pass
     kind = type(number).__name__
@@ -483,7 +483,7 @@ def _number(function: str, number: Any, name: str = "fill_value", real: bool = F
     """Return an argument that must be a number, or a Tensor without axes, as a number."""
     if isinstance(number, Tensor) and number._array.ndim == 0:
         number = number._array.item()
-    if isinstance(number, builtins.int | builtins.float | np.bool_ | np.integer | np.floating):
+    if isinstance(number, int | float | np.bool_ | np.integer | np.floating):
         return number
     if isinstance(number, builtins.complex | np.complexfloating) and not real:
         return number
@@ -533,7 +533,7 @@ def _integer_as(number: Any, target: np.dtype) -> Any:
     """Cut a real number to an integer of ``target``; negative ones wrap around where unsigned."""
     if number != number:
         raise OverflowError
-    whole, limits = builtins.int(number), np.iinfo(target)
+    whole, limits = int(number), np.iinfo(target)
     lowest = -limits.max if target.kind == "u" else limits.min
     if not lowest <= whole <= limits.max:
         raise OverflowError
@@ -571,14 +571,14 @@ def arange(
         start, end = 0, start if end is None else end
     given = (("start", start), ("end", end), ("step", step))
     limits = [_number("arange", number, name, real=True) for name, number in given]
-    whole = all(isinstance(number, builtins.int | np.integer) for number in limits)
+    whole = all(isinstance(number, int | np.integer) for number in limits)
     target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
         # Only the sizes below are counted in fractions, if there are any.
         return leaf(_integer_range(*limits, target), requires_grad)
-    first, last, stride = map(builtins.float, limits)
+    first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
     return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad)
 
@@ -586,9 +586,9 @@ def arange(
 def _integer_range(start: Any, end: Any, step: Any, target: np.dtype) -> np.ndarray:
     """Count in integers, from limits that are cut to integers once the length is known."""
     if target.itemsize == 8:
-        start, end, step = map(builtins.int, (start, end, step))
+        start, end, step = map(int, (start, end, step))
     count = _range_length(start, end, step)
-    first, stride = builtins.int(start), builtins.int(step)
+    first, stride = int(start), int(step)
     return _dtype.cast(first + stride * np.arange(count), target)
 
 
@@ -600,7 +600,7 @@ def _range_length(start: Any, end: Any, step: Any) -> int:
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if all(isinstance(number, builtins.int) for number in (start, end, step)):
+    if all(isinstance(number, int) for number in (start, end, step)):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
 
@@ -633,7 +633,7 @@ def logspace(
     """Return the powers of ``base`` whose exponents `linspace` gives."""
     check_device(device)
     exponents = _spaced("logspace", start, end, steps, _dtype.float64)
-    powers = np.power(builtins.float(base), exponents)
+    powers = np.power(float(base), exponents)
     return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad)
 
 
@@ -657,7 +657,7 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
             step = (last - first) / target.type(max(steps - 1, 1))
         first, last, step = first.item(), last.item(), step.item()
     else:
-        first, last = builtins.int(first), builtins.int(last)
+        first, last = int(first), int(last)
         step = (last - first) / max(steps - 1, 1)
     rising, falling = first + step * places, last - step * places[::-1]
     return _dtype.cast(np.where(places < max(steps // 2, steps == 1), rising, falling), target)
@@ -762,19 +762,51 @@ def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     The strides are the same where the elements of ``array`` lie densely, axes of size 1 included:
     those decide which memory format a batch of one-pixel images has.
     """
-    item, strides = array.itemsize, array.strides
-    axes = sorted(range(array.ndim), key=lambda axis: (strides[axis], -axis))
-    expected = item
+    new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
+    if not array.size or (dtype.itemsize == array.itemsize and new.strides == array.strides):
+        return new
+    axes = _axes_in_memory(array)
+    steps, step = [0] * array.ndim, dtype.itemsize
     for axis in axes:
-        if array.shape[axis] != 1:
-            if strides[axis] != expected:
-                return np.empty_like(array, dtype, subok=False)
-            expected *= array.shape[axis]
-    if not array.size:
-        return np.empty_like(array, dtype, subok=False)
+        steps[axis] = step
+        step *= array.shape[axis]
+    item = array.itemsize
+    found = [stride // item * dtype.itemsize for stride in array.strides]
+    is_dense = all(
+        size == 1 or step == stride
+        for size, step, stride in zip(array.shape, steps, found, strict=True)
+    )
     memory = np.empty(array.size, dtype)
-    steps = [stride // item * dtype.itemsize for stride in strides]
-    return np.ndarray(array.shape, dtype, memory, 0, steps)
+    return np.ndarray(array.shape, dtype, memory, 0, found if is_dense else steps)
+
+
+def _axes_in_memory(array: np.ndarray) -> list[int]:
+    """Return the axes from the one that runs fastest in memory to the slowest.
+
+    An insertion sort that passes over axes of stride 0, which say nothing of their place; where
+    they end up is where PyTorch puts them.
+    """
+    axes = list(reversed(range(array.ndim)))
+    for here in range(1, len(axes)):
+        for there in reversed(range(here)):
+            first, second = axes[there], axes[here]
+            order = _order(array, first, second)
+            if order < 0:
+                break
+            if order > 0:
+                axes[there], axes[here] = second, first
+                here = there
+    return axes
+
+
+def _order(array: np.ndarray, first: int, second: int) -> int:
+    """Return 1 if the second axis runs faster than the first, -1 if slower, 0 if unknown."""
+    strides = abs(array.strides[first]), abs(array.strides[second])
+    if 0 in strides:
+        return 0
+    if strides[0] == strides[1]:
+        return int(array.shape[first] > array.shape[second])
+    return 1 if strides[0] > strides[1] else -1
 
 
 # PyTorch's older constructors

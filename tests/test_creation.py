@@ -385,6 +385,8 @@ def layouts():
     yield np.ones((4, 6), F32)[:, ::2].T
     yield np.ones((4, 2, 2), F32)[::2].transpose(2, 0, 1)
     yield np.broadcast_to(F32(1), (3, 4))
+    yield np.broadcast_to(np.ones((4, 1, 2), F32), (4, 3, 2))
+    yield np.broadcast_to(np.ones((1, 3, 1, 3), F32).transpose(0, 3, 2, 1), (3, 3, 3, 3))
     yield np.ones((), F32)
 
 
