@@ -10,8 +10,9 @@ import numpy as np
 
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import Edge
-from convcore.autograd.traversal import Traversal, accumulate
+from convcore.autograd.hooks import retain_grad
+from convcore.autograd.node import Edge, accumulator
+from convcore.autograd.traversal import Traversal
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -55,6 +56,8 @@ def backward(
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     _check_inputs(wanted or ())
+    for tensor in wanted or ():
+        retain_grad(tensor)  # those that are no leaves keep what reaches them
     traversal = Traversal(
         _edges(roots),
         _grads(roots, grad_tensors),
@@ -63,10 +66,6 @@ def backward(
         inputs=wanted,
     )
     traversal.run()
-    for tensor, edge in zip(wanted or (), traversal.wanted or (), strict=True):
-        gradient = traversal.captured[edge]
-        if tensor._grad_fn is not None and gradient is not None and not tensor.retains_grad:
-            accumulate(tensor, gradient, create_graph, False)
 
 
 def grad(
@@ -166,8 +165,6 @@ def _check_inputs(inputs: Sequence[Tensor]) -> None:
 
 
 def _edges(roots: Sequence[Tensor]) -> list[Edge]:
-    from convcore.autograd.node import accumulator
-
     edges: list[Edge] = []
     for number, root in enumerate(roots):
         if not root.requires_grad:
@@ -217,4 +214,4 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
             f"Mismatch in dtype: grad_output[{number}] has a dtype of {gradient.dtype} and "
             f"output[{number}] has a dtype of {root.dtype}."
         )
-    return gradient
+    return gradient if gradient._array.dtype == array.dtype else gradient.to(root.dtype)

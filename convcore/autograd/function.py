@@ -282,6 +282,8 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
         output._grad_fn, output._output_nr, output._requires_grad = None, 0, False
     elif output._grad_fn is not None:
         output = output.detach()
+    if output._view is not None:
+        output._view.made_by = type(node).__name__.removesuffix("Backward")
     if no_gradient:
         output._requires_grad = False
         return output

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from convcore._tensor import Tensor
 from convcore.autograd import grad_mode
 from convcore.autograd.handle import RemovableHandle
-from convcore.autograd.node import accumulator, leaf_of
+from convcore.autograd.leaf import leaf_of
+from convcore.autograd.node import accumulator
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:

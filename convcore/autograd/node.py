@@ -16,13 +16,11 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.leaf import leaf_of
 from convcore.autograd.saved import FREED, save, unpack
 
 _new = object.__new__
 next_number = itertools.count(1).__next__
-
-# A leaf's AccumulateGrad goes before every other node that is ready, as in PyTorch.
-_FIRST = 1 << 62
 
 Edge = tuple["Node | None", int]
 
@@ -119,6 +117,8 @@ class Node:
 
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
         """Return the inputs' gradients, for the outputs' gradients; None is no gradient."""
+        if True not in needs or all(grad is None for grad in grads):
+            return (None,) * len(self.next_functions)
         saved = unpack(self) if self._saved else ()
         results = self._backward(needs, grads[0] if self._outputs == 1 else tuple(grads), *saved)
         return results if type(results) is tuple else (results,)
@@ -164,30 +164,9 @@ class AccumulateGrad(Node):
         """Add the gradient to the leaf's."""
         from convcore.autograd.traversal import accumulate
 
-        accumulate(self.variable, grads[0], create_graph=False, fresh=False)
+        if grads[0] is not None:
+            accumulate(self.variable, grads[0], create_graph=mode.enabled)
         return ()
-
-
-class Leaf:
-    """What a leaf keeps for the graph: its hooks, and its AccumulateGrad while one is in use."""
-
-    __slots__ = ("accumulator", "after_accumulate", "hooks")
-
-    def __init__(self) -> None:
-        self.accumulator: Callable[[], AccumulateGrad | None] = _nobody
-        self.hooks: OrderedDict = OrderedDict()
-        self.after_accumulate: OrderedDict = OrderedDict()
-
-
-def _nobody() -> None:
-    """Stand for a weak reference to nothing."""
-
-
-def leaf_of(tensor: Tensor) -> Leaf:
-    """Return what a leaf keeps for the graph, made at the first call."""
-    if tensor._leaf is None:
-        tensor._leaf = Leaf()
-    return tensor._leaf
 
 
 def accumulator(tensor: Tensor) -> AccumulateGrad:
@@ -196,18 +175,17 @@ def accumulator(tensor: Tensor) -> AccumulateGrad:
     The leaf refers to it weakly: graphs hold it, it holds the leaf, and so a leaf that nobody
     needs is freed at once.
     """
-    leaf = tensor._leaf
-    if leaf is None:
-        leaf = tensor._leaf = Leaf()
+    leaf = tensor._leaf or leaf_of(tensor)
     node = leaf.accumulator()
     if node is None:
         node = _new(AccumulateGrad)
-        node.variable = tensor
+        owner = leaf.owner()
+        node.variable = tensor if owner is None else owner
         node.next_functions = ()
         node._backward = node._hooks = node._metadata = None
         node._needs = node._saved = ()
         node._outputs = 1
-        node._sequence = _FIRST + next_number()
+        node._sequence = 0
         leaf.accumulator = weakref.ref(node)
     return node
 
@@ -216,12 +194,16 @@ class _NodeClasses(dict):
     """One class a name: `type(node).__name__` and the printed form say which operation it was."""
 
     def __missing__(self, name: str) -> type:
-        cls = type(name, (Node,), {"__slots__": (), "__module__": "convcore.autograd"})
-        self[name] = cls
-        return cls
+        return self.make(name, Node)
+
+    def make(self, name: str, base: type) -> type:
+        """Return the class of a name, made at the first call."""
+        if name not in self:
+            self[name] = type(name, (base,), {"__slots__": (), "__module__": "convcore.autograd"})
+        return self[name]
 
 
-_classes = _NodeClasses()
+node_classes = _NodeClasses()
 
 
 def edge(tensor: Any) -> Edge:
@@ -290,7 +272,7 @@ def record(
         needs.append(False)
     if True not in needs:
         return None
-    node = _new(_classes[name])
+    node = _new(node_classes[name])
     node.next_functions = tuple(edges)
     node._needs = tuple(needs)
     node._backward = backward

@@ -7,11 +7,13 @@ something else in a saved tensor's place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode, no_grad
+from convcore.autograd.leaf import leaf_of
 
 _FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -56,7 +58,7 @@ class _Packed:
         self.maker = None if self.own else tensor._grad_fn
         self.output_nr = tensor._output_nr
         self.requires_grad = tensor._requires_grad
-        self.leaf = tensor._leaf
+        self.leaf = _leaf(tensor)
         self.unpack_hook = unpack_hook
         version = tensor._counter[0]
         with no_grad():
@@ -106,8 +108,13 @@ def _without_base(tensor: Tensor) -> Tensor:
     same = tensor.detach()
     same._grad_fn = tensor.grad_fn
     same._output_nr, same._requires_grad = tensor._output_nr, tensor._requires_grad
-    same._leaf = tensor._leaf
+    same._leaf = _leaf(tensor)
     return same
+
+
+def _leaf(tensor: Tensor) -> Any:
+    """Return what makes a stand-in for a leaf lead to the leaf's gradient."""
+    return leaf_of(tensor) if tensor._requires_grad and tensor._grad_fn is None else None
 
 
 def unpack(node: Any) -> tuple:
@@ -134,7 +141,8 @@ def unpack(node: Any) -> tuple:
 
 
 def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> str:
-    origin = "" if maker is None else f", which is output {output_nr} of {maker.name()},"
+    name = "" if maker is None else re.sub(r"Backward\d*$", "", maker.name())
+    origin = f", which is output {output_nr} of {name}," if name else ""
     return (
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{tensor.type()} {list(tensor.shape)}]{origin} is at version "

@@ -1,12 +1,15 @@
 """The backward pass: nodes run from the newest to the oldest, each once, without recursion.
 
-A node is ready when every node that uses its outputs has run; of the nodes that are ready the
-newest goes first, AccumulateGrad before all, which is PyTorch's order and so the order in which
-hooks fire.
+A node is ready when every node that uses its outputs has run.  Of the nodes that are ready the
+newest goes first, which is PyTorch's order and so the order in which hooks fire.  Leaves go before
+all other nodes, in the order in which they became ready; PyTorch leaves the order of more than
+three at once to the heap of its C++ library.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -15,7 +18,8 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator
+from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
+from convcore.autograd.views import check_writable
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
 add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]
@@ -54,12 +58,13 @@ class Traversal:
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(self.wanted or ())
         self.pending = self._count(dict.fromkeys(node for node, _ in roots))
         self.ready: list[tuple[int, Node]] = []
+        self.ready_leaves: deque[AccumulateGrad] = deque()
         for (node, number), grad in zip(roots, grads, strict=True):
             if node in self.pending:
                 self._deposit(node, number, grad, False)
         for node in self.buffers:
             if self.pending[node] == 0:
-                heappush(self.ready, (-node._sequence, node))
+                self._push(node)
 
     def _count(self, roots: dict[Node, None]) -> dict[Node, int]:
         """Return how many edges lead to each node that will be visited."""
@@ -81,8 +86,11 @@ class Traversal:
         self.running: set[Node] | None = None
         if self.wanted is None:
             return pending
-        self.running = _ancestors([node for node, _ in self.captured], users)
-        visited = self.running.union(node for node, _ in self.captured)
+        captured = [node for node, _ in self.captured]
+        self.running = _ancestors(captured, users)
+        visited = self.running.union(captured)
+        if self.accumulate:  # as in PyTorch: their node hooks run, nothing is passed on
+            self.running = visited
         return {node: count for node, count in pending.items() if node in visited}
 
     def run(self) -> None:
@@ -90,8 +98,11 @@ class Traversal:
         before = mode.enabled, mode.traversal
         mode.enabled, mode.traversal = self.create_graph, self
         try:
-            while self.ready:
-                self._visit(heappop(self.ready)[1])
+            while self.ready_leaves or self.ready:
+                if self.ready_leaves:
+                    self._visit_leaf(self.ready_leaves.popleft())
+                else:
+                    self._visit(heappop(self.ready)[1])
         finally:
             mode.enabled, mode.traversal = before
 
@@ -99,47 +110,61 @@ class Traversal:
         """Return whether a gradient arrives at a node in this pass."""
         return node in self.pending
 
+    def _push(self, node: Node) -> None:
+        if type(node) is AccumulateGrad:
+            self.ready_leaves.append(node)
+        else:
+            heappush(self.ready, (-node._sequence, node))
+
     def _visit(self, node: Node) -> None:
         """Run one node, every gradient of its outputs being there, and pass its results on."""
-        grads = self.buffers.pop(node, None)
-        owned = self.owned
-        fresh = False
-        if grads is not None:
-            for grad in grads:
-                if id(grad) in owned:
-                    owned.discard(id(grad))
-                    fresh = True
-            if node.has_hooks_on_outputs():
-                fresh = False
-                grads = call_tensor_hooks(node, grads)
-            if self.captured and self._capture(node, grads):
-                fresh = False
-        if type(node) is AccumulateGrad:
-            if grads is not None and grads[0] is not None and self._accumulates(node):
-                self._run_accumulate(node, grads, fresh)
-            return
+        grads, _ = self._arrived(node)
         if self.running is not None and node not in self.running:
             return
-        parents = node.next_functions
-        if grads is None:
-            results: Sequence = (None,) * len(parents)
-        else:
-            results = self._run(node, grads)
-        for (parent, number), grad in zip(parents, results, strict=True):
-            if parent is None or parent not in self.pending:
+        pending = self.pending
+        ours = node.returns_fresh and node._hooks is None and not self.create_graph
+        results = self._run(node, grads)
+        for (parent, number), grad in zip(node.next_functions, results, strict=True):
+            if parent is None or parent not in pending:
                 continue
             if grad is not None:
-                owns = (
-                    node.returns_fresh
-                    and node._hooks is None
-                    and grad._view is None
-                    and not self.create_graph
-                    and not any(grad is other for other in grads)
-                )
-                self._deposit(parent, number, grad, owns)
-            self.pending[parent] -= 1
-            if self.pending[parent] == 0:
-                heappush(self.ready, (-parent._sequence, parent))
+                known = grad._view is not None or any(grad is other for other in grads)
+                self._deposit(parent, number, grad, ours and not known)
+            pending[parent] -= 1
+            if pending[parent] == 0:
+                self._push(parent)
+
+    def _visit_leaf(self, node: AccumulateGrad) -> None:
+        """Add to the leaf's gradient: its node's hooks around it, its own hooks after it."""
+        grads, owned = self._arrived(node)
+        if not self.accumulate or (self.wanted is not None and (node, 0) not in self.captured):
+            return
+        hooks = node._hooks
+        if hooks is not None and hooks.before:
+            grads = _call_before(hooks.before, grads)
+        variable = node.variable
+        if grads[0] is not None:
+            accumulate(variable, grads[0], self.create_graph, owned)
+        for hook in tuple(variable._leaf.after_accumulate.values()):
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if node._hooks is not None and node._hooks.after:
+            _call_after(node._hooks.after, (), grads)
+
+    def _arrived(self, node: Node) -> tuple[list, bool]:
+        """Return the gradients of a node's outputs, and whether nobody else holds one of them."""
+        grads = self.buffers.pop(node, None) or [None] * node._outputs
+        owned = False
+        for grad in grads:
+            if id(grad) in self.owned:
+                self.owned.discard(id(grad))
+                owned = True
+        if node.has_hooks_on_outputs():
+            owned = False
+            grads = call_tensor_hooks(node, grads)
+        if self.captured and self._capture(node, grads):
+            owned = False
+        return grads, owned
 
     def _run(self, node: Node, grads: list) -> Sequence:
         needs = node._needs
@@ -163,7 +188,7 @@ class Traversal:
                 owned.discard(id(grad))
             elif owns:
                 owned.add(id(grad))
-        elif id(so_far) in owned and so_far._array.dtype == grad._array.dtype:
+        elif id(so_far) in owned and so_far is not grad:
             np.add(so_far._array, grad._array, out=so_far._array)
         else:
             buffer[number] = total = add(so_far, grad)
@@ -177,22 +202,6 @@ class Traversal:
         for number in numbers:
             self.captured[node, number] = grads[number]
         return bool(numbers)
-
-    def _accumulates(self, node: AccumulateGrad) -> bool:
-        return self.accumulate and (self.wanted is None or (node, 0) in self.captured)
-
-    def _run_accumulate(self, node: AccumulateGrad, grads: list, fresh: bool) -> None:
-        """Add to the leaf's gradient: its node's hooks around it, its own hooks after it."""
-        hooks = node._hooks
-        if hooks is not None and hooks.before:
-            grads = _call_before(hooks.before, grads)
-        variable = node.variable
-        accumulate(variable, grads[0], self.create_graph, fresh)
-        for hook in tuple(variable._leaf.after_accumulate.values()):
-            if hook(variable) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-        if node._hooks is not None and node._hooks.after:
-            _call_after(node._hooks.after, (), grads)
 
 
 def _wanted_edge(tensor: Tensor) -> Edge:
@@ -231,12 +240,13 @@ def call_tensor_hooks(node: Node, grads: list) -> list:
     grads = list(grads)
     for number, grad in enumerate(grads):
         hooks = node.hooks_of_output(number)
-        if grad is not None and hooks:
+        if hooks:
             grad = grads[number] = _call_tensor_hooks(hooks, grad)
         retained = node._hooks.retained.get(number) if node._hooks is not None else None
         tensor = retained() if retained is not None else None
         if tensor is not None and grad is not None:
-            tensor._grad = grad if tensor._grad is None else add(tensor._grad, grad)
+            so_far = tensor._grad
+            tensor._grad = _copy(grad, grad._array) if so_far is None else add(so_far, grad)
     return grads
 
 
@@ -299,17 +309,32 @@ def _check_same_kind(hook: Callable, before: Tensor | None, after: Any) -> None:
         )
 
 
-def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, fresh: bool) -> None:
-    """Add a gradient to a leaf's: taken over if nobody else holds it, in place if one is there."""
-    so_far = variable._grad
-    if create_graph:
-        variable._grad = grad if so_far is None else add(so_far, grad)
-    elif so_far is not None:
-        np.add(so_far._array, grad._array, out=so_far._array)
-        so_far._counter[0] += 1
-    elif fresh and grad._array.strides == variable._array.strides:
-        variable._grad = grad
-    else:
-        like = np.empty_like(variable._array)
-        like[...] = grad._array
-        variable._grad = wrap(like)
+_accumulating = threading.RLock()  # passes in several threads may share a leaf
+
+
+def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, owned: bool = False) -> None:
+    """Add a gradient to a tensor's, in place if one is there and no graph is made.
+
+    A first gradient is copied into the tensor's memory format, or taken over if it is ``owned``:
+    then nobody else holds it.
+    """
+    with _accumulating:
+        so_far = variable._grad
+        if so_far is None:
+            taken = owned and grad._array.strides == variable._array.strides
+            variable._grad = grad if taken else _copy(grad, variable._array)
+        elif create_graph:
+            variable._grad = add(so_far, grad)
+        else:
+            check_writable(so_far)
+            np.add(so_far._array, grad._array, out=so_far._array)
+            so_far._counter[0] += 1
+
+
+def _copy(x: Tensor, like: np.ndarray) -> Tensor:
+    """Return a copy of ``x`` in the memory format of ``like``."""
+    array = np.empty_like(like)
+    array[...] = x._array
+    out = wrap(array)
+    record("CloneBackward0", (x,), out, lambda needs, grad: grad)
+    return out

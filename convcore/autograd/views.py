@@ -16,7 +16,14 @@ import numpy as np
 from convcore import _dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
-from convcore.autograd.node import AccumulateGrad, Node, needs_history, next_number, record
+from convcore.autograd.node import (
+    AccumulateGrad,
+    Node,
+    needs_history,
+    next_number,
+    node_classes,
+    record,
+)
 
 _new = object.__new__
 
@@ -31,20 +38,34 @@ Path = tuple
 class View:
     """What a view is a view of, and by which path."""
 
-    __slots__ = ("base", "base_fn", "path", "recorded")
+    __slots__ = ("base", "base_fn", "made_by", "path", "recorded")
 
     def stale(self) -> bool:
         """Return whether the base got another history since."""
         return self.base_fn is not self.base._grad_fn
 
     def refresh(self, tensor: Tensor) -> None:
-        """Give ``tensor``, this view, the history that it has as a view of today's base."""
+        """Give ``tensor``, this view, the history that it has as a view of today's base.
+
+        Raises
+        ------
+        RuntimeError
+            A Function made the view: the history of how it was viewed would leave that one out.
+        """
+        if self.made_by is not None:
+            raise RuntimeError(
+                f"Output {tensor._output_nr} of {self.made_by} is a view and its base or another "
+                "view of its base has been modified inplace. This view was created inside a custom "
+                "Function (or because an input was returned as-is), whose backward would be left "
+                "out. Clone the output of the Function."
+            )
         if self.recorded:
             with enable_grad():
                 again = _replay(self.path, self.base)
-            tensor._grad_fn = again._grad_fn
-            tensor._output_nr = again._output_nr
-            tensor._requires_grad = again._requires_grad
+            if again._requires_grad:
+                _set(tensor, again._grad_fn, again._output_nr)
+            else:
+                _forget(tensor)
         self.base_fn = self.base._grad_fn
 
 
@@ -83,6 +104,7 @@ def _attach(tensor: Tensor, x: Tensor, step: Step, name: str, backward: Callable
         link.path = (parent.path, step, name, backward)
         link.recorded = mode.enabled and parent.recorded
     link.base_fn = link.base._grad_fn
+    link.made_by = None
     tensor._view = link
     tensor._counter = x._counter
 
@@ -133,11 +155,22 @@ def alias(x: Tensor, name: str = "AliasBackward0", backward: Callable | None = N
     return view(x, _same, name, backward or _pass_on)
 
 
+class _Aliases(Node):
+    """The node of `aliases`: its backward is called whatever arrives."""
+
+    __slots__ = ()
+
+    def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
+        return self._backward(needs, tuple(grads))
+
+
 def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tensor, ...]:
     """Return each of some tensors as a view of itself, all of them made by one node.
 
-    ``backward(needs, grads)`` gets a tuple with one gradient, or None, a tensor.
+    ``backward(needs, grads)`` gets a tuple with one gradient, or None, a tensor; also where all are
+    None.
     """
+    node_classes.make(name, _Aliases)
     outs = tuple([wrap(_same(x._array)) for x in xs])
     for out, x in zip(outs, xs, strict=True):
         _attach(out, x, _same, "AliasBackward0", _pass_on)
@@ -164,6 +197,8 @@ def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
     """
     check_writable(x)
     old = _stand_in(x) if mode.enabled else x
+    if mode.saved_hooks and old is not x:  # a hook may keep what it is shown
+        old._array = x._array.copy(order="K")
     mark = next_number()
     result = function(old, *args, **kwargs)
     _check_result(x, result)
@@ -301,15 +336,16 @@ def take_history(x: Tensor, result: Tensor) -> None:
         if link is not None:
             link.base_fn = link.base._grad_fn
     elif link is None:
-        x._grad_fn, x._output_nr, x._requires_grad = None, 0, False
+        _forget(x)
 
 
 def _rebase(base: Tensor, path: Path, result: Tensor) -> None:
     """Give a base the history of what was written into one of its views."""
+    layout = _layout(base._array)
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-        outside = _without(grad, path) if needs[0] else None
-        inside = _replay(path, grad) if needs[1] else None
+        outside = _without(grad, path, layout) if needs[0] else None
+        inside = _replay(path, _laid_out(grad, layout)) if needs[1] else None
         return outside, inside
 
     changed = wrap(base._array)
@@ -317,12 +353,28 @@ def _rebase(base: Tensor, path: Path, result: Tensor) -> None:
     _set(base, changed._grad_fn, 0)
 
 
-def _without(x: Tensor, path: Path) -> Tensor:
+def _layout(array: np.ndarray) -> tuple[int, ...]:
+    """Return the axes from the one with the longest step to the one with the shortest."""
+    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+
+
+def _laid_out(x: Tensor, layout: tuple[int, ...]) -> Tensor:
+    """Return ``x`` in the layout of a base, in which a view of the base is a view of ``x`` too."""
+    axes = sorted(range(len(layout)), key=layout.__getitem__)
+    array = np.asarray(x._array.transpose(layout), order="C").transpose(axes)
+    if array.strides == x._array.strides:
+        return x
+    out = wrap(array)
+    record("CloneBackward0", (x,), out, _pass_on)
+    return out
+
+
+def _without(x: Tensor, path: Path, layout: tuple[int, ...]) -> Tensor:
     """Return ``x`` with zeros where the view is; the map is its own adjoint."""
-    array = x._array.copy(order="K")
+    array = _laid_out(x, layout)._array.copy(order="K")
     _region(path, array)[...] = 0
     out = wrap(array)
-    record("CopySlices", (x,), out, lambda needs, grad: _without(grad, path))
+    record("CopySlices", (x,), out, lambda needs, grad: _without(grad, path, layout))
     return out
 
 
@@ -335,3 +387,10 @@ def _set(x: Tensor, node: Any, output_nr: int) -> None:
     x._grad_fn = node
     x._output_nr = output_nr
     x._requires_grad = True
+
+
+def _forget(x: Tensor) -> None:
+    """Make ``x`` a leaf that requires no gradient."""
+    x._grad_fn = None
+    x._output_nr = 0
+    x._requires_grad = False
