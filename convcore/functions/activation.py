@@ -1,16 +1,73 @@
-"""The functions that stand between layers: relu and its relatives, softmax, dropout."""
+"""The functions that stand between layers: relu and its relatives, softmax.
+
+All work element by element, but softmax and glu, which have an axis ``dim``.  Where there is
+``inplace``, a true one replaces the tensor's own elements and returns it.
+"""
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._dtype import as_numpy
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.autograd.views import write
-from convcore.functions.piecewise import masked
+from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
+from convcore.functions.axes import axis, total_of
+from convcore.functions.broadcast import cast, expand_as, fitted
+from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
+from convcore.functions.inplace import in_place_methods
+from convcore.functions.joining import chunk
+from convcore.functions.piecewise import clamp_min, kept, masked
+from convcore.functions.quiet import quiet
+from convcore.functions.reduce import norm, sum
+from convcore.functions.shape import reshape
 
-__all__ = ["relu", "relu_"]
+__all__ = [
+    "celu",
+    "celu_",
+    "cosine_similarity",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "leaky_relu",
+    "leaky_relu_",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "normalize",
+    "pairwise_distance",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "selu",
+    "selu_",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
+]
+
+
+# relu
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -20,15 +77,26 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     ----------
     input : Tensor
     inplace : bool
-        Replace the tensor's own elements and return it.
+
+    Raises
+    ------
+    RuntimeError
+        input is a bool tensor.
 
     Notes
     -----
     Backward needs the result alone.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.relu(convcore.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
     """
     if inplace:
         return relu_(input)
     array = input._array
+    _refuse_bool(array)
     value = np.maximum(array, array.dtype.type(0))
     out = wrap(value if value.__class__ is np.ndarray else np.asarray(value))
     if mode.enabled:
@@ -38,7 +106,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def relu_(input: Tensor) -> Tensor:
     """Replace the negative elements by 0, in place."""
-    return write(input, _clip_at_zero, "ReluBackward0", (input,), _relu_backward, (input,))
+    _refuse_bool(input._array)
+    return views.write(input, _clip_at_zero, "ReluBackward0", (input,), _relu_backward, (input,))
+
+
+def _refuse_bool(array: np.ndarray) -> None:
+    if array.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
 
 
 def _clip_at_zero(array: np.ndarray) -> None:
@@ -46,7 +120,553 @@ def _clip_at_zero(array: np.ndarray) -> None:
 
 
 def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return masked(grad, ~(y._array <= 0))
+    # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
+    return masked(grad, y._array != 0)
 
 
-METHODS = {"relu": relu, "relu_": relu_}
+# Two straight lines, or three
+
+
+def _sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
+    """Return the gradient where the mask is true, and ``slope`` times it elsewhere."""
+    slopes = np.where(mask, 1, slope).astype(grad._array.dtype)
+    return mul(grad, wrap(np.asarray(slopes)))
+
+
+def _recorded(
+    name: str, x: Tensor, function: Callable, backward: Callable, by_output: bool = False
+) -> Tensor:
+    """Return ``function(array)``, recorded with the input saved, or the output."""
+    array = x._array
+    if array.dtype.kind != "f":
+        kind = legacy_name(array.dtype)[6:-6]
+        raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
+    out = wrap(np.asarray(quiet(function, array), array.dtype))
+    if mode.enabled:
+        record(name, (x,), out, backward, (out if by_output else x,))
+    return out
+
+
+def _maybe_in_place(inplace: bool, function: Callable, x: Tensor, *args: Any) -> Tensor:
+    return views.inplace(x, function, *args) if inplace else function(x, *args)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return each element, times ``negative_slope`` where it is negative."""
+    return _maybe_in_place(inplace, _leaky_relu, input, negative_slope)
+
+
+def _leaky_relu(x: Tensor, slope: float) -> Tensor:
+    def value(array: np.ndarray) -> np.ndarray:
+        scaled = array * array.dtype.type(slope)
+        if 0 <= slope <= 1:
+            return np.maximum(array, scaled)
+        return np.where(array > 0, array, scaled)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, kept: Tensor) -> Tensor:
+        return _sloped(grad, kept._array > 0, slope)
+
+    # The result tells the sides apart as well, and the input need not be kept.
+    return _recorded("LeakyReluBackward0", x, value, backward, by_output=slope > 0)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """Return each element moved into [min_val, max_val].
+
+    Raises
+    ------
+    ValueError
+        min_val is above max_val.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _maybe_in_place(inplace, _hardtanh, input, min_val, max_val)
+
+
+def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
+    def value(array: np.ndarray) -> np.ndarray:
+        kind = array.dtype.type
+        return np.minimum(np.maximum(array, kind(low)), kind(high))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+        return masked(grad, ~((y._array <= low) | (y._array >= high)))
+
+    return _recorded("HardtanhBackward0", x, value, backward, by_output=True)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return each element moved into [0, 6]."""
+    return _maybe_in_place(inplace, _hardtanh, input, 0.0, 6.0)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Return each element that is above ``threshold``, and ``value`` for the others."""
+    return _maybe_in_place(inplace, _threshold, input, threshold, value)
+
+
+def _threshold(x: Tensor, least: float, value: float) -> Tensor:
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return masked(grad, ~(x._array <= least))
+
+    array = x._array
+    out = wrap(np.asarray(np.where(array <= least, array.dtype.type(value), array)))
+    if mode.enabled:
+        record("ThresholdBackward0", (x,), out, backward, (x,))
+    return out
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
+    return _maybe_in_place(inplace, _hardsigmoid, input)
+
+
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return _recorded("HardsigmoidBackward0", x, _sixth, _hardsigmoid_backward)
+
+
+def _sixth(array: np.ndarray) -> np.ndarray:
+    return np.minimum(np.maximum(array + array.dtype.type(3), 0), 6) / 6
+
+
+def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return masked(div(grad, 6), (x._array > -3) & (x._array < 3))
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return each element times its `hardsigmoid`."""
+    return _maybe_in_place(inplace, _hardswish, input)
+
+
+def _hardswish(x: Tensor) -> Tensor:
+    value = lambda array: array * _sixth(array)  # noqa: E731
+    return _recorded("HardswishBackward0", x, value, _hardswish_backward)
+
+
+def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    array = x._array
+    curved = mul(grad, add(div(x, 3), 0.5))
+    return add(masked(curved, (array > -3) & (array < 3)), masked(grad, array >= 3))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Return each element, and 0 where it lies in [-lambd, lambd]."""
+
+    def value(array: np.ndarray) -> np.ndarray:
+        return kept(array, ~(np.absolute(array) <= lambd))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return masked(grad, ~(np.absolute(x._array) <= lambd))
+
+    return _recorded("HardshrinkBackward0", input, value, backward)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Return each element moved towards 0 by ``lambd``, and 0 where it lies within.
+
+    Raises
+    ------
+    RuntimeError
+        lambd is negative.
+    """
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+
+    def value(array: np.ndarray) -> np.ndarray:
+        return array - np.minimum(np.maximum(array, -lambd), lambd)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return masked(grad, ~(np.absolute(x._array) <= lambd))
+
+    return _recorded("SoftshrinkBackward0", input, value, backward)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Return each element, times its channel's weight where it is negative.
+
+    Parameters
+    ----------
+    input : Tensor (N, C, ...)
+    weight : Tensor of one element, or of C
+
+    Raises
+    ------
+    RuntimeError
+        weight has neither one element nor one a channel.
+    """
+    rank, size = input._array.ndim, weight._array.size
+    channels = input._array.shape[1] if rank > 1 else 1
+    if size not in (1, channels):
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{size} and channel size = {channels}."
+        )
+    if rank > 1 or weight._array.ndim != rank:
+        weight = reshape(weight, (1, size, *(1,) * (rank - 2)) if rank > 1 else (1,) * rank)
+    x, w = input._array, weight._array
+    out = wrap(np.asarray(np.where(x > 0, x, quiet(np.multiply, x, w))))
+    if mode.enabled:
+        saved = (input, weight)
+        record("PreluKernelBackward0", saved, out, fitted(_prelu_backward, *saved), saved)
+    return out
+
+
+def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Tensor) -> tuple:
+    positive = x._array > 0
+    grad_x = grad_weight = None
+    if needs[0]:
+        grad_x = add(masked(grad, positive), masked(mul(grad, weight), ~positive))
+    if needs[1]:
+        grad_weight = masked(mul(grad, x), ~positive)
+    return grad_x, grad_weight
+
+
+# Smooth ones
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return each element, and alpha * (exp(x) - 1) where x is negative."""
+    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return `elu` with the alpha, times the scale, that keep means 0 and variances 1.
+
+    References
+    ----------
+    G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter, "Self-Normalizing Neural Networks",
+    NeurIPS 2017.
+    """
+    return _maybe_in_place(inplace, _elu, input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return each element, and alpha * (exp(x / alpha) - 1) where x is negative.
+
+    Raises
+    ------
+    RuntimeError
+        alpha is 0.
+    """
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha)
+
+
+def _elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
+
+    def value(array: np.ndarray) -> np.ndarray:
+        kind = array.dtype.type
+        curve = np.expm1(np.minimum(array, 0) * kind(input_scale)) * kind(alpha * scale)
+        return np.where(array > 0, array * kind(scale), curve)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        positive = x._array > 0
+        # What is above 0 must not become infinite only to be masked.
+        slope = exp(mul(masked(x, ~positive), input_scale))
+        curve = mul(mul(grad, slope), alpha * scale * input_scale)
+        return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
+
+    return _recorded("EluBackward0", x, value, backward)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """Return each element times the probability that a normal number is below it.
+
+    Parameters
+    ----------
+    input : Tensor
+    approximate : 'none' or 'tanh'
+        'tanh' takes tanh(sqrt(2 / pi) * (x + 0.044715 x^3)) for the error function.
+
+    Raises
+    ------
+    RuntimeError
+        Another value of ``approximate``.
+
+    References
+    ----------
+    D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", arXiv:1606.08415, sections 2 and 4.
+    """
+    if approximate == "none":
+        return _recorded("GeluBackward0", input, _gelu, _gelu_backward)
+    if approximate == "tanh":
+        return _recorded("GeluBackward0", input, _gelu_tanh, _gelu_tanh_backward)
+    raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+def _gelu(array: np.ndarray) -> np.ndarray:
+    x = array.astype(np.float32) if array.dtype.char == "e" else array
+    return x * (erf_of(np.asarray(x * x.dtype.type(math.sqrt(0.5)))) + 1) * x.dtype.type(0.5)
+
+
+def _gelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    below = mul(add(erf(mul(x, math.sqrt(0.5))), 1), 0.5)
+    density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+    return mul(grad, add(below, mul(x, density)))
+
+
+def _gelu_tanh(array: np.ndarray) -> np.ndarray:
+    x = array.astype(np.float32) if array.dtype.char == "e" else array
+    inner = (x + x * x * x * x.dtype.type(0.044715)) * x.dtype.type(math.sqrt(2 / math.pi))
+    return x * (np.tanh(inner) + 1) * x.dtype.type(0.5)
+
+
+def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    squared = square(x)
+    root = math.sqrt(2 / math.pi)
+    high = tanh(mul(mul(x, add(mul(squared, 0.044715), 1)), root))
+    inner_slope = mul(add(mul(squared, 3 * 0.044715), 1), root)
+    slope = mul(mul(x, rsub(square(high), 1)), inner_slope)
+    return mul(grad, mul(add(add(high, 1), slope), 0.5))
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return each element times its `sigmoid`."""
+    return _maybe_in_place(inplace, _silu, input)
+
+
+def _silu(x: Tensor) -> Tensor:
+    value = lambda array: array * sigmoid_of(array)  # noqa: E731
+    return _recorded("SiluBackward0", x, value, _silu_backward)
+
+
+def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    s = sigmoid(x)
+    return mul(grad, mul(s, add(mul(x, rsub(s, 1)), 1)))
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return each element times the tanh of its `softplus`."""
+    return _maybe_in_place(inplace, _mish, input)
+
+
+def _mish(x: Tensor) -> Tensor:
+    value = lambda array: array * np.tanh(np.logaddexp(array, array.dtype.type(0)))  # noqa: E731
+    return _recorded("MishBackward0", x, value, _mish_backward)
+
+
+def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    t = tanh(softplus(x))
+    return mul(grad, add(t, mul(mul(x, sigmoid(x)), rsub(square(t), 1))))
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
+
+    def value(array: np.ndarray) -> np.ndarray:
+        scaled = array * array.dtype.type(beta)
+        curve = np.log1p(np.exp(np.minimum(scaled, threshold))) / array.dtype.type(beta)
+        return np.where(scaled > threshold, array, curve)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        scaled = mul(x, beta)
+        straight = scaled._array > threshold
+        return add(masked(grad, straight), masked(mul(grad, sigmoid(scaled)), ~straight))
+
+    return _recorded("SoftplusBackward0", input, value, backward)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """Return the logarithm of the `sigmoid` of each element."""
+
+    def value(array: np.ndarray) -> np.ndarray:
+        return np.minimum(array, 0) - np.log1p(np.exp(-np.absolute(array)))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return mul(grad, sigmoid(neg(x)))
+
+    return _recorded("LogSigmoidBackward0", input, value, backward)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """Return x / (1 + |x|) of each element x."""
+    return div(input, add(abs(input), 1))
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """Return each element minus its tanh."""
+    return sub(input, tanh(input))
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Return the first half of the tensor, along an axis, times the `sigmoid` of the second.
+
+    Raises
+    ------
+    RuntimeError
+        The axis has an odd size.
+    """
+    if input._array.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    along = axis(dim, input._array.ndim)
+    size = input._array.shape[along]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {along} is size {size}")
+    value, gate = chunk(input, 2, along)
+    return mul(value, sigmoid(gate))
+
+
+# Softmax
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return exp(x) over the sum of exp(x) along an axis.
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point dtype
+    dim : int
+        None is deprecated: 0 for 0, 1 and 3 axes, else 1.
+    dtype : dtype or None
+        The elements are converted to it first.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.softmax(convcore.zeros(2, 2), dim=1)
+    tensor([[0.5000, 0.5000],
+            [0.5000, 0.5000]])
+    """
+    x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
+    out = wrap(quiet(_softmax, x._array, along))
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+            weighted = mul(grad, y)
+            return sub(weighted, mul(y, sum(weighted, along, True)))
+
+        record("SoftmaxBackward0", (x,), out, backward, (out,))
+    return out
+
+
+def _softmax(array: np.ndarray, along: int) -> np.ndarray:
+    if array.size == 0 or array.ndim == 0:
+        return np.exp(array - array) if array.size else array.copy()
+    value = _wide(array)
+    value = value - np.maximum.reduce(value, axis=along, keepdims=True)
+    np.exp(value, out=value)
+    value /= total_of(value, (along,), True)
+    return value.astype(array.dtype, copy=False)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float32) if array.dtype.char == "e" else array
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return `softmax` of -input."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
+    return softmax(neg(input), dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
+    x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
+    out = wrap(quiet(_log_softmax, x._array, along))
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+            return sub(grad, mul(exp(y), sum(grad, along, True)))
+
+        record("LogSoftmaxBackward0", (x,), out, backward, (out,))
+    return out
+
+
+def _log_softmax(array: np.ndarray, along: int) -> np.ndarray:
+    if array.size == 0 or array.ndim == 0:
+        return np.asarray(array - array)
+    value = _wide(array)
+    value = value - np.maximum.reduce(value, axis=along, keepdims=True)
+    value -= np.log(total_of(np.exp(value), (along,), True))
+    return value.astype(array.dtype, copy=False)
+
+
+def _prepared(
+    function: str, x: Tensor, dim: int | None, stacklevel: int, dtype: Any
+) -> tuple[Tensor, int]:
+    """Return the tensor in the dtype to compute in, and the axis."""
+    rank = x._array.ndim
+    if dim is None:
+        dim = _implicit_dim(function, rank, stacklevel + 1)
+    if dtype is not None and x._array.dtype != as_numpy(dtype):
+        x = cast(x, as_numpy(dtype))
+    if x._array.dtype.kind != "f":
+        kind = legacy_name(x._array.dtype)[6:-6]
+        raise NotImplementedError(
+            f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
+        )
+    return x, axis(dim, rank)
+
+
+def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {function} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel + 1,
+    )
+    return 0 if rank in (0, 1, 3) else 1
+
+
+# Directions
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """Return the tensor over its norm along some axes, or over ``eps`` where that is larger."""
+    size = clamp_min(norm(input, p, dim, True), eps)
+    return div(input, expand_as(size, input))
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Return the cosine of the angle between vectors that lie along an axis.
+
+    Parameters
+    ----------
+    x1, x2 : Tensors that broadcast
+    dim : int
+    eps : number
+        Shorter vectors count as having this length.
+    """
+    directions = [div(x, clamp_min(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
+    return sum(mul(*directions), dim)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Return the norm along the last axis of x1 - x2 + eps."""
+    return norm(add(sub(x1, x2), eps), p, -1, keepdim)
+
+
+def _method(function: Callable) -> Callable:
+    """Return softmax as a method, which has no _stacklevel among its arguments."""
+    return lambda self, dim=None, dtype=None: function(self, dim, 4, dtype)
+
+
+celu_ = in_place_methods(celu)["celu_"]
+elu_ = in_place_methods(elu)["elu_"]
+hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]
+leaky_relu_ = in_place_methods(leaky_relu)["leaky_relu_"]
+selu_ = in_place_methods(selu)["selu_"]
+threshold_ = in_place_methods(threshold)["threshold_"]
+
+METHODS = {
+    "hardshrink": hardshrink,
+    "log_softmax": _method(log_softmax),
+    "prelu": prelu,
+    "relu": relu,
+    "relu_": relu_,
+    "softmax": _method(softmax),
+}

@@ -1,0 +1,179 @@
+"""Dropout: zeros at random while training, and the rest larger in return.
+
+The zeros come from `convcore.random`'s default generator.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.functions.arithmetic import add, add_, mul, mul_
+from convcore.functions.shape import squeeze, unsqueeze
+from convcore.random import fill_bernoulli
+
+__all__ = [
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+]
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Return the tensor with each element zero with probability p, and else over 1 - p.
+
+    Parameters
+    ----------
+    input : Tensor
+    p : number from [0, 1]
+    training : bool
+        False: the tensor itself is returned.
+    inplace : bool
+        Replace the tensor's own elements.
+
+    Raises
+    ------
+    ValueError
+        p is not from [0, 1].
+
+    References
+    ----------
+    N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever, R. Salakhutdinov, "Dropout", JMLR 15,
+    2014, section 10 (the larger weights while training).
+    """
+    return _dropped(input, p, training, inplace, feature=False)
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Do what `dropout` does, to whole channels of (N, C, L) or (C, L)."""
+    _check_rank("dropout1d", input, (2, 3))
+    return _unbatched(input, 2, p, training, inplace)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Do what `dropout` does, to whole channels of (N, C, H, W).
+
+    Three axes are taken for (N, C, L), with a warning, as in PyTorch.
+    """
+    if input._array.ndim == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
+    else:
+        _check_rank("dropout2d", input, (3, 4))
+    return _dropped(input, p, training, inplace, feature=True)
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Do what `dropout` does, to whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    _check_rank("dropout3d", input, (4, 5))
+    return _unbatched(input, 4, p, training, inplace)
+
+
+def _check_rank(function: str, x: Tensor, ranks: tuple[int, int]) -> None:
+    rank = x._array.ndim
+    if rank not in ranks:
+        warnings.warn(
+            f"{function}: Received a {rank}-D input to {function}, which is deprecated and will "
+            "result in an error in a future release. To retain the behavior and silence this "
+            "warning, please use dropout instead. Note that it exists to provide channel-wise "
+            f"dropout on inputs of {ranks[0]} or {ranks[1]} axes.",
+            stacklevel=3,
+        )
+
+
+def _unbatched(x: Tensor, rank: int, p: float, training: bool, inplace: bool) -> Tensor:
+    """Drop channels of a batch, or of what has ``rank`` axes and so is one image."""
+    if x._array.ndim != rank:
+        return _dropped(x, p, training, inplace, feature=True)
+    result = squeeze(_dropped(unsqueeze(x, 0), p, training, inplace, feature=True), 0)
+    return x if inplace else result
+
+
+def _check_probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) -> Tensor:
+    _check_probability(p)
+    if p == 0 or not training or x._array.size == 0:
+        return x
+    by = mul_ if inplace else mul
+    if p == 1:
+        return by(x, wrap(np.zeros((), x._array.dtype)))
+    noise = _noise(x, p, feature)
+    noise /= noise.dtype.type(1 - p)
+    return by(x, wrap(noise))
+
+
+def _noise(x: Tensor, p: float, feature: bool) -> np.ndarray:
+    """Return ones, and zeros with probability p: an element's own, or a channel's."""
+    array = x._array
+    if not feature:
+        noise = np.empty_like(array)
+    else:
+        if array.ndim < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        noise = np.empty((*array.shape[:2], *(1,) * (array.ndim - 2)), array.dtype)
+    fill_bernoulli(noise, 1 - p)
+    return noise
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Return the tensor with elements at `selu`'s lowest value, its mean and variance kept.
+
+    The arguments are those of `dropout`.
+
+    References
+    ----------
+    G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter, "Self-Normalizing Neural Networks",
+    NeurIPS 2017.
+    """
+    return _alpha_dropped(input, p, training, inplace, feature=False)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Do what `alpha_dropout` does, to whole channels of (N, C, ...)."""
+    return _alpha_dropped(input, p, training, inplace, feature=True)
+
+
+_LOWEST = 1.7580993408473766  # minus the limit of selu(x) for x -> -inf
+
+
+def _alpha_dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) -> Tensor:
+    _check_probability(p)
+    if p == 0 or not training or x._array.size == 0:
+        return x
+    times, plus = (mul_, add_) if inplace else (mul, add)
+    if p == 1:
+        return times(x, wrap(np.zeros((), x._array.dtype)))
+    noise = _noise(x, p, feature)
+    kind = noise.dtype.type
+    scale = 1 / math.sqrt((_LOWEST**2 * p + 1) * (1 - p))
+    shift = (noise - kind(1)) * kind(_LOWEST * scale) + kind(_LOWEST * scale * p)
+    return plus(times(x, wrap(noise * kind(scale))), wrap(shift))
+
+
+METHODS: dict = {}

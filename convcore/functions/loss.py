@@ -1,0 +1,648 @@
+"""Losses: how far a prediction is from its target, as one number or element by element.
+
+``reduction`` is 'mean', 'sum' or 'none'; ``size_average`` and ``reduce`` are its older form.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions.activation import log_softmax, logsigmoid
+from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
+from convcore.functions.axes import spread, wide_total_of
+from convcore.functions.broadcast import broadcast_tensors, fitted
+from convcore.functions.elementwise import abs, exp, log, sigmoid
+from convcore.functions.piecewise import clamp, clamp_min, kept, masked, where
+from convcore.functions.quiet import quiet
+from convcore.functions.reduce import mean, sum
+from convcore.functions.shape import reshape
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+]
+
+
+# Reductions
+
+
+def _reduction(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+    """Return the reduction's name, also where it is given in the older way."""
+    if size_average is None and reduce is None:
+        if reduction not in ("none", "mean", "sum"):
+            raise ValueError(f"{reduction} is not a valid value for reduction")
+        return reduction
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    name = "none" if not reduce else "mean" if size_average else "sum"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
+        stacklevel=3,
+    )
+    return name
+
+
+def _reduced(values: np.ndarray, reduction: str) -> Tensor:
+    if reduction == "none":
+        return wrap(values)
+    total = wide_total_of(values, tuple(range(values.ndim)), False)
+    if reduction == "mean":
+        total = quiet(np.true_divide, total, values.size)
+    return wrap(np.asarray(total, values.dtype))
+
+
+def _each(grad: Tensor, reduction: str, shape: tuple[int, ...]) -> Tensor:
+    """Return the gradient of each element's loss, from that of the reduced loss."""
+    if reduction == "none":
+        return grad
+    if reduction == "mean":
+        grad = div(grad, max(math.prod(shape), 1))
+    return spread(grad, tuple(range(len(shape))), shape)
+
+
+def _reduce(x: Tensor, reduction: str) -> Tensor:
+    """Return the reduced tensor, by the differentiable functions."""
+    if reduction == "none":
+        return x
+    return mean(x) if reduction == "mean" else sum(x)
+
+
+# Of a prediction and a number
+
+
+def _same_shapes(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both in one shape; PyTorch warns where that is not the shape they have."""
+    if input._array.shape == target._array.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({input.shape}). This will likely lead to incorrect results due to broadcasting. Please "
+        "ensure they have the same size.",
+        stacklevel=3,
+    )
+    first, second = broadcast_tensors(input, target)
+    return first, second
+
+
+def _distance(
+    name: str,
+    value: Callable[[np.ndarray], np.ndarray],
+    slope: Callable[[Tensor], Tensor],
+    input: Tensor,
+    target: Tensor,
+    reduction: str,
+) -> Tensor:
+    """Return the reduced ``value(input - target)``, whose derivative is ``slope``."""
+    difference = compute(np.subtract, input._array, target._array)
+    out = _reduced(np.asarray(quiet(value, difference), difference.dtype), reduction)
+    if not mode.enabled:
+        return out
+    shape = difference.shape
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+        grad_input = mul(slope(sub(x, y)), _each(grad, reduction, shape))
+        return grad_input if needs[0] else None, neg(grad_input) if needs[1] else None
+
+    record(name, (input, target), out, fitted(backward, input, target), (input, target))
+    return out
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the squared distance (input - target)^2.
+
+    Parameters
+    ----------
+    input, target : Tensors of one shape
+        Others broadcast, with a warning.
+    reduction : 'mean', 'sum' or 'none'
+    weight : Tensor or None
+        A factor for each element; the mean is then the weighted one.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.nn.functional.mse_loss(convcore.zeros(2), convcore.tensor([1.0, 3.0]))
+    tensor(5.)
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    input, target = _same_shapes(input, target)
+    name = "MseLossBackward0"
+    if weight is None:
+        return _distance(name, np.square, lambda d: mul(d, 2), input, target, reduction)
+    values = mul(_distance(name, np.square, lambda d: mul(d, 2), input, target, "none"), weight)
+    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the distance |input - target|; the arguments are those of `mse_loss`."""
+    reduction = _reduction(reduction, size_average, reduce)
+    return _reduce(abs(sub(*_same_shapes(input, target))), reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Return |d| - beta / 2 of d = input - target, and d^2 / (2 beta) where |d| < beta.
+
+    The other arguments are those of `mse_loss`.
+
+    Raises
+    ------
+    RuntimeError
+        beta is negative.
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    input, target = _same_shapes(input, target)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return _reduce(abs(sub(input, target)), reduction)
+
+    def value(difference: np.ndarray) -> np.ndarray:
+        size = np.absolute(difference)
+        return np.where(size < beta, np.square(size) * (0.5 / beta), size - 0.5 * beta)
+
+    slope = lambda d: clamp(div(d, beta), -1.0, 1.0)  # noqa: E731
+    return _distance("SmoothL1LossBackward0", value, slope, input, target, reduction)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return d^2 / 2 of d = input - target, and delta * (|d| - delta / 2) where |d| > delta.
+
+    The other arguments are those of `mse_loss`.
+
+    Raises
+    ------
+    RuntimeError
+        delta is not above 0.
+    """
+    reduction = _reduction(reduction)
+    input, target = _same_shapes(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+
+    def value(difference: np.ndarray) -> np.ndarray:
+        size = np.absolute(difference)
+        return np.where(size <= delta, np.square(size) * 0.5, (size - 0.5 * delta) * delta)
+
+    slope = lambda d: clamp(d, -delta, delta)  # noqa: E731
+    name = "HuberLossBackward0"
+    if weight is None:
+        return _distance(name, value, slope, input, target, reduction)
+    values = mul(_distance(name, value, slope, input, target, "none"), weight)
+    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
+
+
+# Of a prediction and a probability
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return -(target * log(input) + (1 - target) * log(1 - input)); logarithms stop at -100.
+
+    Parameters
+    ----------
+    input : Tensor of probabilities
+    target : Tensor of input's shape
+    weight : Tensor or None
+        A factor for each element's loss; it broadcasts.
+    reduction : 'mean', 'sum' or 'none'
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+    RuntimeError
+        An element of input is not from [0, 1].
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if input._array.shape != target._array.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. Please ensure they have the same size."
+        )
+    x, t = input._array, target._array
+    if not np.all((x >= 0) & (x <= 1)):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    factor = 1 if weight is None else weight._array
+    values = quiet(_binary_cross_entropy, x, t) * factor
+    out = _reduced(np.asarray(values, x.dtype), reduction)
+    if not mode.enabled:
+        return out
+    shape = x.shape
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, t: Tensor, w: Any) -> tuple:
+        each = _each(grad, reduction, shape)
+        each = each if w is None else mul(each, w)
+        grad_input = grad_target = None
+        if needs[0]:
+            grad_input = mul(each, div(sub(x, t), clamp_min(mul(x, rsub(x, 1)), 1e-12)))
+        if needs[1]:
+            odds = sub(clamp_min(log(rsub(x, 1)), -100), clamp_min(log(x), -100))
+            grad_target = mul(each, odds)
+        return grad_input, grad_target
+
+    inputs = (input, target)
+    saved = (input, target, weight)
+    record("BinaryCrossEntropyBackward0", inputs, out, fitted(backward, *inputs), saved)
+    return out
+
+
+def _binary_cross_entropy(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    lowest = x.dtype.type(-100)
+    return (t - 1) * np.maximum(np.log1p(-x), lowest) - t * np.maximum(np.log(x), lowest)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Return the `binary_cross_entropy` of the sigmoid of input, without its overflow.
+
+    Parameters
+    ----------
+    input : Tensor
+    target : Tensor of input's shape
+    weight : Tensor or None
+        A factor for each element's loss; it broadcasts.
+    reduction : 'mean', 'sum' or 'none'
+    pos_weight : Tensor or None
+        A factor for the loss of targets 1; it broadcasts.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if input._array.shape != target._array.shape:
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
+    x, t = input._array, target._array
+    values = quiet(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
+    values = values if weight is None else values * weight._array
+    out = _reduced(np.asarray(values), reduction)
+    if not mode.enabled:
+        return out
+    shape = out._array.shape if reduction == "none" else np.shape(values)
+
+    def backward(
+        needs: tuple[bool, ...], grad: Tensor, x: Tensor, t: Tensor, w: Any, pos: Any
+    ) -> tuple:
+        each = _each(grad, reduction, shape)
+        each = each if w is None else mul(each, w)
+        grad_input = grad_target = None
+        if needs[0]:
+            positive = t if pos is None else mul(t, pos)
+            grad_input = mul(each, sub(mul(sub(add(positive, 1), t), sigmoid(x)), positive))
+        if needs[1]:
+            slope = neg(x)
+            if pos is not None:
+                slope = sub(logsigmoid(neg(x)), mul(pos, logsigmoid(x)))
+            grad_target = mul(each, slope)
+        return grad_input, grad_target
+
+    inputs, saved = (input, target), (input, target, weight, pos_weight)
+    name = "BinaryCrossEntropyWithLogitsBackward0"
+    record(name, inputs, out, fitted(backward, *inputs), saved)
+    return out
+
+
+def _with_logits(x: np.ndarray, t: np.ndarray, pos: np.ndarray | None) -> np.ndarray:
+    minus_log_sigmoid = np.log1p(np.exp(-np.absolute(x))) - np.minimum(x, 0)
+    if pos is not None:
+        minus_log_sigmoid = ((pos - 1) * t + 1) * minus_log_sigmoid
+    return (1 - t) * x + minus_log_sigmoid
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Return target * (log(target) - input): Kullback and Leibler's divergence, pointwise.
+
+    Parameters
+    ----------
+    input : Tensor of logarithms of probabilities
+    target : Tensor of probabilities, or of their logarithms if ``log_target``
+    reduction : 'batchmean', 'mean', 'sum' or 'none'
+        'batchmean' is the sum over the size of the first axis, which is the divergence.
+    log_target : bool
+    """
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
+            stacklevel=2,
+        )
+    if log_target:
+        values = mul(exp(target), sub(target, input))
+    else:
+        # 0 * log(0) is 0, and so is the gradient there.
+        positive = wrap(np.asarray(target._array > 0))
+        values = sub(mul(target, log(where(positive, target, 1.0))), mul(target, input))
+    if reduction == "batchmean":
+        total = sum(values)
+        return div(total, input._array.shape[0]) if input._array.ndim else total
+    return _reduce(values, _reduction(reduction, size_average, reduce))
+
+
+# Of a prediction and a class
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return -weight[target] * input[target]: the negative logarithm of a class's likelihood.
+
+    Parameters
+    ----------
+    input : Tensor (N, C), (C,) or (N, C, d1, d2, ...)
+        Logarithms of probabilities.
+    target : Tensor (N,), () or (N, d1, d2, ...) of int64 or uint8
+        Classes.
+    weight : Tensor (C,) or None
+        A factor for each class; the mean is then the weighted one.
+    ignore_index : int
+        A target that counts for nothing.
+    reduction : 'mean', 'sum' or 'none'
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+    ValueError, RuntimeError
+        The shapes do not belong together, or the target's dtype is another one.
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    _check_classes(input, target, weight)
+    shape = input._array.shape
+    classes, factors, total = _classes(shape, target, weight, ignore_index)
+    # An infinite likelihood, too, counts 0 where the target is ignored.
+    counts = target._array.reshape(classes.shape) != ignore_index
+    picked = kept(_at_classes(input._array, classes), counts)
+    values = np.asarray(-picked * factors, input._array.dtype)
+    out = _reduced(values, "none" if reduction == "none" else "sum")
+    if reduction == "mean":
+        out = wrap(np.asarray(quiet(np.true_divide, out._array, total), values.dtype))
+    if not mode.enabled:
+        return out
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
+        classes, factors, total = _classes(shape, target, weight, ignore_index)
+        if reduction != "none":
+            grad = spread(grad, tuple(range(classes.ndim)), classes.shape)
+        if reduction == "mean":
+            factors = quiet(np.true_divide, factors, total)
+        scaled = mul(grad, wrap(np.asarray(-factors, grad._array.dtype)))
+        return _put_at_classes(scaled, classes, shape)
+
+    name = "NllLossBackward0" if len(shape) <= 2 else "NllLoss2DBackward0"
+    record(name, (input,), out, backward, (target, weight))
+    return out
+
+
+def _classes(
+    shape: tuple[int, ...], target: Tensor, weight: Tensor | None, ignore_index: int
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the targets (0 for one that is ignored), their factors (0 there), and those' sum.
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+    """
+    classes = target._array.astype(np.int64)
+    if len(shape) == 1:
+        classes = classes.reshape(())
+    counts = classes != ignore_index
+    wrong = counts & ((classes < 0) | (classes >= shape[_class_axis(shape)]))
+    if np.any(wrong):
+        raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
+    classes = np.where(counts, classes, 0)
+    factors = counts if weight is None else weight._array[classes] * counts
+    return classes, np.asarray(factors), np.add.reduce(factors, axis=None, dtype=np.float64)
+
+
+def _at_classes(array: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return array[n, classes[n, ...], ...]."""
+    along = _class_axis(array.shape)
+    picked = np.take_along_axis(array, np.expand_dims(classes, along), along)
+    return picked.squeeze(along)
+
+
+def _put_at_classes(x: Tensor, classes: np.ndarray, shape: tuple[int, ...]) -> Tensor:
+    """Return zeros with ``x`` at the classes: the adjoint of `_at_classes`."""
+    array = np.zeros(shape, x._array.dtype)
+    along = _class_axis(shape)
+    at = np.expand_dims(classes, along)
+    np.put_along_axis(array, at, np.expand_dims(x._array, along), along)
+    out = wrap(array)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        return _picked_classes(grad, classes)
+
+    record("NllLossBackward0Backward0", (x,), out, backward)
+    return out
+
+
+def _picked_classes(x: Tensor, classes: np.ndarray) -> Tensor:
+    shape = x._array.shape
+    out = wrap(_at_classes(x._array, classes))
+    record("GatherBackward0", (x,), out, lambda needs, grad: _put_at_classes(grad, classes, shape))
+    return out
+
+
+def _class_axis(shape: tuple[int, ...]) -> int:
+    return min(len(shape) - 1, 1)
+
+
+def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
+    shape, given = input._array.shape, target._array.shape
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(shape) == 1 and len(given) == 1 and given[0] != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {given[0]}"
+        )
+    if len(shape) > 1 and shape[:1] != given[:1]:
+        batch = given[0] if given else 1
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
+        )
+    if target._array.dtype not in (np.int64, np.uint8):
+        found = legacy_name(target._array.dtype)[6:-6]
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {found}")
+    if len(shape) <= 2:
+        if len(given) > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    elif (shape[0], *shape[2:]) != given:
+        expected = [shape[0], *shape[2:]]
+        if len(shape) == 4:
+            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(given)}")
+        raise RuntimeError(f"Expected target size {expected}, got {list(given)}")
+    number = shape[_class_axis(shape)]
+    if weight is not None and weight._array.shape != (number,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {number} classes or no classes but "
+            f"got weight tensor of shape: {list(weight._array.shape)}"
+        )
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Return the `nll_loss` of the `log_softmax` of scores.
+
+    Parameters
+    ----------
+    input : Tensor (N, C), (C,) or (N, C, d1, d2, ...)
+        Scores of the classes.
+    target : Tensor of classes, as for `nll_loss`, or of probabilities, of input's shape
+    weight : Tensor (C,) or None
+        A factor for each class.
+    ignore_index : int
+        A class, as target, that counts for nothing.
+    reduction : 'mean', 'sum' or 'none'
+    label_smoothing : number from [0, 1]
+        How much of the target goes in equal parts to all classes.
+
+    Raises
+    ------
+    IndexError, ValueError, RuntimeError
+        As `nll_loss`; and label_smoothing is not from [0, 1].
+
+    References
+    ----------
+    C. Szegedy and others, "Rethinking the Inception Architecture for Computer Vision", CVPR 2016,
+    section 7 (label smoothing).
+
+    Examples
+    --------
+    >>> import convcore
+    >>> scores = convcore.tensor([[2.0, 0.0]])
+    >>> convcore.nn.functional.cross_entropy(scores, convcore.tensor([0]))
+    tensor(0.1269)
+    """
+    reduction = _reduction(reduction, size_average, reduce)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    shape = input._array.shape
+    if shape == target._array.shape and target._array.dtype.kind == "f":
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    along = _class_axis(shape) if shape else 0
+    likelihood = log_softmax(input, along) if shape else input
+    loss = nll_loss(likelihood, target, weight, ignore_index=ignore_index, reduction=reduction)
+    if label_smoothing == 0:
+        return loss
+    rest = _uniform_loss(likelihood, target, weight, ignore_index, reduction)
+    return add(mul(loss, 1 - label_smoothing), mul(rest, label_smoothing / shape[along]))
+
+
+def _uniform_loss(
+    likelihood: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
+    """Return the sum over the classes of -weight * likelihood, reduced as `nll_loss` would."""
+    shape = likelihood._array.shape
+    classes, _, total = _classes(shape, target, weight, ignore_index)
+    losses = neg(sum(_weighted(likelihood, weight), _class_axis(shape)))
+    losses = masked(losses, target._array.reshape(classes.shape) != ignore_index)
+    if reduction == "mean":
+        return div(sum(losses), float(total))
+    return _reduce(losses, reduction)
+
+
+def _weighted(x: Tensor, weight: Tensor | None) -> Tensor:
+    """Return ``x`` times the weights of the classes."""
+    if weight is None:
+        return x
+    rank = x._array.ndim
+    return mul(x, reshape(weight, (-1, *(1,) * (rank - 1 - _class_axis(x._array.shape)))))
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
+) -> Tensor:
+    shape = input._array.shape
+    along = _class_axis(shape)
+    if smoothing:
+        target = add(mul(target, 1 - smoothing), smoothing / shape[along])
+    likelihood = _weighted(log_softmax(input, along), weight)
+    product = mul(likelihood, target)
+    if reduction == "none":
+        return neg(sum(product, along))
+    total = neg(sum(product))
+    return div(total, math.prod(shape) / shape[along]) if reduction == "mean" else total
+
+
+METHODS: dict = {}

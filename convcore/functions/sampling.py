@@ -1,0 +1,122 @@
+"""Random numbers written into a tensor, in place; `convcore.random` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+from convcore.autograd.views import write
+from convcore.functions.piecewise import zeros_like
+from convcore.functions.quiet import quiet
+from convcore.random import Generator, fill_bernoulli, fill_normal, fill_random, fill_uniform
+
+__all__: list[str] = []
+
+
+def _filled(x: Tensor, name: str, fill: Callable[[np.ndarray], Any]) -> Tensor:
+    """Write numbers that do not depend on what was there, so that its gradient is zero."""
+    return write(x, fill, name, (x,), _no_gradient)
+
+
+def _no_gradient(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+    return zeros_like(grad)
+
+
+def uniform_(
+    self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with numbers from [from_, to), all equally likely.
+
+    Raises
+    ------
+    RuntimeError
+        from_ is above to.
+    """
+    fill = lambda array: fill_uniform(array, from_, to, generator)  # noqa: E731
+    return _filled(self, "UniformBackward0", fill)
+
+
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with normally distributed numbers.
+
+    Raises
+    ------
+    RuntimeError
+        std is negative.
+    """
+    fill = lambda array: fill_normal(array, mean, std, generator)  # noqa: E731
+    return _filled(self, "NormalBackward0", fill)
+
+
+def random_(
+    self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with integers from [from_, to).
+
+    ``random_(n)`` draws from [0, n), and ``random_()`` from all that the dtype holds exactly.
+
+    Raises
+    ------
+    RuntimeError
+        The range is empty, or reaches beyond the dtype.
+    """
+    if to is None and from_:
+        from_, to = 0, from_
+    fill = lambda array: fill_random(array, from_, to, generator)  # noqa: E731
+    return _filled(self, "RandomBackward0", fill)
+
+
+def bernoulli_(
+    self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with 1 with probability p, and else 0.
+
+    Parameters
+    ----------
+    p : number, or Tensor of them that broadcasts to this one
+
+    Raises
+    ------
+    RuntimeError
+        A probability is not from [0, 1].
+    """
+    chances = p._array if isinstance(p, Tensor) else p
+    fill = lambda array: fill_bernoulli(array, chances, generator)  # noqa: E731
+    return _filled(self, "BernoulliBackward0", fill)
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill the tensor with exponentially distributed numbers, of mean 1 / lambd.
+
+    Raises
+    ------
+    RuntimeError
+        lambd is not above 0.
+
+    References
+    ----------
+    L. Devroye, "Non-Uniform Random Variate Generation", 1986, section II.2: inversion.
+    """
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+
+    def fill(array: np.ndarray) -> None:
+        drawn = np.empty_like(array, dtype=np.float64)
+        fill_uniform(drawn, 0.0, 1.0, generator)
+        array[...] = quiet(lambda: np.log1p(-drawn) / -lambd)
+
+    return _filled(self, "ExponentialBackward0", fill)
+
+
+METHODS = {
+    "bernoulli_": bernoulli_,
+    "exponential_": exponential_,
+    "normal_": normal_,
+    "random_": random_,
+    "uniform_": uniform_,
+}
