@@ -16,7 +16,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
-from convcore._size import Size
+from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.layout import is_channels_last
 
@@ -93,12 +93,12 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The sizes of the axes."""
-        return Size(self._array.shape)
+        return trusted(self._array.shape)
 
     def size(self, dim: int | None = None) -> Size | int:
         """Return the sizes of the axes, or the size of axis ``dim``."""
         if dim is None:
-            return Size(self._array.shape)
+            return trusted(self._array.shape)
         rank = self._array.ndim
         if not -max(rank, 1) <= dim < max(rank, 1):
             raise IndexError(
@@ -429,6 +429,7 @@ class Tensor:
         """
         if dtype is None:
             return legacy_name(self._array.dtype)
+        dtype = getattr(dtype, "dtype", dtype)  # of LongTensor and its like
         return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
 
     # Copies
