@@ -96,9 +96,11 @@ def _resolved(sizes: tuple[int, ...], n_elements: int) -> tuple[int, ...]:
     known = math.prod(sizes)
     if known == n_elements and (not sizes or min(sizes) >= 0):
         return sizes
-    for size in sizes:
+    for place, size in enumerate(sizes):
         if size < -1:
-            raise RuntimeError(f"invalid shape dimension {size}")
+            raise RuntimeError(
+                f"invalid shape dimension {size} at index {place} of shape {list(sizes)}"
+            )
     if sizes.count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if -1 in sizes:
@@ -148,10 +150,10 @@ def view(self: Tensor, size: Any, *more: int) -> Tensor:
     return _view_to(self, sizes)
 
 
-def _view_to(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def _view_to(x: Tensor, sizes: tuple[int, ...], name: str = "ViewBackward0") -> Tensor:
     before = x._array.shape
     return views.view(
-        x, lambda array: array.reshape(sizes), "ViewBackward0", lambda needs, g: reshape(g, before)
+        x, lambda array: array.reshape(sizes), name, lambda needs, grad: reshape(grad, before)
     )
 
 
@@ -218,8 +220,10 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
     """
     array = input._array
     sizes = _resolved(ints(shape, more), array.size)
-    if _is_viewable(array, sizes):
+    if array.flags.c_contiguous:
         return _view_to(input, sizes)
+    if _is_viewable(array, sizes):
+        return _view_to(input, sizes, "ReshapeAliasBackward0")
     before = array.shape
     copy = clone(input, memory_format=contiguous_format)
     out = wrap(copy._array.reshape(sizes))

@@ -1,0 +1,235 @@
+"""Other shapes of a tensor: the same as PyTorch's, in values, gradients, strides and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+
+SAME: dict[str, Callable] = {
+    "view": lambda lib, x: x.view(6, 4),
+    "view-infer": lambda lib, x: x.view(-1, 8),
+    "view-list": lambda lib, x: x.view([3, 8]),
+    "view-size": lambda lib, x: x.view(lib.Size([24])),
+    "view-as": lambda lib, x: x.view_as(lib.zeros(4, 6)),
+    "view-same": lambda lib, x: x.view(2, 3, 4),
+    "reshape": lambda lib, x: x.reshape(4, 6),
+    "reshape-function": lambda lib, x: lib.reshape(x, (4, -1)),
+    "reshape-copies": lambda lib, x: x.transpose(0, 2).reshape(6, 4),
+    "reshape-of-permuted-view": lambda lib, x: x.permute(2, 0, 1).reshape(4, 6),
+    "reshape-as": lambda lib, x: x.reshape_as(lib.zeros(24)),
+    "flatten": lambda lib, x: x.flatten(),
+    "flatten-1": lambda lib, x: lib.flatten(x, 1),
+    "flatten-range": lambda lib, x: x.flatten(0, 1),
+    "flatten-one-axis": lambda lib, x: (x * 1).flatten(1, 1),
+    "flatten-0d": lambda lib, x: x[0, 0, 0].flatten(),
+    "ravel": lambda lib, x: x.ravel(),
+    "ravel-copies": lambda lib, x: x.mT.ravel(),
+    "unflatten": lambda lib, x: x.unflatten(2, (2, -1)),
+    "squeeze": lambda lib, x: x.view(1, 2, 1, 12).squeeze(),
+    "squeeze-dim": lambda lib, x: x.view(1, 2, 1, 12).squeeze(2),
+    "squeeze-nothing": lambda lib, x: x.squeeze(1),
+    "squeeze-dims": lambda lib, x: x.view(1, 2, 1, 12).squeeze((0, 1, -2)),
+    "unsqueeze": lambda lib, x: x.unsqueeze(1),
+    "unsqueeze-end": lambda lib, x: x.unsqueeze(-1),
+    "permute": lambda lib, x: x.permute(2, 0, 1),
+    "permute-function": lambda lib, x: lib.permute(x, (1, 2, 0)),
+    "permute-keyword": lambda lib, x: x.permute(dims=(1, -1, 0)),
+    "transpose": lambda lib, x: x.transpose(0, -1),
+    "swapaxes": lambda lib, x: x.swapaxes(0, 1),
+    "swapdims": lambda lib, x: lib.swapdims(x, 0, 1),
+    "t": lambda lib, x: x[0].t(),
+    "t-vector": lambda lib, x: x[0, 0].t(),
+    "T": lambda lib, x: x[0].T,
+    "mT": lambda lib, x: x.mT,
+    "mH": lambda lib, x: x.mH,
+    "H": lambda lib, x: x[0].H,
+    "movedim": lambda lib, x: x.movedim(0, 2),
+    "movedims": lambda lib, x: lib.movedim(x, (0, 1), (-1, 0)),
+    "moveaxis": lambda lib, x: x.moveaxis(2, 0),
+    "narrow": lambda lib, x: x.narrow(2, 1, 2),
+    "narrow-from-end": lambda lib, x: x.narrow(-1, -2, 2),
+    "select": lambda lib, x: x.select(1, 2),
+    "select-from-end": lambda lib, x: lib.select(x, 1, -1),
+    "flip": lambda lib, x: x.flip(0, -1),
+    "flip-list": lambda lib, x: lib.flip(x, dims=[1]),
+    "fliplr": lambda lib, x: lib.fliplr(x),
+    "flipud": lambda lib, x: lib.flipud(x),
+    "roll": lambda lib, x: x.roll(1, 0),
+    "roll-flat": lambda lib, x: x.roll(5),
+    "roll-several": lambda lib, x: lib.roll(x, (1, -2), (0, 2)),
+    "rot90": lambda lib, x: lib.rot90(x, 1, (1, 2)),
+    "rot90-twice": lambda lib, x: x.rot90(2, (0, 2)),
+    "diagonal": lambda lib, x: x.diagonal(),
+    "diagonal-offset": lambda lib, x: x.diagonal(1, 1, 2),
+    "diagonal-below": lambda lib, x: lib.diagonal(x, -1, 2, 0),
+    "diag-embed": lambda lib, x: x[0].diag_embed(),
+    "diag-embed-offset": lambda lib, x: lib.diag_embed(x, -1, 0, 2),
+    "diag-vector": lambda lib, x: x[0, 0].diag(1),
+    "tril": lambda lib, x: x.tril(),
+    "tril-offset": lambda lib, x: lib.tril(x, -1),
+    "triu": lambda lib, x: x.triu(1),
+    "repeat": lambda lib, x: x.repeat(2, 1, 3),
+    "repeat-new-axes": lambda lib, x: x.repeat(2, 1, 2, 1),
+    "repeat-none": lambda lib, x: x.repeat(1, 0, 1),
+    "tile": lambda lib, x: x.tile(2),
+    "tile-function": lambda lib, x: lib.tile(x, (2, 1, 1, 1)),
+    "chain": lambda lib, x: x.permute(1, 0, 2).unsqueeze(0).narrow(1, 0, 2).squeeze(0)[..., 1],
+}
+
+ERRORS: dict[str, Callable] = {
+    "view-numel": lambda lib, x: x.view(5),
+    "view-infer": lambda lib, x: x.view(-1, 5),
+    "view-two-inferred": lambda lib, x: x.view(-1, -1),
+    "view-negative": lambda lib, x: x.view(-2, 3),
+    "view-strides": lambda lib, x: x.mT.view(24),
+    "reshape-numel": lambda lib, x: x.reshape(5, 5),
+    "permute-count": lambda lib, x: x.permute(0, 1),
+    "permute-twice": lambda lib, x: x.permute(0, 0, 1),
+    "permute-range": lambda lib, x: x.permute(0, 1, 3),
+    "transpose-range": lambda lib, x: x.transpose(0, 3),
+    "t": lambda lib, x: x.t(),
+    "mT": lambda lib, x: x[0, 0].mT,
+    "H-3d": lambda lib, x: x.H,
+    "squeeze-range": lambda lib, x: x.squeeze(3),
+    "squeeze-twice": lambda lib, x: x.squeeze((0, 0)),
+    "unsqueeze-range": lambda lib, x: x.unsqueeze(5),
+    "flatten-order": lambda lib, x: x.flatten(1, 0),
+    "flatten-range": lambda lib, x: x.flatten(4),
+    "unflatten": lambda lib, x: x.unflatten(1, (2, 2)),
+    "unflatten-empty": lambda lib, x: x.unflatten(1, []),
+    "narrow-length": lambda lib, x: x.narrow(0, 1, 5),
+    "narrow-negative": lambda lib, x: x.narrow(0, 1, -1),
+    "narrow-start": lambda lib, x: x.narrow(0, 3, 0),
+    "select-range": lambda lib, x: x.select(0, 2),
+    "select-0d": lambda lib, x: x[0, 0, 0].select(0, 0),
+    "repeat-few": lambda lib, x: x.repeat(2, 2),
+    "repeat-negative": lambda lib, x: x.repeat(1, -1, 1),
+    "flip-twice": lambda lib, x: x.flip(0, 0),
+    "roll-dims": lambda lib, x: x.roll((1, 2), 0),
+    "rot90-dims": lambda lib, x: x.rot90(1, (0, 0)),
+    "diagonal-dims": lambda lib, x: x.diagonal(0, 1, 1),
+    "diag-3d": lambda lib, x: x.diag(),
+    "tril-1d": lambda lib, x: x[0, 0].tril(),
+}
+
+# PyTorch's own decompositions of these differ in what hooks see.
+OTHER_NODES = {"diag-vector", "H", "mH", "tile-function"}
+OTHER_STRIDES = {"rot90", "rot90-twice", "unsqueeze-end", "repeat-none"}
+
+
+@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_shape_like_torch(torch, rng, seed, name, dtype):
+    x = rng.normal(size=(2, 3, 4)).astype(dtype)
+    if dtype == "complex128":
+        x.imag = rng.normal(size=x.shape)
+    agree(
+        torch,
+        SAME[name],
+        x,
+        seed=seed,
+        strides=name not in OTHER_STRIDES,
+        nodes=0 if name in OTHER_NODES else 3,
+    )
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_shape_of_other_layouts_like_torch(torch, rng, seed, name):
+    """The tensor is a slice of a permuted one: no axis lies where it does in a new tensor."""
+    x = rng.normal(size=(4, 5, 3))
+
+    def function(lib, x):
+        part = x[:, 1:3].permute(1, 2, 0)
+        try:
+            return SAME[name](lib, part)
+        except RuntimeError as error:
+            assert "compatible" in str(error)
+            return SAME[name](lib, part.contiguous())
+
+    agree(torch, function, x, seed=seed)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_shape_errors_like_torch(torch, name):
+    same_error(torch, ERRORS[name], np.zeros((2, 3, 4)))
+
+
+def test_diag_of_a_matrix_like_torch(torch, rng, seed):
+    for offset in (-3, -1, 0, 2):
+        agree(torch, lambda lib, x, k=offset: x.diag(k), rng.normal(size=(3, 4)), seed=seed)
+
+
+def test_T_warns_unless_it_is_of_a_matrix():
+    with pytest.warns(UserWarning, match="for matrices"):
+        shape = convcore.zeros(2, 3, 4).T.shape
+    assert shape == (4, 3, 2)
+
+
+def test_view_shares_memory_and_version():
+    x = convcore.zeros(2, 3)
+    for view in (x.view(6), x.t(), x[0], x.unsqueeze(0), x.diagonal(), x.narrow(1, 0, 2)):
+        assert view._base is x
+        before = x._version
+        view.add_(1)
+        assert x._version == view._version == before + 1
+    assert x.tolist() == [[6, 5, 4], [4, 5, 3]]
+
+
+def test_view_of_a_view_has_the_same_base():
+    x = convcore.zeros(2, 3)
+    assert x.view(6)[2:].view(2, 2)._base is x
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3), (0, 0)])
+def test_shape_of_nothing_like_torch(torch, seed, shape):
+    x = np.zeros(shape)
+    for function in (
+        lambda lib, x: x.view(0, 5),
+        lambda lib, x: x.reshape(3, 0),
+        lambda lib, x: x.flatten(),
+        lambda lib, x: x.flip(0),
+        lambda lib, x: x.repeat(*[2] * x.ndim),
+        lambda lib, x: x.squeeze(),
+        lambda lib, x: x.unsqueeze(0),
+        lambda lib, x: x.view(x.shape).transpose(0, -1).reshape(0),
+    ):
+        agree(torch, function, x, seed=seed)
+    same_error(torch, lambda lib, x: x.view(0, -1), x)
+
+
+def test_view_as_another_dtype_like_torch(torch, rng):
+    x = rng.normal(size=(2, 6)).astype("float32")
+    for dtype in ("int32", "int16", "float64", "uint8"):
+        agree(torch, lambda lib, x, d=dtype: x.view(getattr(lib, d)), x, strides=True)
+    same_error(torch, lambda lib, x: x[:, :3].contiguous().view(lib.float64), x)
+    y = convcore.from_numpy(x)
+    y.view(convcore.int32).zero_()
+    assert y._version == 1
+    assert y.tolist() == [[0.0] * 6] * 2
+
+
+def test_memory_format_survives_views(torch, rng):
+    x = rng.normal(size=(2, 3, 4, 5)).astype("float32")
+
+    def function(lib, x):
+        image = x.to(memory_format=lib.channels_last)[0]
+        return image.unsqueeze(0), image.permute(1, 2, 0)[None], x[:, :, :1, :1].squeeze(3)
+
+    agree(torch, function, x)
+    for lib_out, torch_out in zip(
+        function(convcore, convcore.from_numpy(x)),
+        function(torch, torch.from_numpy(x)),
+        strict=True,
+    ):
+        assert lib_out.stride() == torch_out.stride()
+
+
+def test_tril_and_triu_in_place_like_torch(torch, rng, seed):
+    x = rng.normal(size=(3, 4))
+    agree(torch, lambda lib, x: (x * 2).tril_(1), x, seed=seed)
+    agree(torch, lambda lib, x: (x * 2).triu_(), x, seed=seed)
