@@ -1,0 +1,673 @@
+"""Products of matrices and vectors, and what is made of them: linear, addmm, inner, outer.
+
+Every product of floating-point numbers is the engine's, whose bits do not depend on the number of
+threads.  In the formulas X^H is X transposed and, if complex, conjugated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from convcore import engine
+from convcore._tensor import Tensor, legacy_name, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions.arithmetic import add, conj, mul
+from convcore.functions.broadcast import broadcast_shape, expand, sum_to
+from convcore.functions.inplace import in_place_methods
+from convcore.functions.quiet import quiet
+from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
+
+__all__ = [
+    "addmm",
+    "addmv",
+    "baddbmm",
+    "bmm",
+    "dot",
+    "ger",
+    "inner",
+    "linear",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "vdot",
+]
+
+Needs = tuple[bool, ...]
+
+
+# What the engine multiplies, and what it does not
+
+
+def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
+    """Return the matrix product of two arrays of one dtype, in that dtype.
+
+    float16 is multiplied in float32 and rounded once, integers wrap around as PyTorch's do.
+
+    Raises
+    ------
+    NotImplementedError
+        bool arrays; the message names ``kernel``, PyTorch's routine.
+    """
+    dtype = a.dtype
+    if dtype.char in "fdFD":
+        return engine.matmul(a, b)
+    if dtype.kind == "f":
+        wide = engine.matmul(a.astype(np.float32), b.astype(np.float32))
+        return quiet(wide.astype, dtype)
+    if dtype.kind == "b":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+    return _integer_product(a, b)
+
+
+# Products of single elements that are made before they are added up: 512 KiB of int64.
+_BLOCK = 1 << 16
+
+
+def _integer_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the product of integer matrices or vectors, a block of the summed axis at a time."""
+    left = a[np.newaxis, :] if a.ndim == 1 else a
+    right = b[:, np.newaxis] if b.ndim == 1 else b
+    lead = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    out = np.zeros((*lead, left.shape[-2], right.shape[-1]), a.dtype)
+    step = max(1, _BLOCK // max(1, out.size))
+    for k in range(0, left.shape[-1], step):
+        rows, columns = left[..., k : k + step], right[..., k : k + step, :]
+        out += (rows[..., np.newaxis] * columns[..., np.newaxis, :, :]).sum(-2, dtype=a.dtype)
+    if a.ndim == 1:
+        out = out[..., 0, :]
+    return out[..., 0] if b.ndim == 1 else out
+
+
+# Products of two matrices
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of two matrices.
+
+    Parameters
+    ----------
+    input : (m, k)
+    mat2 : (k, n), the same dtype
+
+    Raises
+    ------
+    RuntimeError
+        An argument is no matrix, or sizes or dtypes that do not go together.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> mm(convcore.tensor([[1, 2]]), convcore.tensor([[3], [4]]))
+    tensor([[11]])
+    """
+    _check_tensors("mm", input=input, mat2=mat2)
+    a, b = input._array, mat2._array
+    for name, array in (("self", a), ("mat2", b)):
+        if array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix")
+    _check_factors(a, b)
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{_C_NAMES[a.dtype.name]} != {_C_NAMES[b.dtype.name]}"
+        )
+    return _product(input, mat2)
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of each of N pairs of matrices.
+
+    Parameters
+    ----------
+    input : (N, m, k)
+    mat2 : (N, k, n), the same dtype
+
+    Raises
+    ------
+    RuntimeError
+        As `mm`.
+    """
+    _check_tensors("bmm", input=input, mat2=mat2)
+    _check_batches(input._array, mat2._array)
+    return _product(input, mat2)
+
+
+def _product(x: Tensor, y: Tensor) -> Tensor:
+    """Return (..., m, k) @ (..., k, n); the leading axes broadcast."""
+    a, b = x._array, y._array
+    batched = a.ndim > 2 or b.ndim > 2
+    out = wrap(product(a, b, "bmm" if batched else "addmm_impl_cpu_"))
+    if mode.enabled:
+        name = "BmmBackward0" if batched else "MmBackward0"
+        record(name, (x, y), out, partial(_product_backward, a.shape, b.shape), _needed(x, y))
+    return out
+
+
+def _product_backward(
+    x_shape: tuple[int, ...],
+    y_shape: tuple[int, ...],
+    needs: Needs,
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+) -> tuple:
+    """Return grad @ y^H and x^H @ grad."""
+    return (
+        sum_to(_product(grad, adjoint(y)), x_shape) if needs[0] else None,
+        sum_to(_product(adjoint(x), grad), y_shape) if needs[1] else None,
+    )
+
+
+def _needed(x: Tensor, y: Tensor) -> tuple:
+    """Return what the gradients of a product need: of each factor's, the other factor."""
+    return x if y.requires_grad else None, y if x.requires_grad else None
+
+
+# Products with vectors
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Return the product of a matrix and a vector.
+
+    Parameters
+    ----------
+    input : (m, k)
+    vec : (k,), the same dtype
+
+    Raises
+    ------
+    RuntimeError
+        Other numbers of axes, or sizes or dtypes that do not go together.
+    """
+    _check_tensors("mv", input=input, vec=vec)
+    a, v = input._array, vec._array
+    if a.ndim != 2 or v.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {v.ndim}")
+    _check_vector(a.shape[0], a, v)
+    out = wrap(product(a, v, "addmv_impl_cpu"))
+    if mode.enabled:
+        record("MvBackward0", (input, vec), out, _mv_backward, _needed(input, vec))
+    return out
+
+
+def _mv_backward(needs: Needs, grad: Tensor, x: Tensor, v: Tensor) -> tuple:
+    return (
+        outer(grad, conj(v)) if needs[0] else None,
+        mv(adjoint(x), grad) if needs[1] else None,
+    )
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """Return the sum of the products of two vectors' elements; nothing is conjugated.
+
+    Parameters
+    ----------
+    input, tensor : (k,), the same dtype
+
+    Raises
+    ------
+    RuntimeError
+        Other numbers of axes, or sizes or dtypes that do not go together.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> dot(convcore.tensor([1.0, 2.0]), convcore.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    _check_tensors("dot", input=input, tensor=tensor)
+    a, b = input._array, tensor._array
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}"
+        )
+    if a.size != b.size:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the "
+            f"same number of elements, but got {a.size} and {b.size} elements respectively"
+        )
+    out = wrap(product(a, b, "dot"))
+    if mode.enabled:
+        record("DotBackward0", (input, tensor), out, _dot_backward, _needed(input, tensor))
+    return out
+
+
+def _dot_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+    return (
+        mul(conj(y), grad) if needs[0] else None,
+        mul(conj(x), grad) if needs[1] else None,
+    )
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """Return `dot` of the first vector, conjugated, and the second."""
+    _check_tensors("vdot", input=input, other=other)
+    return dot(conj(input), other)
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Return the sums of products over the last axes of both.
+
+    Parameters
+    ----------
+    input : (..., k)
+    other : (..., k), the same dtype
+        If one of them has no axes, it multiplies the other.
+
+    Returns
+    -------
+    Tensor with the other axes of input, then those of other
+
+    Raises
+    ------
+    RuntimeError
+        Sizes or dtypes that do not go together.
+    """
+    _check_tensors("inner", input=input, other=other)
+    a, b = input._array, other._array
+    if a.ndim == 0 or b.ndim == 0:
+        return mul(input, other)
+    if a.dtype != b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    if a.shape[-1] != b.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(a.shape)} and {list(b.shape)}"
+        )
+    if a.ndim == b.ndim == 1:
+        return dot(input, other)
+    return reshape(mm(_rows(input), t(_rows(other))), (*a.shape[:-1], *b.shape[:-1]))
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Return the products of all pairs of elements of two vectors.
+
+    Parameters
+    ----------
+    input : (m,)
+    vec2 : (n,)
+
+    Returns
+    -------
+    (m, n)
+
+    Raises
+    ------
+    RuntimeError
+        An argument is no vector.
+    """
+    _check_tensors("outer", input=input, vec2=vec2)
+    for name, tensor in (("self", input), ("vec2", vec2)):
+        if tensor._array.ndim != 1:
+            raise RuntimeError(
+                f"outer: Expected 1-D argument {name}, but got {tensor._array.ndim}-D"
+            )
+    return mul(unsqueeze(input, 1), vec2)
+
+
+ger = outer
+
+
+# Products of anything with an axis
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Return the matrix product; the leading axes of two stacks of matrices broadcast.
+
+    Parameters
+    ----------
+    input : (..., m, k) or (k,)
+    other : (..., k, n) or (k,), the same dtype
+        A vector is a matrix of one row (input) or one column (other), whose axis the result drops.
+
+    Returns
+    -------
+    (..., m, n), without m or n where a factor is a vector
+
+    Raises
+    ------
+    RuntimeError
+        A factor without axes, or sizes or dtypes that do not go together.
+    NotImplementedError
+        bool tensors.
+
+    Notes
+    -----
+    float16 is multiplied in float32 and rounded once; integers wrap around.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.ones(5, 2, 3) @ convcore.ones(3)
+    tensor([[3., 3.],
+            [3., 3.],
+            [3., 3.],
+            [3., 3.],
+            [3., 3.]])
+    """
+    _check_tensors("matmul", input=input, other=other)
+    return _matmul("matmul", input, other)
+
+
+def _matmul(function: str, x: Tensor, y: Tensor) -> Tensor:
+    ranks = x._array.ndim, y._array.ndim
+    if ranks == (2, 2):
+        return mm(x, y)
+    if 0 in ranks:
+        raise RuntimeError(
+            f"both arguments to {function} need to be at least 1D, "
+            f"but they are {ranks[0]}D and {ranks[1]}D"
+        )
+    if ranks == (1, 1):
+        return dot(x, y)
+    if ranks == (2, 1):
+        return mv(x, y)
+    if ranks[0] == 1:
+        return squeeze(_matmul(function, unsqueeze(x, 0), y), -2)
+    if ranks[1] <= 2:  # one product with all rows, instead of one for each matrix
+        lead, rest = x._array.shape[:-1], y._array.shape[1:]
+        return reshape(_matmul(function, _rows(x), y), (*lead, *rest))
+    return _stacks(x, y)
+
+
+def _stacks(x: Tensor, y: Tensor) -> Tensor:
+    """Return the products of matrices of which at least the second is a stack."""
+    a, b = x._array, y._array
+    lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    if a.shape[-1] != b.shape[-2]:
+        n = math.prod(lead)
+        raise RuntimeError(_batch2_text([n, a.shape[-1]], [n, b.shape[-2]]))
+    _check_scalar_types(a, b)
+    return _product(x, y)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Return the elements as a matrix of the last axis' rows."""
+    shape = x._array.shape
+    return reshape(x, (math.prod(shape[:-1]), shape[-1]))
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return input @ weight^T + bias.
+
+    Parameters
+    ----------
+    input : (..., in_features)
+    weight : (out_features, in_features), or (in_features,) for one feature without an axis
+    bias : (out_features,), optional
+
+    Returns
+    -------
+    (..., out_features)
+
+    Raises
+    ------
+    TypeError
+        An argument is no tensor.
+    RuntimeError
+        Sizes or dtypes that do not go together.
+
+    Notes
+    -----
+    Of a matrix with a bias it is one operation, whose gradients are those of the bias, the input
+    and the transposed weight; of anything else a product and a sum.
+    """
+    _check_tensors("linear", input=input, weight=weight)
+    columns = t(weight)
+    if bias is None:
+        return _matmul("linear", input, columns)
+    if not isinstance(bias, Tensor):
+        raise TypeError(
+            f"linear(): argument 'bias' (position 3) must be Tensor, not {type(bias).__name__}"
+        )
+    x, w, b = input._array, columns._array, bias._array
+    _check_sum_dtypes(b, x, w)
+    if x.ndim == 2 and w.ndim == 2:
+        _check_factors(x, w)
+        return _product_sum(bias, input, columns, 1, 1)
+    return add(_matmul("linear", input, columns), bias)
+
+
+# A sum and a product in one
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * (mat1 @ mat2).
+
+    Parameters
+    ----------
+    input : broadcasts to (m, n); not looked at if beta is 0
+    mat1 : (m, k)
+    mat2 : (k, n)
+    beta, alpha : numbers
+
+    Raises
+    ------
+    RuntimeError
+        Other numbers of axes, or sizes or dtypes that do not go together.
+    """
+    _check_tensors("addmm", input=input, mat1=mat1, mat2=mat2)
+    a, b = mat1._array, mat2._array
+    for name, array in (("mat1", a), ("mat2", b)):
+        if array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {array.ndim}-D tensor")
+    _check_factors(a, b)
+    _check_sum_dtypes(input._array, a, b)
+    return _product_sum(input, mat1, mat2, beta, alpha)
+
+
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """Return beta * input + alpha * bmm(batch1, batch2).
+
+    Parameters
+    ----------
+    input : broadcasts to (N, m, n); not looked at if beta is 0
+    batch1 : (N, m, k)
+    batch2 : (N, k, n)
+    beta, alpha : numbers
+
+    Raises
+    ------
+    RuntimeError
+        As `addmm`.
+    """
+    _check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    a, b = batch1._array, batch2._array
+    _check_batches(a, b)
+    _check_sum_dtypes(input._array, a, b)
+    return _product_sum(input, batch1, batch2, beta, alpha)
+
+
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * (mat @ vec).
+
+    Parameters
+    ----------
+    input : broadcasts to (m,); not looked at if beta is 0
+    mat : (m, k)
+    vec : (k,)
+    beta, alpha : numbers
+
+    Raises
+    ------
+    RuntimeError
+        As `addmm`.
+    """
+    _check_tensors("addmv", input=input, mat=mat, vec=vec)
+    x, a, v = input._array, mat._array, vec._array
+    if x.ndim > 1 or a.ndim != 2 or v.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {x.ndim}, {a.ndim}, {v.ndim}")
+    if x.size not in (1, a.shape[0]):
+        raise RuntimeError(_vector_text(x.size, a, v))
+    _check_vector(x.size, a, v)
+    _check_sum_dtypes(x, a, v)
+    return squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1)
+
+
+def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """Return beta * bias + alpha * (x @ y) of matrices, or of as many pairs of them."""
+    a, b, c = x._array, y._array, bias._array
+    batched = a.ndim > 2
+    out = product(a, b, "baddbmm" if batched else "addmm_impl_cpu_")
+    if c.ndim > out.ndim or c.shape != out.shape[out.ndim - c.ndim :]:
+        c = expand(bias, out.shape)._array  # an error if it does not go
+    if out.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    quiet(_add_into, out, c, beta, alpha)
+    result = wrap(out)
+    if mode.enabled:
+        record(
+            "BaddbmmBackward0" if batched else "AddmmBackward0",
+            (bias, x, y),
+            result,
+            partial(_product_sum_backward, bias._array.shape, beta, alpha),
+            _needed(x, y),
+        )
+    return result
+
+
+def _add_into(out: np.ndarray, bias: np.ndarray, beta: Any, alpha: Any) -> None:
+    """Make out, in place, beta * bias + alpha * out."""
+    if alpha != 1:
+        np.multiply(out, alpha, out=out)
+    if beta == 1:
+        np.add(out, bias, out=out)
+    elif beta != 0:
+        np.add(out, np.multiply(bias, beta, dtype=out.dtype), out=out)
+
+
+def _product_sum_backward(
+    bias_shape: tuple[int, ...],
+    beta: Any,
+    alpha: Any,
+    needs: Needs,
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+) -> tuple:
+    scaled = grad if alpha == 1 else mul(grad, conj(alpha))
+    return (
+        sum_to(grad if beta == 1 else mul(grad, conj(beta)), bias_shape) if needs[0] else None,
+        _product(scaled, adjoint(y)) if needs[1] else None,
+        _product(adjoint(x), scaled) if needs[2] else None,
+    )
+
+
+# What is asked of the arguments; the texts are PyTorch's, because programs match them
+
+
+def _check_tensors(function: str, **given: Any) -> None:
+    for position, (name, value) in enumerate(given.items(), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            )
+
+
+def _check_factors(a: np.ndarray, b: np.ndarray) -> None:
+    """Raise unless two matrices have a product."""
+    (m, k), (rows, n) = a.shape, b.shape
+    if k != rows:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {rows}x{n})")
+
+
+def _check_batches(a: np.ndarray, b: np.ndarray) -> None:
+    """Raise unless two arrays are as many matrices each, and each pair has a product."""
+    for name, array in (("batch1", a), ("batch2", b)):
+        if array.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    expected, got = [a.shape[0], a.shape[2]], list(b.shape[:2])
+    if expected != got:
+        raise RuntimeError(_batch2_text(expected, got))
+    _check_scalar_types(a, b)
+
+
+def _batch2_text(expected: list[int], got: list[int]) -> str:
+    return (
+        f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {got}."
+    )
+
+
+def _check_scalar_types(a: np.ndarray, b: np.ndarray) -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
+
+
+def _check_vector(n: int, a: np.ndarray, v: np.ndarray) -> None:
+    """Raise unless a matrix and a vector have a product; n elements are to be added to it."""
+    if a.shape[1] != v.size:
+        raise RuntimeError(_vector_text(n, a, v))
+    if a.dtype != v.dtype:
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, "
+            f"but got {_name(v)}, {_name(a)}, and {_name(v)}"
+        )
+
+
+def _vector_text(n: int, a: np.ndarray, v: np.ndarray) -> str:
+    return f"size mismatch, got input ({n}), mat ({a.shape[0]}x{a.shape[1]}), vec ({v.size})"
+
+
+def _check_sum_dtypes(bias: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    for name, left, right in (("mat1", a, b), ("self", bias, b)):
+        if left.dtype != right.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, "
+                f"but got {_name(left)} and {_name(right)}"
+            )
+
+
+def _name(array: np.ndarray) -> str:
+    return legacy_name(array.dtype)[6:-6]
+
+
+_C_NAMES = {
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+    "bool": "bool",
+}
+
+
+# Operators
+
+
+def _operator(x: Tensor, y: Any) -> Any:
+    if isinstance(y, np.ndarray):
+        y = wrap(y)
+    return matmul(x, y) if isinstance(y, Tensor) else NotImplemented
+
+
+def _reflected_operator(x: Tensor, y: Any) -> Any:
+    return matmul(wrap(y), x) if isinstance(y, np.ndarray) else NotImplemented
+
+
+METHODS: dict[str, Callable] = {
+    **{
+        function.__name__: function
+        for function in (addmm, addmv, baddbmm, bmm, dot, inner, matmul, mm, mv, outer, vdot)
+    },
+    **in_place_methods(addmm, addmv, baddbmm),
+    "ger": ger,
+    "__matmul__": _operator,
+    "__rmatmul__": _reflected_operator,
+}
