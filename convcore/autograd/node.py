@@ -67,6 +67,9 @@ class Node:
         """Return the name of the operation, such as 'MulBackward0'."""
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
     @property
     def metadata(self) -> dict:
         """A dictionary for the user's own notes."""
