@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
     """Return a tensor of either library as an ndarray; anything else as it is."""
     if hasattr(value, "resolve_conj"):
         value = value.resolve_conj()
-    return value.detach().numpy() if hasattr(value, "detach") else value
+    return value.numpy(force=True) if hasattr(value, "detach") else value
 
 
 def same(ours: Any, theirs: Any, what: str, rtol: float | None = None) -> None:

@@ -344,9 +344,12 @@ def _div_rounded(a: Any, b: Any, rounding_mode: str) -> Tensor:
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"'{rounding_mode}'"
         )
+    is_float = _is_float(a, b)
+    if not is_float and not np.all(b):
+        raise RuntimeError("ZeroDivisionError")
     if rounding_mode == "floor":
         return wrap(compute(np.floor_divide, a, b))
-    if _is_float(a, b):
+    if is_float:
         return wrap(np.asarray(np.trunc(compute(np.true_divide, a, b))))
     quotient = compute(np.floor_divide, a, b)
     remainder = compute(np.subtract, a, compute(np.multiply, quotient, b))

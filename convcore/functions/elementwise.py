@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from convcore._dtype import get_default_dtype
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions import arithmetic
@@ -219,7 +219,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if not isinstance(exponent, Tensor):
         return _pow_number(input, exponent)
     a = input._array if isinstance(input, Tensor) else input
-    out = wrap(compute(np.power, a, exponent._array))
+    out = wrap(_power(a, exponent._array))
     if mode.enabled:
         if isinstance(input, Tensor):
             saved = (input, exponent, out if exponent.requires_grad else None)
@@ -256,15 +256,19 @@ _POWERS = {
 }
 
 
-def _power(array: np.ndarray, n: Any) -> np.ndarray:
+def _power(array: Any, n: Any) -> np.ndarray:
+    """Return array ** n, of arrays or of an array and a number."""
     short = None
-    if array.dtype.kind == "f" and type(n) in (int, float):
+    if type(n) in (int, float) and (array.dtype.kind == "f" or (n > 0 and array.dtype.kind != "b")):
         short = _POWERS.get(n)
-    elif type(n) is int and array.dtype.kind in "iuc":
-        short = _POWERS.get(n) if n > 0 else None
     if short is None:
-        return compute(np.power, array, n)
+        bools = _is_bool(array) and _is_bool(n)  # for which NumPy has no power
+        return compute(np.greater_equal if bools else np.power, array, n)
     return np.asarray(quiet(short, array))
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
 
 
 def _pow_number_backward(grad: Tensor, x: Any, n: Any) -> Tensor:
@@ -428,7 +432,7 @@ def remainder(input: Any, other: Any) -> Tensor:
     RuntimeError
         Integers are divided by zero.
     """
-    return _remains(np.remainder, np.floor, "Remainder", input, other)
+    return _remains(np.remainder, np.floor_divide, "Remainder", input, other)
 
 
 def fmod(input: Tensor, other: Any) -> Tensor:
@@ -439,10 +443,14 @@ def fmod(input: Tensor, other: Any) -> Tensor:
     RuntimeError
         Integers are divided by zero.
     """
-    return _remains(np.fmod, np.trunc, "Fmod", input, other)
+    return _remains(np.fmod, _trunc_divide, "Fmod", input, other)
 
 
-def _remains(ufunc: np.ufunc, rounding: np.ufunc, name: str, x: Any, y: Any) -> Tensor:
+def _trunc_divide(a: Any, b: np.ndarray) -> np.ndarray:
+    return np.trunc(np.true_divide(a, b))
+
+
+def _remains(ufunc: np.ufunc, quotient: Callable, name: str, x: Any, y: Any) -> Tensor:
     x, y = operand(x, "%"), operand(y, "%")
     a = x._array if isinstance(x, Tensor) else x
     b = y._array if isinstance(y, Tensor) else y
@@ -456,7 +464,7 @@ def _remains(ufunc: np.ufunc, rounding: np.ufunc, name: str, x: Any, y: Any) -> 
         grad_y = None
         if needs[1]:
             a = x._array if isinstance(x, Tensor) else x
-            count = quiet(lambda: rounding(a / y._array))
+            count = quiet(quotient, a, y._array)
             grad_y = neg(mul(grad, wrap(np.asarray(count, grad._array.dtype))))
         return grad if needs[0] else None, grad_y
 
@@ -548,7 +556,8 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _atan2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor, x: Tensor) -> tuple:
-    over = div(grad, add(square(y), square(x)))
+    squared = add(square(y), square(x))
+    over = masked(div(grad, squared), squared._array != 0)
     return (
         mul(over, x) if needs[0] else None,
         neg(mul(over, y)) if needs[1] else None,
@@ -631,7 +640,8 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         The shapes broadcast.
     """
     if input._array.dtype != end._array.dtype:
-        raise RuntimeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
+        names = [legacy_name(t._array.dtype)[6:-6].lower() for t in (input, end)]
+        raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
     w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
     # From the nearer end, so that weight 1 gives exactly `end`.

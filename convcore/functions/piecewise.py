@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import result_numpy
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import compute, mul, operand
@@ -86,7 +86,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if mask.dtype.kind != "b":
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with "
-            f"dtype {condition.dtype}"
+            f"dtype {legacy_name(mask.dtype)[6:-6]}"
         )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)
@@ -147,14 +147,14 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return the larger of each element and ``min``, a number or a Tensor."""
     if isinstance(min, Tensor):
-        return _clamp_to_tensors(input, min, None)
+        return _clamp_to_tensors(input, min, None, "ClampMinBackward1")
     return _clamp(input, min, None, "ClampMinBackward0")
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return the smaller of each element and ``max``, a number or a Tensor."""
     if isinstance(max, Tensor):
-        return _clamp_to_tensors(input, None, max)
+        return _clamp_to_tensors(input, None, max, "ClampMaxBackward1")
     return _clamp(input, None, max, "ClampMaxBackward0")
 
 
@@ -177,7 +177,7 @@ def _inside(array: np.ndarray, low: Any, high: Any) -> np.ndarray:
     return array >= low if high is None else (array >= low) & (array <= high)
 
 
-def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
+def _clamp_to_tensors(x: Tensor, low: Any, high: Any, name: str = "ClampBackward0") -> Tensor:
     array = x._array
     if low is not None:
         array = compute(np.maximum, array, _array(low))
@@ -186,7 +186,7 @@ def _clamp_to_tensors(x: Tensor, low: Any, high: Any) -> Tensor:
     out = wrap(array)
     if mode.enabled:
         record(
-            "ClampBackward0",
+            name,
             (x, low, high),
             out,
             fitted(_clamp_to_tensors_backward, x, low, high),
@@ -199,12 +199,11 @@ def _clamp_to_tensors_backward(
     needs: tuple[bool, ...], grad: Tensor, x: Tensor, low: Any, high: Any
 ) -> tuple:
     a, least, most = x._array, _array(low), _array(high)
-    at_low = False if low is None else a < least
-    if high is None:
-        above: Any = False
-    else:  # the upper bound has the last word
-        above = a > most if low is None else np.maximum(a, least) > most
-        at_low = at_low & ~above
+    at_low = low is not None and a < least
+    above = high is not None and a > most
+    if low is not None and high is not None:  # the upper bound has the last word
+        at_low = at_low & (least < most)
+        above = above | (most < least)
     return (
         masked(grad, _inside(a, least, most)) if needs[0] else None,
         masked(grad, at_low) if needs[1] else None,
