@@ -42,10 +42,15 @@ def gradients(
     second = library.autograd.grad(total, (*leaves, v), library.ones_like(total), allow_unused=True)
     zeros = [np.zeros_like(array) for array in (*arrays, grad)]
     return [
-        value.detach().numpy(),
-        *(g.detach().numpy() for g in first),
-        *(z if g is None else g.numpy() for g, z in zip(second, zeros, strict=True)),
+        *map(_array, (value, *first)),
+        *(z if g is None else _array(g) for g, z in zip(second, zeros, strict=True)),
     ]
+
+
+def _array(tensor: Any) -> np.ndarray:
+    """Return a tensor's elements; PyTorch may not have conjugated them yet."""
+    tensor = tensor.detach()
+    return (tensor if isinstance(tensor, convcore.Tensor) else tensor.resolve_conj()).numpy()
 
 
 def assert_same_gradients(
