@@ -142,7 +142,7 @@ def test_pre_hook_returns_as_many_as_it_got(lib):
 
 def test_pre_hook_sees_every_output(lib):
     x = leaf(lib, 1.0, 2.0)
-    a, b = (x * 1).chunk(2)
+    _, b = (x * 1).chunk(2)
     seen = []
     b.grad_fn.register_prehook(lambda grads: seen.append(plain(grads)))
     b.sum().backward()

@@ -1,4 +1,4 @@
-"""Tensors that operations save: versions, freeing, and hooks.  Tests with `lib` run on PyTorch too."""
+"""What operations save: versions, freeing, and hooks.  Tests with `lib` run on PyTorch too."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class FunctionCtx:
 class BackwardFunction(Node):
     """A Function's node; one subclass a Function, named after it."""
 
-    __slots__ = ("ctx", "function", "input_likes", "output_likes")
+    __slots__ = ("ctx", "function", "input_likes", "n_args", "output_likes", "places")
 
     returns_fresh = False  # what a user's backward returns may be held by the user too
 
@@ -88,7 +88,8 @@ class BackwardFunction(Node):
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
         """Call the user's backward and check what it returns."""
         ctx = self.ctx
-        ctx.needs_input_grad = needs
+        wanted = dict(zip(self.places, needs, strict=True))
+        ctx.needs_input_grad = tuple([wanted.get(n, False) for n in range(self.n_args)])
         if ctx._materialize:
             grads = [
                 wrap(np.zeros(*like)) if grad is None else grad
@@ -102,7 +103,7 @@ class BackwardFunction(Node):
         return self._checked(results)
 
     def _checked(self, results: tuple) -> tuple:
-        expected = len(self.next_functions)
+        expected = self.n_args
         if len(results) > expected and all(result is None for result in results[expected:]):
             results = results[:expected]
         if len(results) != expected:
@@ -110,17 +111,19 @@ class BackwardFunction(Node):
                 f"function {self.name()} returned an incorrect number of gradients "
                 f"(expected {expected}, got {len(results)})"
             )
-        return tuple([self._checked_one(n, result) for n, result in enumerate(results)])
+        return tuple(
+            [self._checked_one(n, place, results[place]) for n, place in enumerate(self.places)]
+        )
 
-    def _checked_one(self, number: int, grad: Any) -> Tensor | None:
-        if grad is None or not self._needs[number]:
+    def _checked_one(self, edge: int, number: int, grad: Any) -> Tensor | None:
+        if grad is None or not self._needs[edge]:
             return None
         if not isinstance(grad, Tensor):
-            raise TypeError(
+            raise RuntimeError(
                 f"expected Variable or None (got {type(grad).__name__}) as gradient {number} of "
                 f"function {self.name()}"
             )
-        shape, dtype = self.input_likes[number]
+        shape, dtype = self.input_likes[edge]
         if grad._array.shape != shape:
             if not _sums_to(grad._array.shape, shape):
                 raise RuntimeError(
@@ -205,9 +208,7 @@ class Function:
         """
         ctx = FunctionCtx()
         recorded = mode.enabled and any(isinstance(a, Tensor) and a.requires_grad for a in args)
-        ctx.needs_input_grad = tuple(
-            [recorded and isinstance(a, Tensor) and a.requires_grad for a in args]
-        )
+        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         with no_grad():
             if cls.setup_context is None:
                 results = cls.forward(ctx, *args, **kwargs)
@@ -235,7 +236,9 @@ class Function:
         given = tuple([_output(ctx, node, n, output, args) for n, output in enumerate(outputs)])
         replaced = {id(old): new for old, new in zip(outputs, given, strict=True)}
         node._saved = save(node, tuple([replaced.get(id(t), t) for t in ctx._to_save]))
-        ctx._to_save = ()
+        ctx._to_save = ctx._dirty = (
+            ctx._non_differentiable
+        ) = ()  # the node holds ctx, they the node
         ctx._node = weakref.ref(node)  # weakly: the node holds ctx
         return given
 
@@ -244,14 +247,16 @@ def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: 
     node = _new(cls._node_class)
     node.ctx = ctx
     node.function = cls
-    node.next_functions = tuple([edge(a) for a in args])
-    node.input_likes = [
-        (a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args
-    ]
+    # As in PyTorch only tensors have edges; backward still answers for every argument.
+    node.n_args = len(args)
+    node.places = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
+    tensors = [args[n] for n in node.places]
+    node.next_functions = tuple([edge(tensor) for tensor in tensors])
+    node.input_likes = [(tensor._array.shape, tensor._array.dtype) for tensor in tensors]
     node.output_likes = [
         (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
     ]
-    node._needs = ctx.needs_input_grad
+    node._needs = tuple([ctx.needs_input_grad[n] for n in node.places])
     node._backward = node._hooks = node._metadata = None
     node._outputs = len(outputs)
     node._saved = ()

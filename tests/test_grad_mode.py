@@ -1,0 +1,250 @@
+"""The switch: no_grad and its like.  They do the same in PyTorch: tests with `lib` run on both."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import pytest
+
+import convcore
+
+
+@pytest.fixture(params=["convcore", "torch"])
+def lib(request):
+    return convcore if request.param == "convcore" else pytest.importorskip("torch")
+
+
+def test_recording_is_on_at_first(lib):
+    assert lib.is_grad_enabled()
+    assert not lib.is_inference_mode_enabled()
+
+
+def test_no_grad_records_nothing(lib):
+    x = lib.ones(1, requires_grad=True)
+    with lib.no_grad():
+        assert not lib.is_grad_enabled()
+        y = x * 2
+    assert lib.is_grad_enabled()
+    assert not y.requires_grad
+    assert y.is_leaf
+    assert (x * 2).requires_grad
+
+
+def test_leaves_made_inside_no_grad_may_require_grad(lib):
+    with lib.no_grad():
+        x = lib.ones(1, requires_grad=True)
+    assert x.requires_grad
+    (x * 2).backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_contexts_nest(lib):
+    seen = []
+    with lib.no_grad():
+        seen.append(lib.is_grad_enabled())
+        with lib.enable_grad():
+            seen.append(lib.is_grad_enabled())
+            with lib.no_grad():
+                seen.append(lib.is_grad_enabled())
+            seen.append(lib.is_grad_enabled())
+        seen.append(lib.is_grad_enabled())
+    assert seen == [False, True, False, True, False]
+    assert lib.is_grad_enabled()
+
+
+def test_one_context_may_be_entered_again(lib):
+    context = lib.no_grad()
+    for _ in range(2):
+        with context:
+            assert not lib.is_grad_enabled()
+        assert lib.is_grad_enabled()
+
+
+@pytest.mark.parametrize("name", ["no_grad", "enable_grad", "inference_mode"])
+def test_context_ends_with_an_exception(lib, name):
+    with contextlib.suppress(KeyError), getattr(lib, name)():
+        raise KeyError
+    assert lib.is_grad_enabled()
+    assert not lib.is_inference_mode_enabled()
+
+
+def test_enable_grad_records_again(lib):
+    x = lib.ones(1, requires_grad=True)
+    with lib.no_grad(), lib.enable_grad():
+        y = x * 2
+    assert y.requires_grad
+
+
+@pytest.mark.parametrize("parentheses", [False, True])
+@pytest.mark.parametrize("name, enabled", [("no_grad", False), ("enable_grad", True)])
+def test_contexts_decorate_functions(lib, name, enabled, parentheses):
+    decorator = getattr(lib, name)
+    decorator = decorator() if parentheses else decorator
+
+    @decorator
+    def function(a, *, b):
+        """Documented."""
+        return a + b, lib.is_grad_enabled()
+
+    with lib.set_grad_enabled(not enabled):
+        assert function(1, b=2) == (3, enabled)
+        assert lib.is_grad_enabled() is not enabled
+    assert (function.__name__, function.__doc__) == ("function", "Documented.")
+
+
+def test_decorated_function_may_recurse_and_raise(lib):
+    @lib.no_grad()
+    def down(n):
+        assert not lib.is_grad_enabled()
+        if n == 0:
+            raise KeyError
+        down(n - 1)
+
+    with pytest.raises(KeyError):
+        down(3)
+    assert lib.is_grad_enabled()
+
+
+def test_decorated_method_keeps_its_object(lib):
+    class Counter:
+        n = 3
+
+        @lib.no_grad()
+        def get(self):
+            return self.n, lib.is_grad_enabled()
+
+    assert Counter().get() == (3, False)
+
+
+def test_decorated_generator_has_the_mode_and_its_caller_does_not(lib):
+    @lib.no_grad()
+    def numbers():
+        log.append(lib.is_grad_enabled())
+        received = yield 1
+        log.append((lib.is_grad_enabled(), received))
+        try:
+            yield 2
+        except KeyError:
+            log.append(("caught", lib.is_grad_enabled()))
+        yield 3
+        return "end"
+
+    log = []
+    generator = numbers()
+    assert next(generator) == 1
+    assert lib.is_grad_enabled()
+    assert generator.send("sent") == 2
+    assert lib.is_grad_enabled()
+    assert generator.throw(KeyError()) == 3
+    assert lib.is_grad_enabled()
+    with pytest.raises(StopIteration) as end:
+        next(generator)
+    assert end.value.value == "end"
+    assert log == [False, (False, "sent"), ("caught", False)]
+
+
+def test_decorated_generator_is_closed_in_its_mode(lib):
+    @lib.no_grad()
+    def numbers():
+        try:
+            yield 1
+        finally:
+            log.append(lib.is_grad_enabled())
+
+    log = []
+    generator = numbers()
+    next(generator)
+    generator.close()
+    assert log == [False]
+    assert lib.is_grad_enabled()
+
+
+def test_decorated_generator_sees_the_mode_that_its_caller_changed(lib):
+    @lib.enable_grad()
+    def numbers():
+        for _ in range(2):
+            yield lib.is_grad_enabled()
+
+    generator = numbers()
+    assert next(generator)
+    with lib.no_grad():
+        assert next(generator)
+        assert not lib.is_grad_enabled()
+
+
+def test_set_grad_enabled_is_a_function(lib):
+    try:
+        lib.set_grad_enabled(False)
+        assert not lib.is_grad_enabled()
+        lib.set_grad_enabled(True)
+        assert lib.is_grad_enabled()
+    finally:
+        lib.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize("value", [False, True])
+def test_set_grad_enabled_is_a_context(lib, value):
+    with lib.set_grad_enabled(not value):
+        with lib.set_grad_enabled(value):
+            assert lib.is_grad_enabled() is value
+        assert lib.is_grad_enabled() is not value
+    assert lib.is_grad_enabled()
+
+
+def test_set_grad_enabled_is_a_decorator(lib):
+    @lib.set_grad_enabled(False)
+    def function():
+        return lib.is_grad_enabled()
+
+    assert lib.is_grad_enabled()
+    assert function() is False
+    assert lib.is_grad_enabled()
+
+
+def test_inference_mode_records_nothing(lib):
+    x = lib.ones(1, requires_grad=True)
+    with lib.inference_mode():
+        assert lib.is_inference_mode_enabled()
+        assert not lib.is_grad_enabled()
+        assert not (x * 2).requires_grad
+    assert not lib.is_inference_mode_enabled()
+    assert lib.is_grad_enabled()
+
+
+def test_inference_mode_can_be_off(lib):
+    with lib.inference_mode(), lib.inference_mode(False):
+        assert not lib.is_inference_mode_enabled()
+        assert lib.is_grad_enabled()
+
+
+@pytest.mark.parametrize("parentheses", [False, True])
+def test_inference_mode_is_a_decorator(lib, parentheses):
+    decorator = lib.inference_mode() if parentheses else lib.inference_mode
+
+    @decorator
+    def function():
+        return lib.is_inference_mode_enabled()
+
+    assert function() is True
+    assert not lib.is_inference_mode_enabled()
+
+
+def test_each_thread_has_a_mode_of_its_own(lib):
+    seen = []
+
+    def other():
+        seen.append(lib.is_grad_enabled())
+        lib.set_grad_enabled(False)
+
+    with lib.no_grad():
+        worker = threading.Thread(target=other)
+        worker.start()
+        worker.join()
+    assert seen == [True]
+    assert lib.is_grad_enabled()
+
+
+def test_modes_are_found_in_autograd_too(lib):
+    for name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"):
+        assert getattr(lib.autograd, name) is getattr(lib, name)
