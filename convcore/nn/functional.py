@@ -5,6 +5,11 @@ They are those of `convcore.functions`, a family a file there.
 
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
+from convcore.functions.dropout import *  # noqa: F403
+from convcore.functions.elementwise import sigmoid as sigmoid
+from convcore.functions.elementwise import tanh as tanh
+from convcore.functions.loss import *  # noqa: F403
+from convcore.functions.matmul import linear as linear
 from convcore.functions.pad import *  # noqa: F403
 from convcore.functions.patches import *  # noqa: F403
 from convcore.functions.pool import *  # noqa: F403

@@ -4,6 +4,7 @@ from convcore.nn.modules import (
     activation,
     container,
     conv,
+    dropout,
     flatten,
     fold,
     linear,
@@ -15,6 +16,7 @@ from convcore.nn.modules import (
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
 from convcore.nn.modules.conv import *  # noqa: F403
+from convcore.nn.modules.dropout import *  # noqa: F403
 from convcore.nn.modules.flatten import *  # noqa: F403
 from convcore.nn.modules.fold import *  # noqa: F403
 from convcore.nn.modules.linear import *  # noqa: F403
@@ -26,7 +28,7 @@ from convcore.nn.modules.pooling import *  # noqa: F403
 
 # A family of layers: import the file, import its names, and add the file to this list.
 _FAMILIES = (
-    *(activation, container, conv, flatten, fold),
+    *(activation, container, conv, dropout, flatten, fold),
     *(linear, loss, padding, pixelshuffle, pooling),
 )
 

@@ -111,6 +111,9 @@ class Hardsigmoid(_MaybeInplace):
         """Apply the function to each element of ``input``."""
         return functional.hardsigmoid(input, self.inplace)
 
+    def extra_repr(self) -> str:  # noqa: D102 - as PyTorch prints it
+        return ""
+
 
 class Hardswish(_MaybeInplace):
     """x * hardsigmoid(x); the parameter is `ReLU`'s."""
@@ -118,6 +121,9 @@ class Hardswish(_MaybeInplace):
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
         return functional.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:  # noqa: D102 - as PyTorch prints it
+        return ""
 
 
 class LeakyReLU(_Activation):
