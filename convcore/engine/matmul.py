@@ -75,13 +75,7 @@ def matmul(a: Array, b: Array) -> Array:
 
 def _multiply(a: Array, b: Array) -> Array:
     """Return the broadcast product of arrays with two axes or more."""
-    try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise ValueError(
-            "the leading axes of a and b must broadcast, "
-            f"got shapes {list(a.shape)} and {list(b.shape)}"
-        ) from None
+    lead = _lead(a, b)
     m, k, n = *a.shape[-2:], b.shape[-1]
     c = np.empty((*lead, m, n), a.dtype)
     if c.size == 0:
@@ -91,7 +85,10 @@ def _multiply(a: Array, b: Array) -> Array:
         return c
     a, trans_a, lda = _operand(a)
     b, trans_b, ldb = _operand(b)
-    offsets = np.stack([_offsets(a, lead), _offsets(b, lead)], axis=-1)
+    if lead:
+        offsets = np.stack([_offsets(a, lead), _offsets(b, lead)], axis=-1)
+    else:
+        offsets = _ORIGINS
     fields = {
         "batch": len(offsets),
         "m": m,
@@ -106,6 +103,23 @@ def _multiply(a: Array, b: Array) -> Array:
     }
     _matmul(a.dtype.char, fields, a, b, c, offsets)
     return c
+
+
+# Where the operands of a single product begin: making it anew costs more than a small product.
+_ORIGINS = np.zeros((1, 2), np.int64)
+
+
+def _lead(a: Array, b: Array) -> tuple[int, ...]:
+    """Return what the leading axes broadcast to."""
+    if a.ndim == b.ndim == 2:
+        return ()
+    try:
+        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            "the leading axes of a and b must broadcast, "
+            f"got shapes {list(a.shape)} and {list(b.shape)}"
+        ) from None
 
 
 def _operand(array: Array) -> tuple[Array, bool, int]:
