@@ -11,6 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
+from convcore.functions.axes import total_of
 
 __all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "sum_to_size"]
 
@@ -152,10 +153,7 @@ def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     axes = tuple(range(new)) + tuple(
         [axis for axis in range(new, len(before)) if shape[axis - new] == 1 != before[axis]]
     )
-    # NumPy's sum over several axes is not pairwise over the joint run of them; PyTorch's gradients
-    # are sums of this kind too, and within their rounding.
-    total = np.add.reduce(array, axis=axes, keepdims=True, dtype=array.dtype)
-    out = wrap(np.asarray(total).reshape(shape))
+    out = wrap(total_of(array, axes, keepdims=True).reshape(shape))
     record("SumBackward1", (x,), out, lambda needs, grad: _expand_to(grad, before))
     return out
 
