@@ -457,7 +457,8 @@ def nll_loss(
             grad = spread(grad, tuple(range(classes.ndim)), classes.shape)
         if reduction == "mean":
             factors = quiet(np.true_divide, factors, total)
-        scaled = mul(grad, wrap(np.asarray(-factors, grad._array.dtype)))
+        less = -np.asarray(factors, grad._array.dtype)  # where there is no weight, they are bools
+        scaled = mul(grad, wrap(np.asarray(less)))
         return _put_at_classes(scaled, classes, shape)
 
     name = "NllLossBackward0" if len(shape) <= 2 else "NllLoss2DBackward0"
