@@ -82,9 +82,11 @@ def differentiated(lib: Any, function: Callable, arrays: tuple, seed: int) -> di
     weights = tensors(lib, tuple(_random(rng, root) for root in roots))
     grads = lib.autograd.grad(roots, leaves, weights, create_graph=True, allow_unused=True)
     found |= {f"gradient {n}": grad for n, grad in enumerate(grads)}
-    again = [grad for grad in grads if grad is not None and grad.requires_grad]
-    if again:
-        weights_again = tensors(lib, tuple(_random(rng, grad) for grad in again), False)
+    known = [n for n, grad in enumerate(grads) if grad is not None and grad.requires_grad]
+    if known:  # a gradient of zeros may be missing in one library: each has numbers of its own
+        again = [grads[n] for n in known]
+        drawn = [_random(np.random.default_rng((seed, n)), grads[n]) for n in known]
+        weights_again = tensors(lib, tuple(drawn), False)
         second = lib.autograd.grad(again, weights + leaves, weights_again, allow_unused=True)
         found |= {f"second gradient {n}": grad for n, grad in enumerate(second)}
     return found

@@ -57,8 +57,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     return views.alias(self) if found is self else found
 
 
-def _at(x: Tensor, axis: int, place: int) -> Tensor:
-    """Return the view of one place of an axis."""
+def _at(x: Tensor, axis: int, place: int, position: int = 0) -> Tensor:
+    """Return the view of one place of an axis; ``position`` is that of the int in the subscript."""
     shape = x._array.shape
     if not shape:
         raise IndexError(
@@ -67,7 +67,9 @@ def _at(x: Tensor, axis: int, place: int) -> Tensor:
         )
     size = shape[axis]
     if not -size <= place < size:
-        raise IndexError(f"index {place} is out of bounds for dimension {axis} with size {size}")
+        raise IndexError(
+            f"index {place} is out of bounds for dimension {position} with size {size}"
+        )
     return picked(x, along(axis, place), "SelectBackward0")
 
 
@@ -77,6 +79,15 @@ def _bounds(part: slice, size: int) -> tuple[int, int, int]:
         raise ValueError("step must be greater than zero")
     start, stop, step = part.indices(size)
     return start, max(start, stop), step
+
+
+def _is_whole(part: slice, size: int) -> bool:
+    """Return whether PyTorch sees at once that a slice leaves an axis as it is."""
+    return (
+        part.start in (None, 0)
+        and (part.stop is None or part.stop >= size)
+        and part.step in (None, 1)
+    )
 
 
 def _basic(x: Tensor, key: Any) -> tuple[Tensor, Indices]:
@@ -90,7 +101,7 @@ def _basic(x: Tensor, key: Any) -> tuple[Tensor, Indices]:
         raise IndexError(f"too many indices for tensor of dimension {x._array.ndim}")
     indices: list[Tensor | None] = []
     axis = passed = 0  # the next axis of the view, and how many of its axes `indices` is for
-    for item in items:
+    for position, item in enumerate(items):
         if item is None:
             x = unsqueeze(x, axis)
             axis += 1
@@ -98,12 +109,12 @@ def _basic(x: Tensor, key: Any) -> tuple[Tensor, Indices]:
             axis += missing
             missing = 0
         elif isinstance(item, slice):
-            start, stop, step = _bounds(item, x._array.shape[axis])
-            if (start, stop, step) != (0, x._array.shape[axis], 1):
-                x = slice_of(x, axis, start, stop, step)
+            size = x._array.shape[axis]
+            if not _is_whole(item, size):
+                x = slice_of(x, axis, *_bounds(item, size))
             axis += 1
         elif isinstance(item, int):
-            x = _at(x, axis, item)
+            x = _at(x, axis, item, position)
         else:
             if not item._array.ndim:  # True or False: an axis of size 1 is kept or emptied
                 x = unsqueeze(x, axis)

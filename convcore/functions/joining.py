@@ -20,7 +20,6 @@ from convcore.functions.shape import (
     reshape,
     select,
     slice_of,
-    transpose,
     unsqueeze,
     wrap_dim,
 )
@@ -311,14 +310,16 @@ def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor,
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
-    sizes = [vector._array.size for vector in vectors]
-    grids = [
-        expand(reshape(vector, *((-1 if d == axis else 1) for d in range(len(sizes)))), sizes)
-        for axis, vector in enumerate(vectors)
-    ]
-    if indexing == "xy" and len(sizes) > 1:
-        grids = [transpose(grid, 0, 1) for grid in grids]
-    return tuple(grids)
+    places = list(range(len(vectors)))
+    if indexing == "xy":
+        places[:2] = places[:2][::-1]
+    sizes = [vectors[place]._array.size for place in places]
+    return tuple(
+        [
+            expand(reshape(vector, [-1 if axis == place else 1 for axis in places]), sizes)
+            for place, vector in enumerate(vectors)
+        ]
+    )
 
 
 # One as several

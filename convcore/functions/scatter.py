@@ -247,7 +247,8 @@ def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: boo
             inside = fit(index_select(_with_axes(grad), axis, once), like)
         return rest, inside
 
-    return applied(x, in_place, change, "IndexFillBackward0", (x, value), backward, (index,))
+    name = "IndexFillBackward1" if isinstance(value, Tensor) else "IndexFillBackward0"
+    return applied(x, in_place, change, name, (x, value), backward, (index,))
 
 
 def _number(x: Tensor, value: Any, function: str) -> Any:
@@ -530,14 +531,15 @@ def _check_mask(function: str, mask: Tensor) -> None:
         if function == "masked_select":
             raise RuntimeError("masked_select: expected BoolTensor for mask")
         raise RuntimeError(
-            f"{function} only supports boolean masks, but got mask with dtype {str(mask.dtype)[6:]}"
+            f"{function} only supports boolean masks, but got mask with dtype "
+            f"{_name(mask._array).lower()}"
         )
 
 
 def _masked_fill(x: Tensor, mask: Tensor, value: Any, *, in_place: bool) -> Tensor:
     _check_mask("masked_fill_", mask)
     number = _number(x, value, "masked_fill_")
-    shape = broadcast_shape(x._array.shape, mask._array.shape)
+    shape = broadcast_shape(mask._array.shape, x._array.shape)
     before = x._array.shape, x._array.dtype
     if shape != before[0]:
         if in_place:
@@ -577,7 +579,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         The mask is not of bools, or does not broadcast with ``input``.
     """
     _check_mask("masked_select", mask)
-    shape = broadcast_shape(input._array.shape, mask._array.shape)
+    shape = broadcast_shape(mask._array.shape, input._array.shape)
     if input._array.shape != shape:
         input = expand(input, shape)
     if mask._array.shape != shape:
@@ -706,7 +708,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of ``source``, in order, where a mask is True."""
-    shape = broadcast_shape(input._array.shape, mask._array.shape)
+    shape = broadcast_shape(mask._array.shape, input._array.shape)
     if input._array.shape != shape:
         input = expand(input, shape)
     return _masked_scatter(input, mask, source, in_place=False)
