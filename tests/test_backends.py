@@ -1,0 +1,49 @@
+"""What scripts ask of CUDA and of other backends on any machine, before they compute on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+import convcore
+from convcore import backends, cuda
+
+
+def test_there_is_no_cuda_and_seeding_it_does_nothing():
+    assert not cuda.is_available() and cuda.device_count() == 0 and not cuda.is_initialized()
+    convcore.manual_seed(1)
+    cuda.manual_seed(2)
+    cuda.manual_seed_all(3)
+    cuda.empty_cache()
+    after = convcore.rand(1).item()
+    assert after == convcore.rand(1, generator=convcore.Generator().manual_seed(1)).item()
+    assert cuda.memory_allocated() == cuda.max_memory_allocated() == 0
+
+
+@pytest.mark.parametrize(
+    "ask", [cuda.synchronize, cuda.current_device, cuda.get_device_name, cuda.init]
+)
+def test_what_needs_a_device_says_that_there_is_none(ask):
+    with pytest.raises(RuntimeError, match="computes on the CPU"):
+        ask()
+
+
+def test_cuda_has_only_names_of_pytorch(torch):
+    assert not [name for name in cuda.__all__ if not hasattr(torch.cuda, name)]
+    assert not [name for name in backends.__all__ if not hasattr(torch.backends, name)]
+
+
+def test_switches_can_be_set_and_read():
+    assert not backends.cudnn.is_available() and not backends.mps.is_available()
+    assert backends.cudnn.enabled and not backends.cudnn.benchmark
+    for name in ("benchmark", "deterministic", "enabled"):
+        before = getattr(backends.cudnn, name)
+        setattr(backends.cudnn, name, not before)
+        assert getattr(backends.cudnn, name) is not before
+        setattr(backends.cudnn, name, before)
+    assert backends.cuda.matmul.allow_tf32 is False
+    assert repr(backends.mps) == "<backend 'mps', not available>"
+
+
+def test_a_script_chooses_its_device():
+    device = convcore.device("cuda" if convcore.cuda.is_available() else "cpu")
+    assert convcore.nn.Linear(1, 1).to(device).weight.device == device
