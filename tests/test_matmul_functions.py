@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same_gradients, outcome, seen_by_a_hook
+from against_torch import same_error
+from agreement import assert_same_gradients, seen_by_a_hook
 from derivatives import leaf
 from draws import lay_out, numbers
 from hypothesis import HealthCheck, given, settings
@@ -446,6 +447,4 @@ REFUSED = [
 
 @pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))
 def test_errors_are_pytorchs(call, torch):
-    expected = outcome(torch, call)
-    assert isinstance(expected, tuple)
-    assert outcome(convcore, call) == expected
+    same_error(torch, call)

@@ -14,7 +14,7 @@ from operator import index
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.functions.broadcast import expand
+from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
 from convcore.functions.shape import diagonal, permute, reshape, wrap_dims
@@ -320,7 +320,7 @@ def _diagonal(
 def _expanded(x: Tensor, labels: Labels, sizes: dict[int, int]) -> Tensor:
     """Return an operand with axes of size 1 repeated to their labels' sizes."""
     shape = tuple(sizes[label] for label in labels)
-    return x if x._array.shape == shape else expand(x, shape)
+    return x if x._array.shape == shape else broadcast_to(x, shape)
 
 
 def _contract(

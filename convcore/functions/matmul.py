@@ -18,7 +18,7 @@ from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, conj, mul
-from convcore.functions.broadcast import broadcast_shape, expand, sum_to
+from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.quiet import quiet
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
@@ -521,7 +521,7 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
     batched = a.ndim > 2
     out = product(a, b, "baddbmm" if batched else "addmm_impl_cpu_")
     if c.ndim > out.ndim or c.shape != out.shape[out.ndim - c.ndim :]:
-        c = expand(bias, out.shape)._array  # an error if it does not go
+        c = broadcast_to(bias, out.shape)._array  # an error if it does not go
     if out.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     quiet(_add_into, out, c, beta, alpha)
