@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convcore
+from convcore.autograd import gradcheck, gradgradcheck
 
 # (name, lowest and highest element, whether PyTorch has it for complex numbers)
 UNARY = [
@@ -107,6 +108,32 @@ def test_binary_agrees_with_pytorch(torch, name, call, low, high, is_complex, da
     dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
     x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
     agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
+
+
+SMOOTH = [u for u in UNARY if u[0] not in WITHOUT_IN_PLACE]
+
+
+@pytest.mark.parametrize(("name", "low", "high", "is_complex"), SMOOTH, ids=[u[0] for u in SMOOTH])
+def test_unary_gradients_are_those_of_finite_differences(rng, name, low, high, is_complex):
+    function = getattr(convcore, name)
+    for dtype in ["float64"] + ["complex128"] * is_complex:
+        x = convcore.from_numpy(drawn(rng, (2, 2), dtype, low, high)).requires_grad_()
+        assert gradcheck(function, (x,))
+        if name not in ("ceil", "floor", "round", "sign", "trunc"):  # whose gradient is constant
+            assert gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "low", "high", "is_complex"), BINARY, ids=[b[0] for b in BINARY]
+)
+def test_binary_gradients_are_those_of_finite_differences(rng, name, call, low, high, is_complex):
+    for dtype in ["float64"] + ["complex128"] * is_complex:
+        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
+        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
+        function = lambda x, y: call(convcore, x, y)  # noqa: E731
+        if function(*tensors).requires_grad:
+            assert gradcheck(function, tensors)
+            assert gradgradcheck(function, tensors)
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 2.5, -2.5, np.inf, -np.inf, np.nan]

@@ -14,7 +14,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions.arithmetic import div
+from convcore.functions.arithmetic import add, div
 from convcore.functions.axes import axes, axis, spread, with_numpy_names
 from convcore.functions.piecewise import masked, maximum, minimum
 from convcore.functions.quiet import quiet
@@ -43,7 +43,18 @@ def _return_type(name: str, *fields: str) -> Any:
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
     cls.__repr__ = shown  # type: ignore[method-assign]
+    # The class has the name of the function that is here under this name.
+    cls.__reduce_ex__ = lambda self, protocol: (_restored, (name, tuple(self)))  # type: ignore
+    _RETURN_TYPES[name] = cls
     return cls
+
+
+_RETURN_TYPES: dict[str, Any] = {}
+
+
+def _restored(name: str, fields: tuple) -> Any:
+    """Make a result of what was pickled."""
+    return _RETURN_TYPES[name](*fields)
 
 
 _AMINMAX = _return_type("aminmax", "min", "max")
@@ -176,16 +187,22 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 def _largest(function: str, node: str, ufunc: np.ufunc, x: Tensor) -> Tensor:
     if x._array.size == 0:
-        raise RuntimeError(
-            f"{function}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
-            "the reduction dim with the 'dim' argument."
-        )
+        _refuse_empty(function, x, None)
     over = tuple(range(x._array.ndim))
     out = wrap(np.asarray(quiet(ufunc.reduce, x._array, axis=over)))
     if mode.enabled:
         backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
         record(node, (x,), out, backward, (x, out))
     return out
+
+
+def _refuse_empty(function: str, x: Tensor, dim: int | None) -> None:
+    if dim is None:
+        raise RuntimeError(
+            f"{function}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+            "the reduction dim with the 'dim' argument."
+        )
+    _non_empty_axis(function, x, dim)
 
 
 def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
@@ -225,8 +242,27 @@ def _extreme(
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
-    dims = () if dim is None else dim
-    return _AMINMAX(amin(input, dims, keepdim), amax(input, dims, keepdim))
+    array = input._array
+    over = axes(() if dim is None else dim, array.ndim)
+    if array.size == 0:
+        _refuse_empty("aminmax", input, dim)
+    least, most = (
+        wrap(np.asarray(quiet(ufunc.reduce, array, axis=over, keepdims=keepdim)))
+        for ufunc in (np.minimum, np.maximum)
+    )
+    out = _AMINMAX(least, most)
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grads: tuple, x: Tensor, *ys: Tensor) -> Any:
+            parts = [
+                _share(x, y, over, grad)
+                for y, grad in zip(ys, grads, strict=True)
+                if grad is not None
+            ]
+            return add(*parts) if len(parts) == 2 else parts[0]
+
+        record("AminmaxBackward0", (input,), tuple(out), backward, (input, least, most))
+    return out
 
 
 @with_numpy_names
@@ -256,7 +292,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 def _arg(function: str, find: Any, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     array = x._array
     if array.dtype.kind == "b":
-        raise RuntimeError(f"\"{function}_cpu\" not implemented for 'Bool'")
+        raise RuntimeError(f"{function}(): does not support bool input")
     if dim is None and array.size == 0:
         raise IndexError(
             f"{function}(): Expected reduction dim to be specified for input.numel() == 0."

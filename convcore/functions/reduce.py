@@ -210,10 +210,12 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the products of the elements up to each one along an axis."""
     array = _as_summed(input._array, dtype)
     along = axis(dim, array.ndim)
-    if array.ndim == 0:
-        return mul(input, 1)
-    out = wrap(quiet(np.multiply.accumulate, array, along))
-    if mode.enabled:
+    single = array.ndim == 0 or array.shape[along] == 1
+    out = wrap(array.copy() if single else quiet(np.multiply.accumulate, array, along))
+    if single:
+        backward = fitted(lambda needs, grad: (grad,), input)
+        record("CumprodBackward0", (input,), out, backward)
+    elif mode.enabled:
         backward = fitted(_cumprod_backward(along), input)
         record("CumprodBackward0", (input,), out, backward, (input, out))
     return out
@@ -415,16 +417,16 @@ def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> A
             return wrap(np.zeros_like(x._array))
         if p == 1:
             return mul(sgn(x), grad)
+        y = where(wrap(y._array != 0), y, 1.0)  # a vector of zeros has a gradient of zeros
         if p == 2:
-            return masked(mul(div(x, y), grad), y._array != 0)
+            return mul(div(x, y), grad)
         if math.isinf(p):
             largest = np.absolute(x._array) == y._array
             number = np.count_nonzero(largest, axis=over, keepdims=True).astype(y._array.dtype)
             return mul(masked(mul(sgn(x), grad), largest), wrap(np.asarray(1 / number)))
-        size = abs(x)
-        slope = mul(sgn(x), pow(size, p - 1)) if p < 2 else mul(x, pow(size, p - 2))
-        direction = masked(slope, size._array != 0)
-        return masked(mul(direction, div(grad, pow(y, p - 1))), y._array != 0)
+        size = abs(where(wrap(x._array != 0), x, 1.0))
+        direction = mul(sgn(x), pow(size, p - 1)) if p < 2 else mul(x, pow(size, p - 2))
+        return mul(direction, div(grad, pow(y, p - 1)))
 
     return backward
 
