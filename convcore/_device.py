@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+__all__ = ["device"]
+
 
 class device:
     """The CPU, as PyTorch names it.

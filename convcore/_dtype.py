@@ -12,6 +12,36 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "bool",
+    "can_cast",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
+    "double",
+    "dtype",
+    "finfo",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "get_default_dtype",
+    "half",
+    "iinfo",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "long",
+    "promote_types",
+    "result_type",
+    "set_default_dtype",
+    "short",
+    "uint8",
+]
+
 _FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # PyTorch's categories by NumPy's kind
 
 
@@ -26,6 +56,13 @@ class dtype:
         "itemsize",
         "numpy",
     )
+
+    _name: str
+    is_complex: builtins.bool
+    is_floating_point: builtins.bool
+    is_signed: builtins.bool
+    itemsize: builtins.int
+    numpy: np.dtype
 
     def __new__(cls, *args: Any, **kwargs: Any) -> dtype:
         raise TypeError("cannot create 'torch.dtype' instances")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, SupportsIndex, overload
+
+__all__ = ["Size"]
 
 
-class Size(tuple):
+class Size(tuple[int, ...]):
     """A tuple of ints that prints as PyTorch's, and whose slices and sums are Sizes.
 
     Examples
@@ -26,6 +28,10 @@ class Size(tuple):
         """Return the number of elements of a tensor of this size."""
         return math.prod(self)
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
     def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)
         return trusted(found) if found.__class__ is tuple else found

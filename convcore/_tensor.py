@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -19,6 +19,15 @@ from convcore._device import device as _device
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.layout import is_channels_last
+
+__all__ = [
+    "Tensor",
+    "channels_last",
+    "channels_last_3d",
+    "contiguous_format",
+    "memory_format",
+    "preserve_format",
+]
 
 _CPU = _device("cpu")
 _new = object.__new__
@@ -451,7 +460,7 @@ class Tensor:
             tensor.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return tensor
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple:
         for hook in self._leaf.hooks.values() if self._leaf is not None else ():
             if not getattr(hook, "__torch_unserializable__", False):
                 warnings.warn(

@@ -16,6 +16,8 @@ import numpy as np
 
 from convcore import _dtype
 
+__all__ = ["set_printoptions"]
+
 
 @dataclass(frozen=True)
 class _Options:

@@ -31,6 +31,26 @@ from convcore._creation import DtypeLike, array_like, empty_preserving, leaf, sh
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
 
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
+
 # What PyTorch seeds its generators with until told otherwise.
 DEFAULT_SEED = 67280421310721
 

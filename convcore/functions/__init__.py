@@ -4,6 +4,8 @@ Each computes on arrays and records itself; its backward stands beside it and is
 same functions, so that it can be differentiated again.  _bind.py hangs them on Tensor.
 """
 
+from typing import TYPE_CHECKING
+
 from convcore.functions import _bind
 from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
@@ -26,4 +28,5 @@ from convcore.functions.sampling import *
 from convcore.functions.scatter import *
 from convcore.functions.shape import *
 
-__all__ = [name for family in _bind.FAMILIES for name in family.__all__]
+if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
+    __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

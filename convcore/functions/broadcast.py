@@ -16,7 +16,7 @@ from convcore.functions.axes import total_of
 __all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "sum_to_size"]
 
 
-def expand(input: Tensor, *size: int) -> Tensor:
+def expand(input: Tensor, *size: Any) -> Tensor:
     """Return a view in which axes of size 1 are repeated, and new ones put before them.
 
     Parameters

@@ -1,7 +1,13 @@
 """Neural networks: modules, parameters and the functions that modules are made of."""
 
-from convcore.nn import functional, init, modules
-from convcore.nn.modules import *  # noqa: F403
-from convcore.nn.parameter import Buffer, Parameter
+from typing import TYPE_CHECKING
 
-__all__ = ["Buffer", "Parameter", "functional", "init", *modules.__all__]
+from convcore.nn import functional as functional
+from convcore.nn import init as init
+from convcore.nn import modules as modules
+from convcore.nn.modules import *  # noqa: F403
+from convcore.nn.parameter import Buffer as Buffer
+from convcore.nn.parameter import Parameter as Parameter
+
+if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
+    __all__ = ["Buffer", "Parameter", "functional", "init", *modules.__all__]

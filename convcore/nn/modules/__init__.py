@@ -1,5 +1,7 @@
 """The modules: layers, losses and containers, a family a file."""
 
+from typing import TYPE_CHECKING
+
 from convcore.nn.modules import (
     activation,
     container,
@@ -21,7 +23,7 @@ from convcore.nn.modules.flatten import *  # noqa: F403
 from convcore.nn.modules.fold import *  # noqa: F403
 from convcore.nn.modules.linear import *  # noqa: F403
 from convcore.nn.modules.loss import *  # noqa: F403
-from convcore.nn.modules.module import Module
+from convcore.nn.modules.module import Module as Module
 from convcore.nn.modules.padding import *  # noqa: F403
 from convcore.nn.modules.pixelshuffle import *  # noqa: F403
 from convcore.nn.modules.pooling import *  # noqa: F403
@@ -32,4 +34,5 @@ _FAMILIES = (
     *(linear, loss, padding, pixelshuffle, pooling),
 )
 
-__all__ = ["Module", *[name for family in _FAMILIES for name in family.__all__]]
+if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
+    __all__ = ["Module", *[name for family in _FAMILIES for name in family.__all__]]

@@ -1,0 +1,239 @@
+"""Print the type stub of convcore/_tensor.py: `python tests/make_stub.py > convcore/_tensor.pyi`.
+
+Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
+type checker and no editor sees them.  The stub says them all: it is read off the finished class.
+tests/test_stub.py fails as long as the checked-in stub is another one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import convcore.functions  # noqa: F401  it hangs the methods on Tensor
+from convcore import _tensor
+from convcore._tensor import Tensor, memory_format
+
+WIDTH = 100
+HEAD = '''\
+"""Tensor with every method it has once the package is loaded; see tests/make_stub.py."""'''
+
+# What slots hold: nothing can be read off them.
+SLOTS = {
+    "_array": "np.ndarray",
+    "_counter": "list[builtins.int]",
+    "_grad": "Tensor | None",
+    "_grad_fn": "Any",
+    "_leaf": "Any",
+    "_name": "str",
+    "_output_nr": "builtins.int",
+    "_requires_grad": "builtins.bool",
+    "_view": "Any",
+}
+
+# What the code says less exactly than it could.  Several signatures are overloads.
+PAIR = "tuple[Tensor, Tensor]"
+EXTREME = (
+    f"(self, dim: builtins.int, keepdim: builtins.bool = False) -> {PAIR}",
+    "(self, dim: None = None) -> Tensor",
+    "(self, dim: Tensor) -> Tensor",
+)
+SIGNATURES = {
+    **dict.fromkeys(("max", "min"), EXTREME),
+    "size": ("(self, dim: None = None) -> Size", "(self, dim: builtins.int) -> builtins.int"),
+    "stride": (
+        "(self, dim: None = None) -> tuple[builtins.int, ...]",
+        "(self, dim: builtins.int) -> builtins.int",
+    ),
+    "type": (
+        "(self, dtype: None = None) -> str",
+        "(self, dtype: Any, non_blocking: builtins.bool = False) -> Tensor",
+    ),
+}
+RESULTS = {
+    **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"), "Tensor"),
+    **dict.fromkeys(("__matmul__", "__rmatmul__", "conj", "prod"), "Tensor"),
+    **dict.fromkeys(("aminmax", "sort", "topk"), PAIR),
+    "__init__": "None",
+}
+# object has it that any two things can be compared and that the answer is a bool.
+REMARKS = dict.fromkeys(("__eq__", "__ne__"), "  # type: ignore[override]")
+
+
+class Speller:
+    """Writes types by name, and remembers what must be imported for that."""
+
+    def __init__(self) -> None:
+        self.imports = {"typing": {"Any", "overload"}}
+
+    def __call__(self, hint: Any) -> str:
+        if hint is Any or hint is inspect.Parameter.empty:
+            return "Any"
+        if hint is None or hint is types.NoneType:
+            return "None"
+        if hint is Ellipsis:
+            return "..."
+        if isinstance(hint, list):
+            return f"[{', '.join(map(self, hint))}]"
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (types.UnionType, typing.Union):
+            return " | ".join(map(self, arguments))
+        if origin is not None:
+            return f"{self.named(origin)}[{', '.join(map(self, arguments))}]"
+        return self.named(hint)
+
+    def named(self, cls: type) -> str:
+        """Return a class's name; Tensor has methods of the same name as some classes."""
+        module, name = cls.__module__, cls.__name__
+        hidden = hasattr(Tensor, name)
+        if module == _tensor.__name__:
+            return name
+        if module == "builtins":
+            return f"builtins.{name}" if hidden else name
+        if module == "numpy":
+            return f"np.{name}"
+        self.imports.setdefault(module, set()).add(f"{name} as _{name}" if hidden else name)
+        return f"_{name}" if hidden else name
+
+    def import_lines(self) -> Iterator[str]:
+        """Yield the imports in isort's order: the standard library, NumPy, the package."""
+        yield "import builtins"
+        lines = [
+            f"from {module} import {', '.join(sorted(self.imports[module]))}"
+            for module in sorted(self.imports)
+        ]
+        own = [line for line in lines if line.startswith("from convcore")]
+        yield from (line for line in lines if line not in own)
+        yield from ("", "import numpy as np", "")
+        yield from own
+
+
+spell = Speller()
+
+
+def signature_of(function: Callable, name: str, first: str) -> tuple[list[str], str]:
+    """Return a function's parameters, the first one called ``first`` and bare, and its result."""
+    function = inspect.unwrap(function)
+    hints = typing.get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())
+    if name.startswith("__") and "other" in hints:  # an operator has no further arguments
+        parameters = parameters[:2]
+    written: list[str] = []
+    if first:
+        written, parameters = [first], parameters[1:]
+    keyword_only = False
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            written.append("*")
+        keyword_only = parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        written.append(parameter_line(parameter, spell(hints.get(parameter.name, Any))))
+    # Without annotations are a few lambdas, and they all give tensors.
+    return written, RESULTS.get(name) or spell(hints.get("return", Tensor))
+
+
+def parameter_line(parameter: inspect.Parameter, hint: str) -> str:
+    """Return a parameter as a stub writes it: defaults that are no literals are dots."""
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    line = f"{stars}{parameter.name}: {hint}"
+    default = parameter.default
+    if default is parameter.empty:
+        return line
+    literal = default is None or default == () or type(default) in (bool, int, float, str)
+    return f"{line} = {show(default) if literal else '...'}"
+
+
+def show(value: Any) -> str:
+    """Return a literal, a string in double quotes."""
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def definition(
+    name: str, parameters: list[str], result: str, indent: str, tail: str
+) -> Iterator[str]:
+    """Yield the head of a definition, as ruff breaks it where it is too long."""
+    line = f"{indent}def {name}({', '.join(parameters)}) -> {result}:"
+    if len(line) + len(tail) <= WIDTH:
+        yield line + tail
+        return
+    yield f"{indent}def {name}("
+    inner = f"{indent}    {', '.join(parameters)}"
+    if len(inner) <= WIDTH:
+        yield inner
+    else:
+        yield from (f"{indent}    {parameter}," for parameter in parameters)
+    yield f"{indent}) -> {result}:{tail}"
+
+
+def function_stub(function: Callable, name: str, first: str = "self") -> Iterator[str]:
+    """Yield the lines of a function or method, with the first line of its docstring."""
+    indent = "    " if first else ""
+    document = (inspect.getdoc(function) or "").partition("\n")[0]
+    if name.startswith("_"):
+        document = ""
+    tail = "" if document else f" ...{REMARKS.get(name, '')}"
+    yield from definition(name, *signature_of(function, name, first), indent, tail)
+    if document:
+        yield from (f'{indent}    """{document}"""', "")
+
+
+def property_stub(found: property, name: str) -> Iterator[str]:
+    """Yield the lines of a property: how it is read, set and deleted."""
+    yield "    @property"
+    yield from function_stub(found.fget, name)
+    if found.fset is not None:
+        yield f"    @{name}.setter"
+        yield from function_stub(found.fset, name)
+    if found.fdel is not None:
+        yield f"    @{name}.deleter"
+        yield from function_stub(found.fdel, name)
+
+
+def method_stub(member: Any, name: str) -> Iterator[str]:
+    """Yield the lines of whatever the class has under a name; nothing for what object has too."""
+    if name in SIGNATURES:
+        for signature in SIGNATURES[name]:
+            yield from ("    @overload", f"    def {name}{signature}: ...")
+    elif isinstance(member, property):
+        yield from property_stub(member, name)
+    elif isinstance(member, staticmethod):
+        yield from function_stub(member.__func__, name, "cls")
+    elif isinstance(member, types.FunctionType):
+        yield from function_stub(member, name)
+    elif isinstance(member, types.MemberDescriptorType):
+        yield f"    {name}: {SLOTS[name]}"
+    elif isinstance(member, int):
+        yield f"    {name}: builtins.int"
+
+
+def class_stub(cls: type) -> Iterator[str]:
+    """Yield the lines of a class: slots first, then methods in the order of their tables."""
+    members = vars(cls).items()
+    slots = [name for name, member in members if isinstance(member, types.MemberDescriptorType)]
+    yield f"class {cls.__name__}:"
+    for name in slots:
+        yield from method_stub(vars(cls)[name], name)
+    for name, member in members:
+        if name not in slots:
+            yield from method_stub(member, name)
+
+
+def stub() -> str:
+    """Return the whole stub."""
+    body: list[str] = []
+    for name, value in vars(_tensor).items():
+        if getattr(value, "__module__", None) == _tensor.__name__:
+            if isinstance(value, memory_format):
+                body.append(f"{name}: memory_format")
+            elif inspect.isclass(value):
+                body += ["", *class_stub(value), ""]
+            else:
+                body += function_stub(value, name, "")
+    text = "\n".join([HEAD, "", *spell.import_lines(), "", *body]) + "\n"
+    return text.replace("\n\n\n", "\n\n")
+
+
+if __name__ == "__main__":
+    print(stub(), end="")
