@@ -81,6 +81,30 @@ def test_plain_sgd_has_the_bits_of_its_formula(rng):
     assert np.array_equal(parameter.detach().numpy(), values - np.float32(0.1) * gradient)
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "gradient apart", "gaps"])
+def test_large_parameters_take_the_same_step_part_by_part(layout, rng):
+    shape = (3, 5, 70, 90)
+    values, gradient = rng.standard_normal((2, *shape)).astype(np.float32)
+    parameter = convcore.from_numpy(values.copy())
+    if layout == "channels_last":
+        parameter = parameter.contiguous(memory_format=convcore.channels_last)
+    elif layout == "gaps":
+        parameter = convcore.from_numpy(np.repeat(values, 2, axis=3)[..., ::2])
+    parameter.requires_grad = True
+    parameter.grad = convcore.from_numpy(gradient)
+    if layout == "channels_last":
+        parameter.grad = parameter.grad.contiguous(memory_format=convcore.channels_last)
+    elif layout == "gradient apart":
+        parameter.grad = convcore.from_numpy(np.asfortranarray(gradient))
+    optimizer = optim.SGD([parameter], lr=0.5, momentum=0.5, weight_decay=0.25)
+    velocity = 0
+    for _ in range(2):
+        optimizer.step()
+        velocity = np.float32(0.5) * velocity + (gradient + np.float32(0.25) * values)
+        values = values - np.float32(0.5) * velocity
+    assert np.array_equal(parameter.detach().numpy(), values)
+
+
 def test_step_is_in_place_and_noticed():
     parameter = grown(leaf([1.0, 2.0]), [1.0, 1.0])
     memory, version = parameter.detach().numpy(), parameter._version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -133,36 +133,72 @@ class SGD(Optimizer):
 
     def _move(self, parameter: Tensor, group: dict[str, Any]) -> None:
         check_writable(parameter)
-        values = parameter._array
-        direction = parameter.grad._array
-        # Python numbers, which leave the arrays' dtype alone.
-        lr, momentum, decay = (_number(group[name]) for name in ("lr", "momentum", "weight_decay"))
-        if group["maximize"]:
-            direction = np.negative(direction)
-        if decay:
-            direction = direction + decay * values
-        if momentum:
-            velocity = self._velocity(parameter, direction, momentum, _number(group["dampening"]))
-            direction = direction + momentum * velocity if group["nesterov"] else velocity
-        np.subtract(values, lr * direction, out=values)
+        options = {name: _number(group[name]) for name in _OPTIONS}
+        arrays = [parameter._array, parameter.grad._array]
+        if options["momentum"]:
+            state = self.state[parameter]
+            remembered = state.get("momentum_buffer")
+            options["is_first"] = remembered is None
+            if remembered is None:
+                remembered = state["momentum_buffer"] = wrap(np.empty_like(parameter._array))
+            arrays.append(remembered._array)
+            remembered._counter[0] += 1
+        for part in _parts(*arrays):
+            _descend(*part, **options)
         parameter._counter[0] += 1
 
-    def _velocity(
-        self, parameter: Tensor, direction: np.ndarray, momentum: float, dampening: float
-    ) -> np.ndarray:
-        """Take the direction into what is remembered of a parameter, and return that."""
-        state = self.state[parameter]
-        remembered = state.get("momentum_buffer")
-        if remembered is None:
-            remembered = state["momentum_buffer"] = wrap(np.array(direction))
-            return remembered._array
-        velocity = remembered._array
-        np.multiply(velocity, momentum, out=velocity)
-        np.add(velocity, direction if dampening == 0 else (1 - dampening) * direction, out=velocity)
-        remembered._counter[0] += 1
-        return velocity
+
+_OPTIONS = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")
+
+# Elements at a time: intermediate results have this size, not the parameter's, and stay in the
+# cache. A step of 4 M float32 parameters with momentum, weight decay and nesterov took 4.0 ms so
+# and 7.4 ms in whole arrays; a plain step took 1.3 and 1.2 ms (one thread, AVX-512).
+_PART = 1 << 16
+
+
+def _parts(*arrays: np.ndarray) -> Iterator[list[np.ndarray]]:
+    """Yield views of arrays of one shape, part by part where they lie alike in memory."""
+    first = arrays[0]
+    alike = all(array.strides == first.strides for array in arrays)
+    flat = [array.ravel(order="K") for array in arrays] if alike and first.size > _PART else []
+    if not flat or not np.may_share_memory(flat[0], first):  # a copy: there are gaps in memory
+        yield list(arrays)
+        return
+    for start in range(0, first.size, _PART):
+        yield [array[start : start + _PART] for array in flat]
+
+
+def _descend(
+    values: np.ndarray,
+    direction: np.ndarray,
+    velocity: np.ndarray | None = None,
+    *,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+    maximize: bool,
+    is_first: bool = False,
+) -> None:
+    """Change values, and velocity if there is one, by one step along a gradient."""
+    if maximize:
+        direction = np.negative(direction)
+    if weight_decay:
+        direction = direction + weight_decay * values
+    if velocity is not None:
+        if is_first:
+            velocity[...] = direction
+        else:
+            np.multiply(velocity, momentum, out=velocity)
+            np.add(velocity, (1 - dampening) * direction if dampening else direction, out=velocity)
+        direction = direction + momentum * velocity if nesterov else velocity
+    np.subtract(values, lr * direction, out=values)
 
 
 def _number(value: Any) -> Any:
-    """Return a number, or the element of a tensor, as a Python number."""
+    """Return a number, or the element of a tensor, as a Python number.
+
+    A Python number leaves the arrays' dtype alone.
+    """
     return value.item() if hasattr(value, "item") else value
