@@ -174,7 +174,7 @@ def test_integer_convolutions_wrap_as_pytorchs(dtype, rng, torch):
 
 
 def test_integers_that_float64_cannot_convolve_are_refused():
-    x = convcore.full((1, 1, 3), 2**52)
+    x = convcore.full((1, 1, 3), 2**51)
     w = convcore.tensor([[[1, 1, -2]]])
     with pytest.raises(RuntimeError, match="beyond what float64 holds"):
         convcore.conv1d(x, w)
@@ -276,6 +276,29 @@ def test_gradient_of_an_operand_that_changed_in_place_is_refused(rng):
     hidden.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_infinities_and_nan_come_without_warnings():
+    x = convcore.full((1, 2, 4, 4), float("inf"))
+    for dtype in (convcore.float32, convcore.float16):
+        w = leaf(np.ones((2, 2, 2, 2))).to(dtype)
+        bias = convcore.full((2,), float("-inf"), dtype=dtype).requires_grad_()
+        for function in (convcore.conv2d, convcore.conv_transpose2d):
+            y = function(x.to(dtype), w, bias)
+            y.backward(convcore.full_like(y, 60000.0))
+            assert convcore.isnan(y).all()
+        assert dtype is convcore.float32 or convcore.isinf(bias.grad).all()
+
+
+def test_error_of_a_users_hook_comes_through_unchanged():
+    def pack(tensor):
+        raise ValueError("the user's own")
+
+    x, w = leaf(np.ones((1, 1, 3, 3))), leaf(np.ones((1, 1, 2, 2)))
+    hooks = convcore.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+    for function in (convcore.conv2d, convcore.conv_transpose2d):
+        with hooks, pytest.raises(ValueError, match="the user's own"):
+            function(x, w)
 
 
 # The graph

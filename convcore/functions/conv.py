@@ -21,7 +21,7 @@ from convcore.autograd.node import record
 from convcore.engine.geometry import per_axis
 from convcore.functions.arithmetic import conj
 from convcore.functions.axes import spread
-from convcore.functions.conv_errors import conv_error
+from convcore.functions.conv_errors import Refused, conv_error
 from convcore.functions.pad import pad
 from convcore.functions.quiet import quiet
 from convcore.functions.shape import squeeze, unsqueeze
@@ -223,8 +223,8 @@ def _conv(
         if _is_batched(rank, input, weight, bias):
             return _forward(input, weight, bias, steps)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps), 0)
-    except (TypeError, ValueError) as fault:
-        raise conv_error(fault, f"conv{rank}d", input, weight, bias, steps) from None
+    except Refused as refused:
+        raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
 
 
 def _conv_transpose(
@@ -243,20 +243,24 @@ def _conv_transpose(
         if _is_batched(rank, input, weight, bias):
             return _transposed(input, weight, bias, output_padding, steps)
         return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
-    except (TypeError, ValueError) as fault:
+    except Refused as refused:
         steps["output_padding"] = output_padding
-        raise conv_error(fault, f"conv_transpose{rank}d", input, weight, bias, steps) from None
+        raise conv_error(
+            refused.fault, f"conv_transpose{rank}d", input, weight, bias, steps
+        ) from None
 
 
 def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
     """Return whether the input has an axis of images; an error where the ranks cannot be right."""
-    if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
-        raise TypeError("input and weight must be tensors")
-    if bias is not None and not isinstance(bias, Tensor):
-        raise TypeError("bias must be a tensor")
+    if (
+        not isinstance(input, Tensor)
+        or not isinstance(weight, Tensor)
+        or not (bias is None or isinstance(bias, Tensor))
+    ):
+        raise Refused(TypeError("input, weight and bias must be tensors"))
     ndim = input._array.ndim
     if weight._array.ndim != rank + 2 or not rank < ndim <= rank + 2:
-        raise ValueError("input or weight has another number of axes")
+        raise Refused(ValueError("input or weight has another number of axes"))
     return ndim == rank + 2
 
 
@@ -350,7 +354,7 @@ def _bias_grad(grad: Tensor) -> Tensor:
     """Return the sums of a gradient's channels."""
     array = grad._array
     if array.dtype.char == "e":
-        sums = engine.conv_bias_grad(array.astype(np.float32)).astype(np.float16)
+        sums = quiet(engine.conv_bias_grad(array.astype(np.float32)).astype, np.float16)
     else:
         sums = engine.conv_bias_grad(array)
     out = wrap(sums)
@@ -362,14 +366,19 @@ def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> T
     return spread(grad, (0, *range(2, len(shape))), shape)
 
 
-# What the engine does not take as it is
+# Asking the engine
 
 
-def _computed(function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any):
-    """Return the engine's map of two arrays, in their own dtype."""
-    if left.dtype.char in "fdFD":
-        return function(left, right, *rest, **steps)
-    return _computed_in_another_dtype(function, left, right, *rest, **steps)
+def _computed(
+    function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
+) -> np.ndarray:
+    """Return one of the engine's maps of two arrays, in their own dtype."""
+    try:
+        if left.dtype.char in "fdFD":
+            return function(left, right, *rest, **steps)
+        return _computed_in_another_dtype(function, left, right, *rest, **steps)
+    except (TypeError, ValueError) as fault:
+        raise Refused(fault) from None
 
 
 def _computed_in_another_dtype(
@@ -380,28 +389,20 @@ def _computed_in_another_dtype(
     if dtype != right.dtype or dtype.kind not in "fiu":
         raise TypeError("dtypes that do not go together, or that nothing is computed in")
     wide = np.dtype(np.float32 if dtype.kind == "f" else np.float64)
-    bias = rest[0]
-    if isinstance(bias, np.ndarray) and bias.dtype == dtype:
-        rest = (bias.astype(wide), *rest[1:])
-    left, right = left.astype(wide), right.astype(wide)
-    result = function(left, right, *rest, **steps)
+    arrays = [left, right, *rest]
+    for place, array in enumerate(arrays):  # also a bias
+        if isinstance(array, np.ndarray) and array.dtype == dtype:
+            arrays[place] = array.astype(wide)
+    result = function(*arrays, **steps)
     if dtype.kind == "f":
         return quiet(result.astype, dtype)
-    if not _is_exact(function, left, right, *rest, **steps):
+    # No sum of some of the terms can be larger than that of all their absolute values.
+    arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]
+    if function(*arrays, **steps).max(initial=0) >= 2**53:
         raise ValueError(
             "the sums of products of these integers are beyond what float64 holds exactly"
         )
     return result.astype(np.int64).astype(dtype)
-
-
-def _is_exact(
-    function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
-) -> bool:
-    """Return whether no partial sum of a map can reach an integer that float64 does not hold."""
-    bias = rest[0]
-    if isinstance(bias, np.ndarray):
-        rest = (abs(bias), *rest[1:])
-    return function(abs(left), abs(right), *rest, **steps).max(initial=0) <= 2**53
 
 
 def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor, Any]:
@@ -411,9 +412,12 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
     than the input has: those are zeros put after it.
     """
     rank = y._array.ndim - 2
-    strides = per_axis("stride", steps["stride"], rank, least=1)
-    dilations = per_axis("dilation", steps["dilation"], rank, least=1)
-    extras = per_axis("output_padding", output_padding, rank, least=0)
+    try:
+        strides = per_axis("stride", steps["stride"], rank, least=1)
+        dilations = per_axis("dilation", steps["dilation"], rank, least=1)
+        extras = per_axis("output_padding", output_padding, rank, least=0)
+    except (TypeError, ValueError) as fault:
+        raise Refused(fault) from None
     zeros = [
         extra // stride if extra < dilation else 0
         for extra, stride, dilation in zip(extras, strides, dilations, strict=True)

@@ -31,6 +31,19 @@ _TYPES = {  # in messages about a bias
 }
 
 
+class Refused(Exception):
+    """The engine does not take the arguments; a user's own error in a hook is never one of these.
+
+    Attributes
+    ----------
+    fault : TypeError or ValueError
+    """
+
+    def __init__(self, fault: Exception):
+        super().__init__(str(fault))
+        self.fault = fault
+
+
 def conv_error(
     fault: Exception, function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
 ) -> Exception:
