@@ -159,7 +159,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def _leaky_relu(x: Tensor, slope: float) -> Tensor:
     def value(array: np.ndarray) -> np.ndarray:
         scaled = array * array.dtype.type(slope)
-        if 0 <= slope <= 1:
+        if 0 < slope <= 1:  # not 0, by which infinity would become NaN
             return np.maximum(array, scaled)
         return np.where(array > 0, array, scaled)
 
@@ -231,7 +231,7 @@ def _sixth(array: np.ndarray) -> np.ndarray:
 
 
 def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return masked(div(grad, 6), (x._array > -3) & (x._array < 3))
+    return div(masked(grad, (x._array > -3) & (x._array < 3)), 6)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -354,10 +354,12 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha)
+    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha, "CeluBackward0")
 
 
-def _elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+def _elu(
+    x: Tensor, alpha: float, scale: float, input_scale: float, name: str = "EluBackward0"
+) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
 
     def value(array: np.ndarray) -> np.ndarray:
@@ -372,7 +374,7 @@ def _elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
         curve = mul(mul(grad, slope), alpha * scale * input_scale)
         return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
 
-    return _recorded("EluBackward0", x, value, backward)
+    return _recorded(name, x, value, backward)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -615,7 +617,7 @@ def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {function} has been deprecated. Change the call to include "
         "dim=X as an argument.",
-        stacklevel=stacklevel + 1,
+        stacklevel=stacklevel,
     )
     return 0 if rank in (0, 1, 3) else 1
 

@@ -417,13 +417,13 @@ def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> A
             return wrap(np.zeros_like(x._array))
         if p == 1:
             return mul(sgn(x), grad)
-        y = where(wrap(y._array != 0), y, 1.0)  # a vector of zeros has a gradient of zeros
-        if p == 2:
-            return mul(div(x, y), grad)
         if math.isinf(p):
             largest = np.absolute(x._array) == y._array
             number = np.count_nonzero(largest, axis=over, keepdims=True).astype(y._array.dtype)
             return mul(masked(mul(sgn(x), grad), largest), wrap(np.asarray(1 / number)))
+        y = where(wrap(y._array != 0), y, 1.0)  # a vector of zeros has a gradient of zeros
+        if p == 2:
+            return mul(div(x, y), grad)
         size = abs(where(wrap(x._array != 0), x, 1.0))
         direction = mul(sgn(x), pow(size, p - 1)) if p < 2 else mul(x, pow(size, p - 2))
         return mul(direction, div(grad, pow(y, p - 1)))

@@ -1,0 +1,364 @@
+"""relu and its relatives, softmax and dropout, beside PyTorch's: values, gradients, node names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from elements import REAL, SEEDS, SHAPES, TOLERANCE, drawn, few
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+from convcore.nn import functional as F
+
+# (name, further arguments, whether it has inplace=)
+ACTIVATIONS = [
+    ("celu", {"alpha": 0.7}, True),
+    ("elu", {"alpha": 0.7}, True),
+    ("gelu", {}, False),
+    ("gelu", {"approximate": "tanh"}, False),
+    ("hardshrink", {"lambd": 0.6}, False),
+    ("hardsigmoid", {}, True),
+    ("hardswish", {}, True),
+    ("hardtanh", {"min_val": -0.7, "max_val": 1.2}, True),
+    ("leaky_relu", {"negative_slope": 0.2}, True),
+    ("leaky_relu", {"negative_slope": 1.5}, True),
+    ("leaky_relu", {"negative_slope": 0.0}, True),
+    ("logsigmoid", {}, False),
+    ("mish", {}, True),
+    ("relu", {}, True),
+    ("relu6", {}, True),
+    ("selu", {}, True),
+    ("silu", {}, True),
+    ("softplus", {}, False),
+    ("softplus", {"beta": 2.0, "threshold": 3.0}, False),
+    ("softshrink", {"lambd": 0.6}, False),
+    ("softsign", {}, False),
+    ("tanhshrink", {}, False),
+    ("threshold", {"threshold": 0.3, "value": 5.0}, True),
+]
+IDS = [f"{name} {[*arguments.values()]}" for name, arguments, _ in ACTIVATIONS]
+
+
+def functional(lib):
+    return lib.nn.functional
+
+
+@pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
+@few(8)
+@given(st.sampled_from(REAL), SHAPES, SEEDS)
+def test_activation_agrees_with_pytorch(torch, name, arguments, has_inplace, dtype, shape, seed):
+    x = drawn(np.random.default_rng(seed), shape, dtype, -4, 4)
+
+    def function(m, x):
+        return getattr(functional(m), name)(x, **arguments)
+
+    if name == "hardsigmoid":  # which PyTorch cannot differentiate twice
+        with torch.no_grad(), convcore.no_grad():
+            agree(torch, function, x, rtol=TOLERANCE[dtype])
+        return
+    # PyTorch's celu has its 1 / alpha in float32.
+    rtol = max(TOLERANCE[dtype], 1e-6)
+    agree(torch, function, x, seed=seed, nodes=1, rtol=rtol)
+
+
+@pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
+def test_activation_agrees_with_pytorch_at_its_corners(torch, name, arguments, has_inplace):
+    corners = [0.0, -0.0, 3, -3, 6, 1.2, -0.7, 0.6, -0.6, 0.3, 10, -10, 100, -100, 1000, -1000]
+    grads = []
+    for lib in (convcore, torch):
+        x = lib.tensor([*corners, np.inf, -np.inf, np.nan], dtype=lib.float64, requires_grad=True)
+        y = getattr(functional(lib), name)(x, **arguments)
+        y.sum().backward()
+        grads.append((y.detach().numpy(), x.grad.numpy()))
+    finite = slice(None, len(corners))
+    np.testing.assert_allclose(grads[0][0], grads[1][0], rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(grads[0][1][finite], grads[1][1][finite], rtol=1e-6, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
+def test_activation_gradients_are_those_of_finite_differences(rng, name, arguments, has_inplace):
+    x = convcore.from_numpy(rng.uniform(-4, 4, (2, 3))).requires_grad_()
+    function = lambda x: getattr(F, name)(x, **arguments)  # noqa: E731
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [row[:2] for row in ACTIVATIONS if row[2]],
+    ids=[i for i, row in zip(IDS, ACTIVATIONS, strict=True) if row[2]],
+)
+def test_activation_in_place_agrees_with_pytorch(torch, rng, name, arguments):
+    def function(m, x):
+        y = x * 1
+        result = getattr(functional(m), name)(y, **arguments, inplace=True)
+        assert result is y
+        assert y._version == 1
+        return y
+
+    x = rng.uniform(-4, 4, (2, 3))
+    if name == "hardsigmoid":
+        with torch.no_grad(), convcore.no_grad():
+            agree(torch, function, x)
+    else:
+        agree(torch, function, x, nodes=2 * (name == "relu"), rtol=1e-6)
+
+
+def test_activations_keep_channels_last(rng):
+    array = np.ascontiguousarray(rng.normal(size=(2, 4, 5, 3))).transpose(0, 3, 1, 2)
+    x = convcore.from_numpy(array).requires_grad_()
+    for name, arguments, _ in ACTIVATIONS:
+        y = getattr(F, name)(x, **arguments)
+        (grad,) = convcore.autograd.grad(y, x, convcore.from_numpy(array))
+        assert y.stride() == grad.stride() == x.stride(), name
+        if name in ("softsign", "tanhshrink"):  # several nodes, which add up gradients
+            continue
+        (grad,) = convcore.autograd.grad(getattr(F, name)(x, **arguments).sum(), x)
+        assert grad.stride() == x.stride(), name
+    for y in (F.softmax(x, 1), F.log_softmax(x, 1), F.dropout(x)):
+        (grad,) = convcore.autograd.grad(y, x, convcore.from_numpy(array))
+        assert y.stride() == grad.stride() == x.stride()
+
+
+def test_relu_saves_its_result_alone():
+    x = convcore.tensor([-1.0, 2.0], requires_grad=True)
+    y = convcore.relu(x)
+    (saved,) = y.grad_fn.saved_tensors
+    assert saved.data_ptr() == y.data_ptr()
+
+
+def test_relu_in_place_works_in_the_same_memory():
+    x = convcore.tensor([-1.0, 2.0], requires_grad=True)
+    y = x * 1
+    address = y.data_ptr()
+    convcore.relu_(y)
+    assert y.data_ptr() == address
+    y.backward(convcore.tensor([np.inf, np.inf]))
+    assert x.grad.tolist() == [0, np.inf]
+
+
+def test_gradient_that_is_infinite_does_not_pass_a_closed_relu():
+    x = convcore.tensor([-1.0, 0.0, 2.0, np.nan], requires_grad=True)
+    convcore.relu(x).backward(convcore.tensor([np.inf, np.nan, -np.inf, 3.0]))
+    assert x.grad.tolist() == [0, 0, -np.inf, 3]
+
+
+# Softmax
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@few(15)
+@given(st.data(), SHAPES, SEEDS)
+def test_softmax_agrees_with_pytorch(torch, name, data, shape, seed):
+    dtype = data.draw(st.sampled_from(REAL))
+    rank = max(len(shape), 1)
+    dim = data.draw(st.integers(-rank, rank - 1))
+    x = drawn(np.random.default_rng(seed), shape, dtype, -4, 4)
+
+    def function(m, x):
+        return getattr(functional(m), name)(x, dim)
+
+    nodes = 0 if 0 in shape else 1
+    agree(torch, function, x, seed=seed, nodes=nodes, rtol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_gradients_are_those_of_finite_differences(rng, name):
+    x = convcore.from_numpy(rng.normal(size=(3, 4))).requires_grad_()
+    function = lambda x: getattr(F, name)(x, 0)  # noqa: E731
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_huge_numbers_and_infinities_agrees_with_pytorch(torch, name):
+    rows = [[1e4, 1e4, 0], [-1e4, 0, 1], [-np.inf, 0, 0], [-np.inf] * 3, [np.inf, 0, 0]]
+    values = [getattr(functional(m), name)(m.tensor(rows), 1).numpy() for m in (convcore, torch)]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+def test_softmax_in_another_dtype_converts_first(torch, rng):
+    x = rng.normal(size=(2, 3)).astype(np.float32)
+    agree(torch, lambda m, x: m.softmax(x, 1, dtype=m.float64), x, rtol=1e-6)
+    agree(torch, lambda m, x: x.log_softmax(-1, dtype=m.float64), x, rtol=1e-6)
+    agree(torch, lambda m, x: m.softmax(x.detach().long(), 1, dtype=m.float64), x, rtol=1e-6)
+
+
+def test_softmax_without_an_axis_warns():
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax") as caught:
+        assert F.softmax(convcore.zeros(2, 4))[0, 0].item() == 0.25
+    assert caught[0].filename == __file__
+
+
+# With weights, and directions
+
+
+@few(10)
+@given(st.sampled_from([(4,), (2, 3), (2, 3, 4), (2, 3, 2, 2)]), st.booleans(), SEEDS)
+def test_prelu_agrees_with_pytorch(torch, shape, shared, seed):
+    rng = np.random.default_rng(seed)
+    channels = shape[1] if len(shape) > 1 else 1
+    weight = rng.uniform(-1, 1, 1 if shared else channels)
+    x = rng.normal(size=shape)
+    agree(torch, lambda m, x, w: functional(m).prelu(x, w), x, weight, seed=seed, nodes=1)
+
+
+def test_glu_agrees_with_pytorch(torch, rng):
+    x = rng.normal(size=(2, 4, 6))
+    for dim in (-1, 0, 1):
+        agree(torch, lambda m, x: functional(m).glu(x, dim), x)  # noqa: B023
+
+
+def test_normalize_and_similarities_agree_with_pytorch(torch, rng):
+    x, y = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    agree(torch, lambda m, x: functional(m).normalize(x), x)
+    agree(torch, lambda m, x: functional(m).normalize(x, p=1, dim=0), x)
+    agree(torch, lambda m, x: functional(m).normalize(x, p=3.0, dim=(0, 1)), x, rtol=1e-9)
+    agree(torch, lambda m, x, y: functional(m).cosine_similarity(x, y), x, y)
+    agree(torch, lambda m, x, y: functional(m).cosine_similarity(x, y[:1], dim=-1), x, y)
+    agree(torch, lambda m, x, y: functional(m).pairwise_distance(x, y), x, y, rtol=1e-9)
+    zero = convcore.zeros(2, 3, requires_grad=True)
+    F.normalize(zero).sum().backward()
+    assert zero.grad.isfinite().all()
+
+
+# Dropout
+
+
+def test_dropout_scales_what_it_keeps():
+    x = convcore.full((1000,), 3.0, requires_grad=True)
+    y = F.dropout(x, 0.25)
+    kept = y.detach() != 0
+    assert convcore.equal(y[kept], convcore.full((int(kept.sum()),), 4.0))
+    assert 650 < kept.sum() < 850
+    y.sum().backward()
+    assert convcore.equal(x.grad, kept.float() / 0.75)
+
+
+def test_dropout_is_a_product_with_an_edge_to_nothing(torch):
+    for lib in (convcore, torch):
+        x = lib.ones(2, 4, requires_grad=True)
+        y = functional(lib).dropout(x, 0.5)
+        assert type(y.grad_fn).__name__ == "MulBackward0"
+        assert [edge[0] is None for edge in y.grad_fn.next_functions] == [False, True]
+
+
+def test_dropout_draws_from_the_default_generator():
+    convcore.manual_seed(3)
+    first = F.dropout(convcore.ones(50))
+    second = F.dropout(convcore.ones(50))
+    convcore.manual_seed(3)
+    assert convcore.equal(F.dropout(convcore.ones(50)), first)
+    assert not convcore.equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_alpha_dropout"])
+def test_dropout_at_rest_is_the_tensor_itself(name):
+    x = convcore.ones(2, 3)
+    assert getattr(F, name)(x, training=False) is x
+    assert getattr(F, name)(x, p=0.0, training=True) is x
+    assert getattr(F, name)(x, p=1.0, training=True).tolist() == [[0] * 3] * 2
+
+
+def test_dropout_in_place_changes_the_tensor():
+    x = convcore.ones(1000)
+    assert F.dropout(x, 0.5, inplace=True) is x
+    assert set(x.tolist()) == {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("dropout1d", (20, 30, 4)),
+        ("dropout1d", (600, 4)),
+        ("dropout2d", (20, 30, 2, 3)),
+        ("dropout3d", (20, 30, 2, 2, 2)),
+        ("dropout3d", (600, 2, 2, 2)),
+    ],
+)
+@pytest.mark.parametrize("inplace", [False, True])
+def test_dropout_of_channels_is_all_or_nothing(name, shape, inplace):
+    x = convcore.ones(*shape)
+    y = getattr(F, name)(x, 0.5, inplace=inplace)
+    assert (y is x) == inplace
+    assert y.shape == shape
+    channels = y.numpy().reshape(600, -1)
+    assert np.all(channels == channels[:, :1])
+    assert 200 < np.count_nonzero(channels[:, 0]) < 400
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    x = convcore.randn(100_000)
+    y = F.alpha_dropout(x, 0.3, training=True)
+    assert abs(y.mean().item()) < 0.05
+    assert abs(y.var().item() - 1) < 0.05
+    channels = F.feature_alpha_dropout(convcore.ones(5, 6, 4), 0.5, training=True).numpy()
+    assert np.all(channels == channels[:, :, :1])
+
+
+ERRORS = {
+    "dropout": lambda m: functional(m).dropout(m.ones(2), 1.5),
+    "relu of bools": lambda m: m.relu(m.tensor([True])),
+    "gelu": lambda m: functional(m).gelu(m.ones(2), approximate="x"),
+    "glu": lambda m: functional(m).glu(m.ones(3)),
+    "hardtanh": lambda m: functional(m).hardtanh(m.ones(2), 1, -1),
+    "celu": lambda m: functional(m).celu(m.ones(2), 0.0),
+    "prelu": lambda m: functional(m).prelu(m.ones(3, 5), m.ones(3)),
+    "softmax's axis": lambda m: m.softmax(m.ones(2), 1),
+    "relu_ of a leaf": lambda m: m.ones(2, requires_grad=True).relu_(),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_pytorchs(torch, name):
+    same_error(torch, ERRORS[name])
+
+
+# Sampling in place
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.uniform_(-1, 3),
+        lambda x: x.normal_(2, 3),
+        lambda x: x.random_(10),
+        lambda x: x.random_(-5, 5),
+        lambda x: x.bernoulli_(x.detach().clone().fill_(0.3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sampling_in_place_draws_pytorchs_numbers(torch, call, dtype):
+    drawn = []
+    for lib in (convcore, torch):
+        lib.manual_seed(5)
+        x = lib.zeros(4, 5, dtype=getattr(lib, dtype))
+        assert call(x) is x
+        drawn.append(x.numpy())
+    np.testing.assert_allclose(*drawn, rtol=1e-5, atol=1e-6)
+
+
+def test_sampling_in_place_follows_its_distribution():
+    x = convcore.empty(20_000, dtype=convcore.float64)
+    generator = convcore.Generator().manual_seed(1)
+    assert abs(x.exponential_(2.0, generator=generator).mean().item() - 0.5) < 0.02
+    assert abs(x.std().item() - 0.5) < 0.03
+    assert x.min() >= 0
+    assert abs(x.bernoulli_(0.3, generator=generator).mean().item() - 0.3) < 0.02
+    with pytest.raises(RuntimeError, match="lambda > 0"):
+        x.exponential_(0.0)
+
+
+def test_sampling_in_place_cuts_the_gradient():
+    x = convcore.ones(3, requires_grad=True)
+    y = x * 2
+    version = y._version
+    y.uniform_()
+    assert y._version == version + 1
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.normal_()
