@@ -63,8 +63,9 @@ def faults_of_module(name: str, module: bytes) -> Iterator[str]:
 
 def faults_of_contents(names: list[str]) -> Iterator[str]:
     """Yield what the wheel lacks and what it should not carry."""
-    if "convcore/py.typed" not in names:
-        yield "lacks convcore/py.typed"
+    for name in ("convcore/py.typed", "convcore/_tensor.pyi"):  # what type checkers read
+        if name not in names:
+            yield f"lacks {name}"
     if not any(re.fullmatch(r"convcore-[^/]+\.dist-info/licenses/LICENSE", name) for name in names):
         yield "lacks the licence"
     modules = [name for name in names if name.endswith((".so", ".pyd"))]
