@@ -733,6 +733,13 @@ LEGACY = {
         ((1, 2, 8, 8), (3, 2, 3, 3), (3,)),
         ((1, 3, 6, 6),),
     ),
+    "Conv2d unbatched": (
+        lambda: nn.Conv2d(2, 3, 3),
+        IMAGE[1:],
+        "SqueezeBackward1",
+        ((1, 3, 4, 4),),
+        ((3, 4, 4),),
+    ),
     "Conv3d": (
         lambda: nn.Conv3d(2, 3, 3),
         (1, 2, 6, 6, 6),
@@ -832,6 +839,12 @@ LEGACY = {
         "LogSoftmax": lambda: nn.LogSoftmax(1),
         "Gelu": lambda: nn.GELU(),
         "Elu": lambda: nn.ELU(),
+        "Celu": lambda: nn.CELU(),
+        "Silu": lambda: nn.SiLU(),
+        "Mish": lambda: nn.Mish(),
+        "Softplus": lambda: nn.Softplus(),
+        "Hardtanh": lambda: nn.ReLU6(),
+        "Hardswish": lambda: nn.Hardswish(),
     }.items()
 }
 LEGACY["Relu in place"] = (
