@@ -1,0 +1,325 @@
+"""Losses beside PyTorch's: values, gradients, node names and errors."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from elements import SEEDS, TOLERANCE, few
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+from convcore.nn import functional as F
+
+REDUCTIONS = st.sampled_from(["mean", "sum", "none"])
+SHAPES = st.sampled_from([(), (4,), (2, 3), (2, 3, 2, 2)])
+DTYPES = ["float16", "float32", "float64"]
+
+
+def functional(lib):
+    return lib.nn.functional
+
+
+# (name, further arguments, what the input and the target are: numbers, probabilities or logs)
+POINTWISE = [
+    ("mse_loss", {}, "number", "number"),
+    ("l1_loss", {}, "number", "number"),
+    ("smooth_l1_loss", {}, "number", "number"),
+    ("smooth_l1_loss", {"beta": 0.3}, "number", "number"),
+    ("smooth_l1_loss", {"beta": 0}, "number", "number"),
+    ("huber_loss", {}, "number", "number"),
+    ("huber_loss", {"delta": 0.3}, "number", "number"),
+    ("binary_cross_entropy", {}, "probability", "probability"),
+    ("binary_cross_entropy_with_logits", {}, "number", "probability"),
+    ("kl_div", {}, "log", "probability"),
+    ("kl_div", {"log_target": True}, "log", "log"),
+]
+IDS = [f"{name} {[*arguments.values()]}" for name, arguments, *_ in POINTWISE]
+
+
+def values(rng, shape, dtype, kind):
+    low, high = {"number": (-2, 2), "probability": (0.1, 0.9), "log": (-3, -0.1)}[kind]
+    return np.asarray(rng.uniform(low, high, shape), dtype)
+
+
+@pytest.fixture(autouse=True)
+def kl_divs_mean_is_what_is_meant():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "reduction: 'mean' divides")
+        yield
+
+
+@pytest.mark.parametrize(("name", "arguments", "of", "to"), POINTWISE, ids=IDS)
+@few(10)
+@given(SHAPES, st.sampled_from(DTYPES), REDUCTIONS, SEEDS)
+def test_pointwise_loss_agrees_with_pytorch(
+    torch, name, arguments, of, to, shape, dtype, reduction, seed
+):
+    rng = np.random.default_rng(seed)
+    x, y = values(rng, shape, dtype, of), values(rng, shape, dtype, to)
+
+    def function(m, x, y):
+        return getattr(functional(m), name)(x, y, reduction=reduction, **arguments)
+
+    nodes = 0 if name == "kl_div" else 1
+    agree(torch, function, x, y, seed=seed, nodes=nodes, rtol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(("name", "arguments", "of", "to"), POINTWISE, ids=IDS)
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_pointwise_loss_gradients_are_those_of_finite_differences(
+    rng, name, arguments, of, to, reduction
+):
+    tensors = [
+        convcore.from_numpy(values(rng, (2, 3), "float64", kind)).requires_grad_()
+        for kind in (of, to)
+    ]
+    function = lambda x, y: getattr(F, name)(x, y, reduction=reduction, **arguments)  # noqa: E731
+    assert gradcheck(function, tensors)
+    assert gradgradcheck(function, tensors)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weighted_losses_agree_with_pytorch(torch, rng, reduction):
+    x, p, t = rng.normal(size=(4, 3)), rng.uniform(0.1, 0.9, (4, 3)), rng.uniform(size=(4, 3))
+    w, pos = rng.uniform(1, 2, 3), rng.uniform(1, 2, (4, 1))
+
+    def weighted(m, p, t):
+        weight = m.from_numpy(w)
+        return functional(m).binary_cross_entropy(p, t, weight, reduction=reduction)
+
+    def with_logits(m, x, t):
+        return functional(m).binary_cross_entropy_with_logits(
+            x, t, m.from_numpy(w), pos_weight=m.from_numpy(pos), reduction=reduction
+        )
+
+    agree(torch, weighted, p, t, rtol=1e-9)
+    agree(torch, with_logits, x, t)
+    for name in ("mse_loss", "huber_loss"):
+
+        def distance(m, x, t):
+            weight = m.from_numpy(t)
+            return getattr(functional(m), name)(x, t, weight=weight, reduction=reduction)  # noqa: B023
+
+        agree(torch, distance, x, t)
+
+
+def test_losses_at_the_ends_agree_with_pytorch(torch):
+    ends = np.array([0.0, 0.0, 1.0, 1.0, 0.5])
+    targets = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
+    large = np.array([100.0, -100.0, 1000.0, -1000.0, 0.0])
+    calls = [
+        (lambda m, x, t: functional(m).binary_cross_entropy(x, t), ends),
+        (lambda m, x, t: functional(m).binary_cross_entropy_with_logits(x, t), large),
+        (lambda m, x, t: functional(m).kl_div(x, t, reduction="batchmean"), large),
+    ]
+    for call, x in calls:
+        found = []
+        for lib in (convcore, torch):
+            leaf = lib.from_numpy(x.copy()).requires_grad_()
+            loss = call(lib, leaf, lib.from_numpy(targets))
+            loss.backward()
+            found.append((loss.item(), leaf.grad.numpy()))
+        np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
+        np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7)
+
+
+def test_mse_loss_has_an_edge_to_the_target(torch):
+    for lib in (convcore, torch):
+        x = lib.ones(2, 3, requires_grad=True)
+        edges = functional(lib).mse_loss(x, lib.zeros(2, 3)).grad_fn.next_functions
+        assert [edge[0] is None for edge in edges] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_broadcast_with_a_warning(torch, rng, name):
+    def function(m, x, y):
+        with pytest.warns(UserWarning) as caught:
+            loss = getattr(functional(m), name)(x, y)
+        texts.append(str(caught[0].message))
+        if m is convcore:
+            assert caught[0].filename == __file__
+        return loss
+
+    texts = []
+    agree(torch, function, rng.normal(size=(4, 3)), rng.normal(size=3))
+    assert texts[0] == texts[1]
+
+
+def test_older_arguments_of_reduction_are_understood():
+    x, y = convcore.ones(4), convcore.zeros(4)
+    for arguments, expected in (
+        ({"size_average": False}, 4),
+        ({"reduce": True}, 1),
+        ({"reduce": False}, [1, 1, 1, 1]),
+    ):
+        with pytest.warns(UserWarning, match="please use reduction="):
+            assert F.mse_loss(x, y, **arguments).tolist() == expected
+
+
+# Classes
+
+
+@st.composite
+def class_problems(draw):
+    """Draw scores, targets of which some are ignored, weights or None, and the seed of it all."""
+    seed = draw(SEEDS)
+    rng = np.random.default_rng(seed)
+    batch = draw(st.sampled_from([(), (1,), (4,), (3, 2), (2, 2, 3)]))
+    n_classes = draw(st.integers(1, 5))
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = (*batch[:1], n_classes, *batch[1:])
+    scores = np.asarray(rng.normal(size=shape), dtype)
+    ignored = draw(st.sampled_from([-100, 0]))
+    targets = np.asarray(rng.integers(0, n_classes, batch))
+    if draw(st.booleans()) and batch:
+        targets = np.where(rng.random(batch) < 0.3, ignored, targets)
+        targets.reshape(-1)[0] = n_classes - 1  # so that something counts
+    weights = np.asarray(rng.uniform(0.5, 2, n_classes), dtype) if draw(st.booleans()) else None
+    return scores, targets, weights, ignored, seed
+
+
+def counts(targets, ignored):
+    return bool(np.any(targets != ignored))
+
+
+@few(60)
+@given(class_problems(), REDUCTIONS)
+def test_nll_loss_agrees_with_pytorch(torch, problem, reduction):
+    scores, targets, weights, ignored, seed = problem
+
+    def function(m, x):
+        weight = None if weights is None else m.from_numpy(weights)
+        return functional(m).nll_loss(
+            x, m.from_numpy(targets), weight, ignore_index=ignored, reduction=reduction
+        )
+
+    if counts(targets, ignored) or reduction != "mean":
+        nodes = int(scores.ndim in (1, 2, 4))  # PyTorch reshapes the others
+        rtol = TOLERANCE[scores.dtype.name]
+        agree(torch, function, scores, seed=seed, nodes=nodes, rtol=rtol)
+
+
+@few(60)
+@given(class_problems(), REDUCTIONS, st.sampled_from([0.0, 0.1, 1.0]))
+def test_cross_entropy_agrees_with_pytorch(torch, problem, reduction, smoothing):
+    scores, targets, weights, ignored, seed = problem
+
+    def function(m, x):
+        weight = None if weights is None else m.from_numpy(weights)
+        return functional(m).cross_entropy(
+            x,
+            m.from_numpy(targets),
+            weight,
+            ignore_index=ignored,
+            reduction=reduction,
+            label_smoothing=smoothing,
+        )
+
+    if counts(targets, ignored) or reduction != "mean":
+        nodes = 2 if smoothing == 0 and scores.ndim in (1, 2, 4) else 0
+        rtol = TOLERANCE[scores.dtype.name]
+        agree(torch, function, scores, seed=seed, nodes=nodes, rtol=rtol)
+
+
+@few(30)
+@given(class_problems(), REDUCTIONS, st.sampled_from([0.0, 0.1]))
+def test_cross_entropy_with_probabilities_agrees_with_pytorch(torch, problem, reduction, smoothing):
+    scores, _, weights, _, seed = problem
+    rng = np.random.default_rng(seed)
+    shares = np.asarray(rng.uniform(0, 1, scores.shape), scores.dtype)
+
+    def function(m, x, shares):
+        weight = None if weights is None else m.from_numpy(weights)
+        return functional(m).cross_entropy(
+            x, shares, weight, reduction=reduction, label_smoothing=smoothing
+        )
+
+    agree(torch, function, scores, shares, seed=seed, rtol=TOLERANCE[scores.dtype.name])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_gradients_are_those_of_finite_differences(rng, reduction, smoothing):
+    x = convcore.from_numpy(rng.normal(size=(3, 4, 2))).requires_grad_()
+    target = convcore.from_numpy(rng.integers(0, 4, (3, 2)))
+    weight = convcore.from_numpy(rng.uniform(1, 2, 4))
+
+    def function(x):
+        return F.cross_entropy(
+            x, target, weight, ignore_index=1, reduction=reduction, label_smoothing=smoothing
+        )
+
+    assert gradcheck(function, (x,))
+    assert gradgradcheck(function, (x,))
+
+
+def test_cross_entropy_of_ignored_targets_alone_is_nan(torch):
+    for lib in (convcore, torch):
+        x, target = lib.zeros(2, 3), lib.tensor([-100, -100])
+        assert functional(lib).cross_entropy(x, target).isnan()
+        assert functional(lib).cross_entropy(x, target, reduction="sum") == 0
+
+
+def test_nll_loss_of_an_ignored_infinity_is_zero():
+    x = convcore.tensor([[-np.inf, 0.0], [-1.0, -2.0]], requires_grad=True)
+    loss = F.nll_loss(x, convcore.tensor([0, 1]), ignore_index=0, reduction="sum")
+    loss.backward()
+    assert loss.item() == 2
+    assert x.grad.tolist() == [[0, 0], [0, -1]]
+
+
+def test_targets_may_be_bytes(torch, rng):
+    x, target = rng.normal(size=(3, 4)), np.array([0, 3, 1], np.uint8)
+    agree(torch, lambda m, x, t: functional(m).cross_entropy(x, t), x, target)
+
+
+def test_changing_the_target_in_place_is_noticed():
+    x, target = convcore.zeros(2, 3, requires_grad=True), convcore.tensor([0, 1])
+    loss = F.nll_loss(x, target)
+    target.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_cross_entropy_learns_a_class():
+    x = convcore.zeros(1, 3, requires_grad=True)
+    F.cross_entropy(x, convcore.tensor([2])).backward()
+    assert convcore.allclose(x.grad, convcore.tensor([[1 / 3, 1 / 3, -2 / 3]]))
+
+
+SCORES = [[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]
+ERRORS = {
+    "a class too many": lambda m, f: f.nll_loss(m.tensor(SCORES), m.tensor([1, 5])),
+    "a negative class": lambda m, f: f.cross_entropy(m.tensor(SCORES), m.tensor([1, -1])),
+    "a class of pixels": lambda m, f: f.nll_loss(
+        m.zeros(1, 2, 2, 2), m.full((1, 2, 2), 7, dtype=m.int64)
+    ),
+    "float targets": lambda m, f: f.cross_entropy(m.tensor(SCORES), m.tensor([1.0, 0.0])),
+    "int32 targets": lambda m, f: f.nll_loss(m.tensor(SCORES), m.tensor([1, 0], dtype=m.int32)),
+    "batch": lambda m, f: f.nll_loss(m.tensor(SCORES), m.tensor([1])),
+    "weight": lambda m, f: f.nll_loss(m.tensor(SCORES), m.tensor([1, 0]), m.ones(2)),
+    "several targets": lambda m, f: f.nll_loss(m.tensor(SCORES), m.tensor([[1], [0]])),
+    "pixels": lambda m, f: f.nll_loss(m.zeros(1, 2, 3, 3), m.zeros(1, 3, 4, dtype=m.int64)),
+    "samples": lambda m, f: f.nll_loss(m.zeros(1, 2, 3), m.zeros(1, 4, dtype=m.int64)),
+    "a number": lambda m, f: f.nll_loss(m.tensor(1.0), m.tensor(0)),
+    "one sample": lambda m, f: f.nll_loss(m.zeros(3), m.tensor([0, 1])),
+    "reduction": lambda m, f: f.mse_loss(m.ones(2), m.ones(2), reduction="most"),
+    "smoothing": lambda m, f: f.cross_entropy(
+        m.tensor(SCORES), m.tensor([1, 0]), label_smoothing=2.0
+    ),
+    "no probability": lambda m, f: f.binary_cross_entropy(m.tensor([1.5]), m.ones(1)),
+    "sizes of probabilities": lambda m, f: f.binary_cross_entropy(m.zeros(2, 3), m.ones(3)),
+    "sizes of logits": lambda m, f: f.binary_cross_entropy_with_logits(m.zeros(2, 3), m.ones(3)),
+    "beta": lambda m, f: f.smooth_l1_loss(m.ones(2), m.ones(2), beta=-1.0),
+    "delta": lambda m, f: f.huber_loss(m.ones(2), m.ones(2), delta=0.0),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_pytorchs(torch, name):
+    same_error(torch, lambda m: ERRORS[name](m, functional(m)))
