@@ -220,11 +220,33 @@ def _conv(
 ) -> Tensor:
     steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     try:
+        if padding.__class__ is str and padding == "same":
+            input = _evened(rank, input, weight, bias, steps)
         if _is_batched(rank, input, weight, bias):
             return _forward(input, weight, bias, steps)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps), 0)
     except Refused as refused:
         raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
+
+
+def _evened(rank: int, x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps) -> Tensor:
+    """Return ``x`` for 'same': where the zeros do not come out even, the odd ones are put after it.
+
+    As in PyTorch, whose convolution, and so what a hook sees of it, is padded alike on both sides.
+    """
+    _is_batched(rank, x, w, bias)
+    try:
+        strides = per_axis("stride", steps["stride"], rank, least=1)
+        dilations = per_axis("dilation", steps["dilation"], rank, least=1)
+    except (TypeError, ValueError) as fault:
+        raise Refused(fault) from None
+    if strides != (1,) * rank:
+        return x  # which the engine refuses
+    totals = [d * (k - 1) for d, k in zip(dilations, w._array.shape[2:], strict=True)]
+    if not any(total % 2 for total in totals) or min(totals) < 0:
+        return x
+    steps["padding"] = tuple([total // 2 for total in totals])
+    return pad(x, [n for total in reversed(totals) for n in (0, total % 2)])
 
 
 def _conv_transpose(
