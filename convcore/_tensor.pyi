@@ -184,11 +184,13 @@ class Tensor:
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple: ...
     def backward(
         self,
-        gradient: Any = None,
-        retain_graph: Any = None,
-        create_graph: Any = False,
-        inputs: Any = None,
-    ) -> Tensor: ...
+        gradient: Tensor | None = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Add to the ``.grad`` of each leaf the gradient of this tensor; see `autograd.backward`."""
+
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete."""
 
@@ -201,7 +203,9 @@ class Tensor:
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Return each element, and 0 where it lies in [-lambd, lambd]."""
 
-    def log_softmax(self, dim: Any = None, dtype: Any = None) -> Tensor: ...
+    def log_softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
+        """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
+
     def prelu(self, weight: Tensor) -> Tensor:
         """Return each element, times its channel's weight where it is negative."""
 
@@ -211,35 +215,37 @@ class Tensor:
     def relu_(self) -> Tensor:
         """Replace the negative elements by 0, in place."""
 
-    def softmax(self, dim: Any = None, dtype: Any = None) -> Tensor: ...
+    def softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
+        """Return exp(x) over the sum of exp(x) along an axis."""
+
     def add(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input + alpha * other, element by element."""
 
-    def add_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Replace the tensor by `add` of it and another, in place."""
 
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def div_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def divide_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
     def mul(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
 
-    def mul_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def mul_(self, other: Any) -> Tensor:
         """Replace the tensor by `mul` of it and another, in place."""
 
     def multiply(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
 
-    def multiply_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def multiply_(self, other: Any) -> Tensor:
         """Replace the tensor by `mul` of it and another, in place."""
 
     def neg(self) -> Tensor:
@@ -251,19 +257,19 @@ class Tensor:
     def sub(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
-    def sub_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Replace the tensor by `sub` of it and another, in place."""
 
     def subtract(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
-    def subtract_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Replace the tensor by `sub` of it and another, in place."""
 
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def true_divide_(self, other: Any, *older: Any, alpha: Any = None) -> Tensor:
+    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
     def conj(self) -> Tensor:
@@ -375,22 +381,22 @@ class Tensor:
     ) -> Any:
         """Return the different elements in rising order."""
 
-    def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def eq_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `eq` of it."""
 
-    def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def ne_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `ne` of it."""
 
-    def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def lt_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `lt` of it."""
 
-    def le_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def le_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `le` of it."""
 
-    def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def gt_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `gt` of it."""
 
-    def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def ge_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `ge` of it."""
 
     def bool(self, memory_format: memory_format = ...) -> Tensor:
@@ -493,9 +499,9 @@ class Tensor:
 
     def __abs__(self) -> Tensor: ...
     def __floordiv__(self, other: Any) -> Tensor: ...
-    def __ifloordiv__(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def __imod__(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def __ipow__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __ifloordiv__(self, other: Any) -> Tensor: ...
+    def __imod__(self, other: Any) -> Tensor: ...
+    def __ipow__(self, exponent: Any) -> Tensor: ...
     def __mod__(self, other: Any) -> Tensor: ...
     def __pow__(self, exponent: Any) -> Tensor: ...
     def __rfloordiv__(self, other: Any) -> Tensor: ...
@@ -615,148 +621,148 @@ class Tensor:
     def trunc(self) -> Tensor:
         """Return each element without its fraction."""
 
-    def abs_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def abs_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
-    def acos_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def acos_(self) -> Tensor:
         """Replace the tensor, in place, by `acos` of it."""
 
-    def addcdiv_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `addcdiv` of it."""
 
-    def addcmul_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def addcmul_(self, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `addcmul` of it."""
 
-    def asin_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def asin_(self) -> Tensor:
         """Replace the tensor, in place, by `asin` of it."""
 
-    def atan_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def atan_(self) -> Tensor:
         """Replace the tensor, in place, by `atan` of it."""
 
-    def atan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def atan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
-    def ceil_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def ceil_(self) -> Tensor:
         """Replace the tensor, in place, by `ceil` of it."""
 
-    def cos_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def cos_(self) -> Tensor:
         """Replace the tensor, in place, by `cos` of it."""
 
-    def cosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def cosh_(self) -> Tensor:
         """Replace the tensor, in place, by `cosh` of it."""
 
-    def erf_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def erf_(self) -> Tensor:
         """Replace the tensor, in place, by `erf` of it."""
 
-    def exp_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def exp_(self) -> Tensor:
         """Replace the tensor, in place, by `exp` of it."""
 
-    def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def exp2_(self) -> Tensor:
         """Replace the tensor, in place, by `exp2` of it."""
 
-    def expm1_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def expm1_(self) -> Tensor:
         """Replace the tensor, in place, by `expm1` of it."""
 
-    def floor_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def floor_(self) -> Tensor:
         """Replace the tensor, in place, by `floor` of it."""
 
-    def floor_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def floor_divide_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `floor_divide` of it."""
 
-    def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def fmod_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `fmod` of it."""
 
-    def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def frac_(self) -> Tensor:
         """Replace the tensor, in place, by `frac` of it."""
 
-    def lerp_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """Replace the tensor, in place, by `lerp` of it."""
 
-    def log_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def log_(self) -> Tensor:
         """Replace the tensor, in place, by `log` of it."""
 
-    def log10_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def log10_(self) -> Tensor:
         """Replace the tensor, in place, by `log10` of it."""
 
-    def log1p_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def log1p_(self) -> Tensor:
         """Replace the tensor, in place, by `log1p` of it."""
 
-    def log2_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def log2_(self) -> Tensor:
         """Replace the tensor, in place, by `log2` of it."""
 
-    def pow_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def pow_(self, exponent: Any) -> Tensor:
         """Replace the tensor, in place, by `pow` of it."""
 
-    def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def reciprocal_(self) -> Tensor:
         """Replace the tensor, in place, by `reciprocal` of it."""
 
-    def remainder_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def remainder_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `remainder` of it."""
 
-    def round_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
         """Replace the tensor, in place, by `round` of it."""
 
-    def rsqrt_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def rsqrt_(self) -> Tensor:
         """Replace the tensor, in place, by `rsqrt` of it."""
 
-    def sgn_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sgn_(self) -> Tensor:
         """Replace the tensor, in place, by `sgn` of it."""
 
-    def sigmoid_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sigmoid_(self) -> Tensor:
         """Replace the tensor, in place, by `sigmoid` of it."""
 
-    def sign_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sign_(self) -> Tensor:
         """Replace the tensor, in place, by `sign` of it."""
 
-    def sin_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sin_(self) -> Tensor:
         """Replace the tensor, in place, by `sin` of it."""
 
-    def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sinh_(self) -> Tensor:
         """Replace the tensor, in place, by `sinh` of it."""
 
-    def sqrt_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def sqrt_(self) -> Tensor:
         """Replace the tensor, in place, by `sqrt` of it."""
 
-    def square_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def square_(self) -> Tensor:
         """Replace the tensor, in place, by `square` of it."""
 
-    def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def tan_(self) -> Tensor:
         """Replace the tensor, in place, by `tan` of it."""
 
-    def tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def tanh_(self) -> Tensor:
         """Replace the tensor, in place, by `tanh` of it."""
 
-    def trunc_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def trunc_(self) -> Tensor:
         """Replace the tensor, in place, by `trunc` of it."""
 
     def absolute(self) -> Tensor:
         """Return the absolute value of each element, a real number."""
 
-    def absolute_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def absolute_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
     def arccos(self) -> Tensor:
         """Return the angle in radians whose cosine each element is."""
 
-    def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def arccos_(self) -> Tensor:
         """Replace the tensor, in place, by `acos` of it."""
 
     def arcsin(self) -> Tensor:
         """Return the angle in radians whose sine each element is."""
 
-    def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def arcsin_(self) -> Tensor:
         """Replace the tensor, in place, by `asin` of it."""
 
     def arctan(self) -> Tensor:
         """Return the angle in radians whose tangent each element is."""
 
-    def arctan_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def arctan_(self) -> Tensor:
         """Replace the tensor, in place, by `atan` of it."""
 
     def arctan2(self, other: Tensor) -> Tensor:
         """Return the angle in radians of the point (other, input), seen from the origin."""
 
-    def arctan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
     def argwhere(self) -> Tensor:
@@ -831,51 +837,51 @@ class Tensor:
     def logical_xor(self, other: Tensor) -> Tensor:
         """Return where exactly one of the elements is not zero."""
 
-    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_and_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_and` of it."""
 
-    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_left_shift` of it."""
 
-    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_not_(self) -> Tensor:
         """Replace the tensor, in place, by `bitwise_not` of it."""
 
-    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_or_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_or` of it."""
 
-    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_right_shift` of it."""
 
-    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def bitwise_xor_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_xor` of it."""
 
-    def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def logical_and_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `logical_and` of it."""
 
-    def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def logical_not_(self) -> Tensor:
         """Replace the tensor, in place, by `logical_not` of it."""
 
-    def logical_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def logical_or_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `logical_or` of it."""
 
-    def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def logical_xor_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `logical_xor` of it."""
 
     def __and__(self, other: Any) -> Tensor: ...
     def __rand__(self, other: Any) -> Tensor: ...
-    def __iand__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __iand__(self, other: Any) -> Tensor: ...
     def __lshift__(self, other: Any) -> Tensor: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
-    def __ilshift__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __ilshift__(self, other: Any) -> Tensor: ...
     def __or__(self, other: Any) -> Tensor: ...
     def __ror__(self, other: Any) -> Tensor: ...
-    def __ior__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __ior__(self, other: Any) -> Tensor: ...
     def __rshift__(self, other: Any) -> Tensor: ...
     def __rrshift__(self, other: Any) -> Tensor: ...
-    def __irshift__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __irshift__(self, other: Any) -> Tensor: ...
     def __xor__(self, other: Any) -> Tensor: ...
     def __rxor__(self, other: Any) -> Tensor: ...
-    def __ixor__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def __ixor__(self, other: Any) -> Tensor: ...
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Return beta * input + alpha * (mat1 @ mat2)."""
 
@@ -909,13 +915,13 @@ class Tensor:
     def vdot(self, other: Tensor) -> Tensor:
         """Return `dot` of the first vector, conjugated, and the second."""
 
-    def addmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `addmm` of it."""
 
-    def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `addmv` of it."""
 
-    def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `baddbmm` of it."""
 
     def ger(self, vec2: Tensor) -> Tensor:
@@ -992,7 +998,7 @@ class Tensor:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Return the elements moved to the nearest value between ``min`` and ``max``."""
 
-    def clip_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """Replace the tensor, in place, by `clamp` of it."""
 
     def fmax(self, other: Tensor) -> Tensor:
@@ -1015,17 +1021,24 @@ class Tensor:
     ) -> Tensor:
         """Return the elements with NaN and the infinities replaced by numbers."""
 
-    def where(self, condition: Any, other: Any) -> Tensor: ...
-    def clamp_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def where(self, condition: Tensor, other: Any) -> Tensor:
+        """Return the tensor where the condition is true, and ``other`` elsewhere."""
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Replace the tensor, in place, by `clamp` of it."""
 
-    def clamp_max_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def clamp_max_(self, max: Any) -> Tensor:
         """Replace the tensor, in place, by `clamp_max` of it."""
 
-    def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def clamp_min_(self, min: Any) -> Tensor:
         """Replace the tensor, in place, by `clamp_min` of it."""
 
-    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def nan_to_num_(
+        self,
+        nan: builtins.float | None = 0.0,
+        posinf: builtins.float | None = None,
+        neginf: builtins.float | None = None,
+    ) -> Tensor:
         """Replace the tensor, in place, by `nan_to_num` of it."""
 
     def all(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
@@ -1082,10 +1095,10 @@ class Tensor:
     ) -> Tensor:
         """Return the variance of all elements, or over some axes."""
 
-    def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def cumprod_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumprod` of it."""
 
-    def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def cumsum_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumsum` of it."""
 
     def bernoulli_(
@@ -1285,8 +1298,8 @@ class Tensor:
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         """Return a view without the axes of size 1: all of them, or those among ``dim``."""
 
-    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Return a view with two axes exchanged."""
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Return a view with two axes exchanged: `transpose` under NumPy's name."""
 
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Return a view with two axes exchanged."""
@@ -1303,11 +1316,9 @@ class Tensor:
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
 
-    def tril_(self, diagonal: Any = 0) -> Tensor: ...
     def triu(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
 
-    def triu_(self, diagonal: Any = 0) -> Tensor: ...
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """Split an axis into several of the given sizes, one of which may be -1."""
 
@@ -1319,6 +1330,12 @@ class Tensor:
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return a view in the shape of another tensor."""
+
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Replace the tensor, in place, by `tril` of it."""
+
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """Replace the tensor, in place, by `triu` of it."""
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf around an ndarray, sharing its memory."""

@@ -7,6 +7,7 @@ family adds its own with its `METHODS`.
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from convcore._tensor import Tensor
@@ -57,10 +58,20 @@ FAMILIES: tuple[types.ModuleType, ...] = (
     shape,
 )
 
+
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
+    """Add to the ``.grad`` of each leaf the gradient of this tensor; see `autograd.backward`."""
+    differentiate.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
 GRAPH = {
-    "backward": lambda self, gradient=None, retain_graph=None, create_graph=False, inputs=None: (
-        differentiate.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-    ),
+    "backward": backward,
     "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad,

@@ -654,7 +654,12 @@ def pairwise_distance(
 
 def _method(function: Callable) -> Callable:
     """Return softmax as a method, which has no _stacklevel among its arguments."""
-    return lambda self, dim=None, dtype=None: function(self, dim, 4, dtype)
+
+    def method(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+        return function(self, dim, 4, dtype)
+
+    method.__doc__ = function.__doc__
+    return method
 
 
 celu_ = in_place_methods(celu)["celu_"]

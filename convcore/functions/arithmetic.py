@@ -371,9 +371,8 @@ negative = neg
 def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
     """Return the in-place form of an operation: in one step where nothing is recorded."""
 
-    def method(x: Tensor, other: Any, *older: Any, alpha: Any = None) -> Tensor:
-        if alpha is not None or older or mode.enabled:
-            named = {} if alpha is None else {"alpha": alpha}
+    def method(x: Tensor, other: Any, *older: Any, **named: Any) -> Tensor:
+        if named or older or mode.enabled:
             return inplace(x, function, other, *older, **named)
         a = x._array
         y = operand(other, name)
@@ -398,6 +397,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         return x
 
     method.__name__ = f"{function.__name__}_"
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
     method.__doc__ = f"Replace the tensor by `{function.__name__}` of it and another, in place."
     return method
 

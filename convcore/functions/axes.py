@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from convcore.autograd.node import record
 from convcore.autograd.views import view
 
 __all__: list[str] = []
+
+Function = TypeVar("Function", bound=Callable)
 
 
 def axis(dim: Any, rank: int) -> int:
@@ -136,7 +138,7 @@ def _chain(array: np.ndarray, over: tuple[int, ...]) -> int:
     return count // max(run, 1)
 
 
-def with_numpy_names(function: Callable) -> Callable:
+def with_numpy_names(function: Function) -> Function:
     """Let a reduction be called with NumPy's ``axis`` and ``keepdims``, as PyTorch's can be."""
 
     @functools.wraps(function)
@@ -147,4 +149,4 @@ def with_numpy_names(function: Callable) -> Callable:
             kwargs["keepdim"] = kwargs.pop("keepdims")
         return function(*args, **kwargs)
 
-    return renamed
+    return renamed  # type: ignore[return-value]

@@ -18,6 +18,7 @@ def in_place(function: Callable) -> Callable:
         return inplace(self, function, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
     method.__doc__ = f"Replace the tensor, in place, by `{function.__name__}` of it."
     return method
 

@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine import layout
+from convcore.functions.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.shape import (
     along,
@@ -50,6 +51,7 @@ __all__ = [
 # Several as one
 
 
+@with_numpy_names
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Join tensors along an axis that they have.
 
@@ -169,6 +171,7 @@ def _part(grad: Tensor, axis: int, start: int, like: tuple) -> Tensor:
     return fit(slice_of(grad, axis, start, start + shape[axis]), like)
 
 
+@with_numpy_names
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 

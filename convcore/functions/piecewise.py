@@ -296,6 +296,11 @@ def _nan_to_num_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Te
     return masked(grad, np.isfinite(x._array))
 
 
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return the tensor where the condition is true, and ``other`` elsewhere."""
+    return where(condition, self, other)
+
+
 clip = clamp
 
 METHODS = {
@@ -309,6 +314,6 @@ METHODS = {
     "maximum": maximum,
     "minimum": minimum,
     "nan_to_num": nan_to_num,
-    "where": lambda self, condition, other: where(condition, self, other),
+    "where": _where,
     **in_place_methods(clamp, clamp_max, clamp_min, nan_to_num),
 }

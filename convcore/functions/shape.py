@@ -20,10 +20,11 @@ from convcore._creation import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
-from convcore.autograd.views import Step, inplace
+from convcore.autograd.views import Step
 from convcore.functions.arithmetic import conj
 from convcore.functions.broadcast import sum_to
 from convcore.functions.convert import clone, contiguous
+from convcore.functions.inplace import in_place_methods
 
 __all__ = [
     "adjoint",
@@ -380,7 +381,12 @@ def _exchange(x: Tensor, a: int, b: int, name: str) -> Tensor:
     )
 
 
-swapaxes = swapdims = transpose
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Return a view with two axes exchanged: `transpose` under NumPy's name."""
+    return transpose(input, axis0, axis1)
+
+
+swapdims = transpose
 
 
 def t(input: Tensor) -> Tensor:
@@ -768,11 +774,10 @@ METHODS = {
     "tile": tile,
     "transpose": transpose,
     "tril": tril,
-    "tril_": lambda self, diagonal=0: inplace(self, tril, diagonal),
     "triu": triu,
-    "triu_": lambda self, diagonal=0: inplace(self, triu, diagonal),
     "unflatten": unflatten,
     "unsqueeze": unsqueeze,
     "view": view,
     "view_as": view_as,
+    **in_place_methods(tril, triu),
 }
