@@ -239,8 +239,6 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
         src = wrap(np.asarray(src, _dtype.number_dtype(src)))
-    elif src is self:
-        return self
     values = src._array
     shape = self._array.shape
     if values.shape != shape:
