@@ -519,6 +519,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     )
 
 
+def _split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of parts of the tensor of the given size, or sizes, along an axis."""
+    return split(self, split_size, dim)
+
+
 def _iterate(self: Tensor) -> Iterator[Tensor]:
     """Iterate over the views of all places of the first axis."""
     if not self._array.ndim:
@@ -529,7 +534,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 METHODS = {
     "chunk": chunk,
     "hsplit": hsplit,
-    "split": split,
+    "split": _split,
     "tensor_split": tensor_split,
     "unbind": unbind,
     "vsplit": vsplit,
