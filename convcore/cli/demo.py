@@ -78,9 +78,10 @@ def _digits(output: Path, epochs: int, seed: int) -> None:
     net = digits.Reader()
     print(net)
     last = _train_with_bar(net, data, epochs)
+    plural = "" if epochs == 1 else "s"
     print(
-        f"{epochs} epochs over {len(data.train_labels)} digits in {last.seconds:.1f} s; of the "
-        f"{len(data.test_labels)} held out, {last.accuracy:.1%} are read right"
+        f"{epochs} epoch{plural} over {len(data.train_labels)} digits in {last.seconds:.1f} s; of "
+        f"the {len(data.test_labels)} held out, {last.accuracy:.1%} are read right"
     )
     found = digits.look(net, data.test_images[0], int(data.test_labels[0]))
     save_picture(found, last.accuracy, output)

@@ -37,9 +37,13 @@ def save_picture(found: Look, accuracy: float, file: Path) -> None:
         f"d score of {found.label} / d pixel",
     )
     _draw_both(right, found)
-    bottom.suptitle("what the first convolution makes of it: its feature maps", fontsize=12)
     rows = -(-len(found.maps) // _COLUMNS)
     reach = np.abs(found.maps).max()
+    bottom.suptitle(
+        "the first convolution's feature maps, "
+        f"from -{reach:.1f} (blue) over 0 (white) to {reach:.1f} (red)",
+        fontsize=12,
+    )
     for ax, channel in zip(bottom.subplots(rows, _COLUMNS).flat, found.maps, strict=False):
         ax.imshow(channel, cmap="RdBu_r", vmin=-reach, vmax=reach)
         _without_ticks(ax)
@@ -62,9 +66,7 @@ def _draw_both(ax: Axes, found: Look) -> None:
     reach = np.abs(found.gradient).max() or 1.0
     ax.imshow(found.image, cmap="Greys", vmin=0, vmax=2)
     ax.imshow(found.gradient, cmap="RdBu_r", vmin=-reach, vmax=reach, alpha=0.5)
-    ax.set_title(
-        f"both: ink at red pixels speaks for a {found.label}, at blue ones against", fontsize=12
-    )
+    ax.set_title(f"ink at red speaks for a {found.label}, at blue against", fontsize=12)
     _without_ticks(ax)
 
 
