@@ -288,6 +288,12 @@ class Tensor:
     def __rtruediv__(self, other: Any) -> Tensor: ...
     def __sub__(self, other: Any) -> Tensor: ...
     def __truediv__(self, other: Any) -> Tensor: ...
+    def negative_(self) -> Tensor:
+        """Replace the tensor, in place, by `neg` of it."""
+
+    def neg_(self) -> Tensor:
+        """Replace the tensor, in place, by `neg` of it."""
+
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """Return a view of ``input`` expanded to ``size``."""
 
@@ -789,8 +795,10 @@ class Tensor:
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Cut a tensor along the second axis, a vector along its only one."""
 
-    def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Cut a tensor along an axis into views."""
+    def split(
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Return views of parts of the tensor of the given size, or sizes, along an axis."""
 
     def tensor_split(
         self,

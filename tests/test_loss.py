@@ -98,12 +98,13 @@ def test_weighted_losses_agree_with_pytorch(torch, rng, reduction):
         )
 
     agree(torch, weighted, p, t, rtol=1e-9)
-    agree(torch, with_logits, x, t)
+    agree(torch, with_logits, x, t, rtol=1e-9)
+    factors = rng.uniform(1, 2, (4, 3))
     for name in ("mse_loss", "huber_loss"):
 
         def distance(m, x, t):
-            weight = m.from_numpy(t)
-            return getattr(functional(m), name)(x, t, weight=weight, reduction=reduction)  # noqa: B023
+            loss, weight = getattr(functional(m), name), m.from_numpy(factors)  # noqa: B023
+            return loss(x, t, weight=weight, reduction=reduction)
 
         agree(torch, distance, x, t)
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import can_cast_numpy, common, get_default_dtype
+from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.autograd.views import check_writable, inplace
 from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.quiet import quiet
 
 __all__ = [
@@ -58,18 +59,28 @@ def operand(value: Any, function: str) -> Any:
 
 def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
-    if a.__class__ is not _ndarray:
-        dtype = common(b, a)
-        a = dtype.type(a)
-    else:
-        dtype = common(a, b)
-        if b.__class__ is not _ndarray:
-            b = dtype.type(b)
+    dtype = common(a, b) if a.__class__ is _ndarray else common(b, a)
     try:
-        result = quiet(ufunc, a, b, dtype=dtype, casting="unsafe")
+        result = quiet(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
+
+
+def _apply(ufunc: np.ufunc, a: Any, b: Any, dtype: np.dtype, out: np.ndarray | None = None) -> Any:
+    if a.__class__ is not _ndarray:
+        a = _number(a, dtype)
+    elif b.__class__ is not _ndarray:
+        b = _number(b, dtype)
+    return ufunc(a, b, out=out, dtype=dtype, casting="unsafe")
+
+
+def _number(number: Any, dtype: np.dtype) -> Any:
+    """Return a number in a dtype, in which it may wrap around or become infinite."""
+    try:
+        return dtype.type(number)
+    except OverflowError:
+        return np.asarray(number).astype(dtype)
 
 
 def _broadcast_error(a: Any, b: Any) -> str:
@@ -177,7 +188,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     if older:
         other, alpha = older[0], other
     if alpha != 1:
-        other = mul(other, alpha) if isinstance(other, Tensor) else other * alpha
+        other = _scaled(input, other, alpha)
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
@@ -198,6 +209,15 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     return add(other, input)
 
 
+def _scaled(x: Any, y: Any, alpha: Any) -> Any:
+    """Return ``alpha * y``, which is to be added to ``x``."""
+    if isinstance(alpha, float) and result_numpy(x, y).kind in "biu":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    return mul(y, alpha) if isinstance(y, Tensor) else y * alpha
+
+
 def _add_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
     return grad if needs[0] else None, grad if needs[1] else None
 
@@ -211,22 +231,20 @@ def sub(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
 
 def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return other - alpha * input, element by element."""
-    if isinstance(other, Tensor):
-        return _sub(other, input, alpha, "SubBackward0")
-    return _sub(other, input, alpha, "RsubBackward1")
+    return _sub(other, input, alpha, f"RsubBackward{0 if isinstance(other, Tensor) else 1}")
 
 
 def _sub(x: Any, y: Any, alpha: Any, name: str) -> Tensor:
     if alpha != 1:
-        y = mul(y, alpha) if isinstance(y, Tensor) else y * alpha
+        y = _scaled(x, y, alpha)
     x, y = operand(x, "-"), operand(y, "-")
     a = x._array if isinstance(x, Tensor) else x
     b = y._array if isinstance(y, Tensor) else y
     if bool in (type(a), type(b)) or np.bool_ in (getattr(v, "dtype", None) for v in (a, b)):
         _refuse_bool(a, b)
     out = wrap(compute(np.subtract, a, b))
-    if name == "RsubBackward1":  # PyTorch's order of edges: the tensor, then the number
-        record(name, (y, None), out, fitted(_rsub_backward, y, None))
+    if name != "SubBackward0":  # PyTorch's order of edges: what is subtracted comes first
+        record(name, (y, x), out, fitted(_rsub_backward, y, x))
     else:
         record(name, (x, y), out, fitted(_sub_backward, x, y))
     return out
@@ -250,7 +268,7 @@ def _sub_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
 
 
 def _rsub_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-    return neg(grad), None
+    return neg(grad) if needs[0] else None, grad if needs[1] else None
 
 
 def neg(input: Tensor) -> Tensor:
@@ -392,7 +410,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
                 f"output with shape {list(a.shape)} doesn't match the broadcast shape "
                 f"{list(broadcast_shape(a.shape, shape))}"
             )
-        quiet(ufunc, a, b, out=a, dtype=dtype, casting="unsafe")
+        quiet(_apply, ufunc, a, b, dtype, a)
         x._counter[0] += 1
         return x
 
@@ -445,4 +463,6 @@ METHODS = {
     "__rtruediv__": _rdiv,
     "__sub__": sub,
     "__truediv__": div,
+    "negative_": in_place(neg),
+    **in_place_methods(neg),
 }

@@ -137,8 +137,13 @@ def mse_loss(
     input, target : Tensors of one shape
         Others broadcast, with a warning.
     reduction : 'mean', 'sum' or 'none'
-    weight : Tensor or None
+    weight : Tensor of input's shape, or None
         A factor for each element; the mean is then the weighted one.
+
+    Raises
+    ------
+    ValueError
+        weight has another shape, or the reduction another name.
 
     Examples
     --------
@@ -151,6 +156,7 @@ def mse_loss(
     name = "MseLossBackward0"
     if weight is None:
         return _distance(name, np.square, lambda d: mul(d, 2), input, target, reduction)
+    _check_weight(input, weight)
     values = mul(_distance(name, np.square, lambda d: mul(d, 2), input, target, "none"), weight)
     return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
@@ -208,7 +214,7 @@ def huber_loss(
 ) -> Tensor:
     """Return d^2 / 2 of d = input - target, and delta * (|d| - delta / 2) where |d| > delta.
 
-    The other arguments are those of `mse_loss`.
+    The other arguments are those of `mse_loss`, but that the mean is the plain one.
 
     Raises
     ------
@@ -228,8 +234,14 @@ def huber_loss(
     name = "HuberLossBackward0"
     if weight is None:
         return _distance(name, value, slope, input, target, reduction)
-    values = mul(_distance(name, value, slope, input, target, "none"), weight)
-    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
+    _check_weight(input, weight)
+    values = _distance(name, value, slope, input, target, "none")
+    return _reduce(mul(values, weight), reduction)
+
+
+def _check_weight(input: Tensor, weight: Tensor) -> None:
+    if weight._array.shape != input._array.shape:
+        raise ValueError("Weights and input must have the same size.")
 
 
 # Of a prediction and a probability
