@@ -180,7 +180,9 @@ def _converted(
         if memory_format is preserve_format:
             return x
         _check_rank(x, memory_format)
-        if x.is_contiguous(memory_format):
+        # Not whether it is contiguous: a batch of one-channel images is that in both formats, and
+        # whoever asks for one by name wants the strides that say so.
+        if x._suggested_format() is memory_format:
             return x
     out = wrap(copied(array, dtype, memory_format))
     if dtype.kind in "fc":
@@ -220,6 +222,13 @@ def cuda(self: Tensor, device: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 
 
 # Into a tensor that is there
+
+
+def element(number: Any, dtype: np.dtype) -> np.ndarray:
+    """Return a Python number as an array without axes, or raise if the dtype cannot hold it."""
+    if dtype.kind == "f" and number.__class__ in (int, float) and -6e4 < number < 6e4:
+        return np.array(number, dtype)  # every floating type holds it: no need to look closer
+    return np.asarray(number_as(number, dtype), dtype)
 
 
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
@@ -282,8 +291,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         The tensor has axes; the number does not fit into this tensor's dtype.
     """
     if not isinstance(value, Tensor):
-        number = number_as(value, self._array.dtype)
-        return _overwrite(self, number, "FillBackward2")
+        return _overwrite(self, element(value, self._array.dtype), "FillBackward2")
     if value._array.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "

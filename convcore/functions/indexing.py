@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._creation import number_as
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine import layout
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.convert import copied, copy_, preserve_format, store
+from convcore.functions.convert import copied, copy_, element, preserve_format, store
 from convcore.functions.shape import along, picked, reshape, slice_of, unsqueeze
 
 __all__ = ["argwhere", "index_put", "nonzero"]
@@ -394,7 +393,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         return
     shape = part._array.shape
     found = value._array.shape
-    if found != shape:
+    if found and found != shape:
         extra = len(found) - len(shape)
         if extra > 0 and found[:extra] == (1,) * extra:
             value = reshape(value, found[extra:])
@@ -407,8 +406,7 @@ def _value(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, int | float | complex | np.generic):
-        dtype = x._array.dtype
-        return wrap(np.asarray(number_as(value, dtype), dtype))
+        return wrap(element(value, x._array.dtype))
     raise TypeError(f"can't assign a {type(value).__name__} to a {legacy_name(x._array.dtype)}")
 
 

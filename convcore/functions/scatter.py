@@ -17,7 +17,7 @@ from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, expand, fit
-from convcore.functions.convert import clone, store
+from convcore.functions.convert import clone, element, store
 from convcore.functions.indexing import (
     Indices,
     _put_back,
@@ -254,15 +254,15 @@ def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: boo
 def _number(x: Tensor, value: Any, function: str) -> Any:
     """Return a number, or a tensor without axes, as one element of ``x``."""
     if not isinstance(value, Tensor):
-        return number_as(value, x._array.dtype)
+        return element(value, x._array.dtype)
     if value._array.ndim:
         raise RuntimeError(
             f"{function} only supports a 0-dimensional value tensor, but got tensor with "
             f"{value._array.ndim} dimension(s)."
         )
-    element = np.empty((), x._array.dtype)
-    store(element, value._array)
-    return element
+    number = np.empty((), x._array.dtype)
+    store(number, value._array)
+    return number
 
 
 # Single elements along an axis
@@ -336,9 +336,13 @@ def _check_int(function: str, index: Tensor) -> None:
 
 def _grid_key(axis: int, places: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return NumPy's subscript for one element an index: its own place but along ``axis``."""
-    key = list(np.ogrid[tuple([slice(size) for size in places.shape])])
-    key[axis] = places
-    return tuple(key)
+    rank = places.ndim
+    return tuple(
+        [
+            places if d == axis else np.arange(size).reshape(-1, *(1,) * (rank - 1 - d))
+            for d, size in enumerate(places.shape)
+        ]
+    )
 
 
 def _grid(axis: int, places: np.ndarray) -> Indices:
