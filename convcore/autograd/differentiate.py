@@ -55,7 +55,6 @@ def backward(
     wanted = None if inputs is None else _as_tuple(inputs)
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    _check_inputs(wanted or ())
     for tensor in wanted or ():
         retain_grad(tensor)  # those that are no leaves keep what reaches them
     traversal = Traversal(
@@ -136,16 +135,14 @@ def grad(
             wrap(np.zeros_like(tensor._array)) if result is None else result
             for tensor, result in zip(wanted, results, strict=True)
         ]
-    elif not allow_unused and None in map(_none_or_true, results):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
-        )
+    elif not allow_unused:
+        for number, result in enumerate(results):
+            if result is None:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {number} appears to not have been used in "
+                    "the graph. Set allow_unused=True if this is the desired behavior."
+                )
     return tuple(results)
-
-
-def _none_or_true(value: Any) -> bool | None:
-    return None if value is None else True
 
 
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:

@@ -236,15 +236,14 @@ class Function:
         given = tuple([_output(ctx, node, n, output, args) for n, output in enumerate(outputs)])
         replaced = {id(old): new for old, new in zip(outputs, given, strict=True)}
         node._saved = save(node, tuple([replaced.get(id(t), t) for t in ctx._to_save]))
-        ctx._to_save = ctx._dirty = (
-            ctx._non_differentiable
-        ) = ()  # the node holds ctx, they the node
-        ctx._node = weakref.ref(node)  # weakly: the node holds ctx
+        # The node holds ctx: ctx may hold neither the node nor one of its outputs.
+        ctx._node = weakref.ref(node)
+        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         return given
 
 
 def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: tuple) -> Node:
-    node = _new(cls._node_class)
+    node: Any = _new(cls._node_class)
     node.ctx = ctx
     node.function = cls
     # As in PyTorch only tensors have edges; backward still answers for every argument.

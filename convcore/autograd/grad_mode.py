@@ -118,7 +118,7 @@ class no_grad(_Context):
         context = object.__new__(cls)
         if function is None:
             return context
-        context.__init__()
+        context.__init__()  # type: ignore[misc]  # of exactly this class
         return context(function)
 
     def __init__(self, function: Callable | None = None) -> None:
@@ -167,7 +167,7 @@ class inference_mode(_Context):
         context = object.__new__(cls)
         if isinstance(mode, bool):
             return context
-        context.__init__()
+        context.__init__()  # type: ignore[misc]  # of exactly this class
         return context(mode)
 
     def __init__(self, mode: bool = True) -> None:

@@ -104,5 +104,6 @@ def unserializable_hook(hook: Hook) -> Hook:
     callable
         The same function, so that this can be used as a decorator.
     """
-    hook.__torch_unserializable__ = True  # PyTorch's name for it: marked hooks stay marked
+    # PyTorch's name for it: marked hooks stay marked.
+    hook.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return hook

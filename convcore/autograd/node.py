@@ -50,15 +50,24 @@ class Node:
 
     __slots__ = (
         "__weakref__",
-        "_backward",  # (needs, grad or grads, *saved) -> gradients of the inputs
-        "_hooks",  # Hooks, or None while there are none
+        "_backward",
+        "_hooks",
         "_metadata",
-        "_needs",  # for each input, whether it requires a gradient
-        "_outputs",  # how many outputs the operation has
-        "_saved",  # what autograd/saved.py made of the saved tensors
-        "_sequence",  # grows from node to node: the traversal takes the newest first
+        "_needs",
+        "_outputs",
+        "_saved",
+        "_sequence",
         "next_functions",
     )
+
+    _backward: Any  # (needs, grad or grads, *saved) -> gradients of the inputs
+    _hooks: Hooks | None  # None while there are none
+    _metadata: dict | None
+    _needs: tuple[bool, ...]  # for each input, whether it requires a gradient
+    _outputs: int  # how many outputs the operation has
+    _saved: Any  # what autograd/saved.py made of the saved tensors
+    _sequence: int  # grows from node to node: the traversal takes the newest first
+    next_functions: tuple[Edge, ...]
 
     # Whether `run` keeps record's promise that no gradient it returns is held by anybody else.
     returns_fresh = True
@@ -149,6 +158,8 @@ class AccumulateGrad(Node):
     """
 
     __slots__ = ("variable",)
+
+    variable: Tensor
 
     def name(self) -> str:
         """Return PyTorch's name of this node."""

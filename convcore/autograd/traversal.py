@@ -56,7 +56,7 @@ class Traversal:
         self.owned: set[int] = set()
         self.wanted = None if inputs is None else [_wanted_edge(tensor) for tensor in inputs]
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(self.wanted or ())
-        self.pending = self._count(dict.fromkeys(node for node, _ in roots))
+        self.pending = self._count(dict.fromkeys(node for node, _ in roots if node is not None))
         self.ready: list[tuple[int, Node]] = []
         self.ready_leaves: deque[AccumulateGrad] = deque()
         for (node, number), grad in zip(roots, grads, strict=True):
@@ -86,7 +86,7 @@ class Traversal:
         self.running: set[Node] | None = None
         if self.wanted is None:
             return pending
-        captured = [node for node, _ in self.captured]
+        captured = [node for node, _ in self.captured if node is not None]
         self.running = _ancestors(captured, users)
         visited = self.running.union(captured)
         if self.accumulate:  # as in PyTorch: their node hooks run, nothing is passed on
@@ -227,7 +227,7 @@ def run_node(node: Node, grads: list, needs: tuple[bool, ...]) -> Sequence:
     if hooks is not None and hooks.before:
         grads = _call_before(hooks.before, grads)
     watched = hooks is not None and bool(hooks.after)
-    results = node.run(grads, needs)
+    results: Sequence = node.run(grads, needs)
     hooks = node._hooks
     if hooks is not None and hooks.after:
         # A hook that was registered while the node ran comes too late to see what it was given.

@@ -40,6 +40,12 @@ class View:
 
     __slots__ = ("base", "base_fn", "made_by", "path", "recorded")
 
+    base: Tensor
+    base_fn: Node | None  # the base's node when the view got its history
+    made_by: str | None  # the Function that returned the view
+    path: Path
+    recorded: bool  # whether grad mode was on
+
     def stale(self) -> bool:
         """Return whether the base got another history since."""
         return self.base_fn is not self.base._grad_fn
@@ -78,10 +84,19 @@ def _links(path: Path) -> list[Path]:
 
 
 def _replay(path: Path, base: Tensor) -> Tensor:
-    """Return the view of another tensor of the base's shape, recorded."""
-    for _, step, name, backward in _links(path):
-        base = view(base, step, name, backward)
-    return base
+    """Return the view of another tensor of the base's shape, recorded as one node."""
+    before, step, name, backward = path
+    if before is None:
+        return view(base, step, name, backward)
+    links = _links(path)
+
+    def all_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        for _, _, _, backward in reversed(links):
+            grads = backward(needs, grad)
+            grad = grads[0] if isinstance(grads, tuple) else grads
+        return grad
+
+    return view(base, lambda array: _region(path, array), "AsStridedBackward0", all_backward)
 
 
 def _region(path: Path, array: np.ndarray) -> np.ndarray:
@@ -256,13 +271,11 @@ def check_writable(x: Tensor, *others: Any) -> None:
     ``others`` are tensors that its new value is made of.
     """
     array = x._array
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        if stride == 0 and size > 1:
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to "
-                "a single memory location. Please clone() the tensor before performing the "
-                "operation."
-            )
+    if 0 in array.strides and array.size and _repeats(array):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
     if not array.flags.writeable:
         raise RuntimeError(
             "the tensor shares memory that NumPy holds read-only; clone() it before it is changed"
@@ -284,6 +297,11 @@ def check_writable(x: Tensor, *others: Any) -> None:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
+
+
+def _repeats(array: np.ndarray) -> bool:
+    steps = zip(array.shape, array.strides, strict=True)
+    return any(size > 1 and step == 0 for size, step in steps)
 
 
 _MADE_WITHOUT_GRAD = (
@@ -325,17 +343,21 @@ def _saved(node: Node | None, old: Tensor, mark: int) -> bool:
 
 
 def take_history(x: Tensor, result: Tensor) -> None:
-    """Make ``x``, whose memory holds the result by now, an output of the result's node."""
+    """Make ``x``, whose memory holds the result by now, an output of the result's node.
+
+    Or, if x is a view, its base; x becomes a view of what the base is then.
+    """
     if not mode.enabled:
         return
     link = x._view
-    if link is not None and (result._requires_grad or link.base._requires_grad):
-        _rebase(link.base, link.path, result)
-    if result._requires_grad:
+    if link is not None:
+        if result._requires_grad or link.base._requires_grad:
+            _rebase(link.base, link.path, result)
+            link.made_by = None  # the result has the Function's part
+            link.refresh(x)
+    elif result._requires_grad:
         _set(x, result._grad_fn, result._output_nr)
-        if link is not None:
-            link.base_fn = link.base._grad_fn
-    elif link is None:
+    else:
         _forget(x)
 
 
