@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.functions.axes import total_of
+from convcore.functions.quiet import quiet
 
 __all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "sum_to_size"]
 
@@ -175,7 +176,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     before = array.dtype
     if array.dtype.kind == "c" and dtype.kind not in "c":
         array = array.real
-    out = wrap(array.astype(dtype))
+    out = wrap(quiet(array.astype, dtype))
     if dtype.kind in "fc":
         record("ToCopyBackward0", (x,), out, lambda needs, grad: cast(grad, before))
     return out
