@@ -362,3 +362,15 @@ def test_sampling_in_place_cuts_the_gradient():
     assert x.grad.tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="leaf"):
         x.normal_()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_relu_of_many_elements_is_that_of_few(torch, rng, dtype):
+    array = rng.normal(size=(3, 4, 90, 80)).astype(dtype)
+    array[0, 0, 0, :5] = np.nan, np.inf, -np.inf, 0.0, -0.0
+    for layout in (array, array.transpose(0, 3, 1, 2), array[:, ::2]):
+        ours, theirs = convcore.from_numpy(layout), torch.from_numpy(layout)
+        np.testing.assert_array_equal(convcore.relu(ours).numpy(), torch.relu(theirs).numpy())
+        in_place = convcore.from_numpy(layout.copy()).relu_()
+        np.testing.assert_array_equal(in_place.numpy(), torch.relu(theirs).numpy())
+        assert convcore.relu(ours).stride() == torch.relu(theirs).stride()

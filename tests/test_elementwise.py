@@ -406,3 +406,13 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 1), (None, 0.5), (0, None), (2, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
+def test_clamp_of_many_elements_agrees_with_pytorch(torch, rng, bounds, dtype):
+    x = (rng.normal(size=(4, 50, 100)) * 3).astype(dtype)
+    if dtype != "int64":
+        x[0, 0, :3] = np.nan, np.inf, -np.inf
+    agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x, strides=True)
+    agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x.transpose(0, 2, 1), strides=True)

