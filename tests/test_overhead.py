@@ -40,7 +40,7 @@ def test_operation_can_be_repeated(one):
     assert np.array_equal(first, second)
 
 
-def test_promises_are_those_of_the_graph():
+def test_small_operations_are_promised_their_microseconds():
     limits = [one.limit for one in OPERATIONS if one.limit is not None]
     assert {3.0, 15.0, 80.0} == set(limits)
 
