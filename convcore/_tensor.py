@@ -108,6 +108,10 @@ class Tensor:
         """Return the sizes of the axes, or the size of axis ``dim``."""
         if dim is None:
             return trusted(self._array.shape)
+        return self._array.shape[self._axis(dim)]
+
+    def _axis(self, dim: int) -> int:
+        """Return ``dim`` if there is such an axis, or raise PyTorch's error."""
         rank = self._array.ndim
         if not -max(rank, 1) <= dim < max(rank, 1):
             raise IndexError(
@@ -116,7 +120,7 @@ class Tensor:
             )
         if rank == 0:
             raise IndexError("dimension specified as 0 but tensor has no dimensions")
-        return self._array.shape[dim]
+        return dim
 
     @property
     def ndim(self) -> int:
@@ -188,7 +192,7 @@ class Tensor:
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
         steps = tuple(s // self._array.itemsize for s in self._array.strides)
-        return steps if dim is None else steps[dim]
+        return steps if dim is None else steps[self._axis(dim)]
 
     def storage_offset(self) -> int:
         """Return how many elements lie before the first one in the memory it is a view of."""
@@ -396,13 +400,26 @@ class Tensor:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._real_scalar())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._real_scalar())
+
+    def _scalar(self) -> Any:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self._array.item()
+
+    def _real_scalar(self) -> Any:
+        value = self._scalar()
+        if isinstance(value, complex):
+            if value.imag != 0:
+                raise RuntimeError("value cannot be converted to type double without overflow")
+            return value.real
+        return value
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._scalar())
 
     def __index__(self) -> int:
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
@@ -413,6 +430,16 @@ class Tensor:
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         return len(self._array)
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, Tensor):
+            value = value._array
+        elif not isinstance(value, (bool, int, float, complex, np.generic)):
+            raise RuntimeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(value)}."
+            )
+        return bool((self._array == value).any())
 
     def __hash__(self) -> int:
         return id(self)
@@ -469,7 +496,10 @@ class Tensor:
                     "@torch.utils.hooks.unserializable_hook to suppress this warning",
                     stacklevel=2,
                 )
-        return _rebuild, (type(self), self._array, self.requires_grad, self.__dict__)
+        # NumPy pickles in the order of the axes; the order in memory is this class's to keep.
+        axes = sorted(range(self.ndim), key=lambda axis: -abs(self._array.strides[axis]))
+        array = self._array.transpose(axes)
+        return _rebuild, (type(self), array, axes, self.requires_grad, self.__dict__)
 
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
@@ -498,9 +528,11 @@ def from_legacy_name(name: Any) -> Any:
     return name
 
 
-def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict) -> Tensor:
-    """Make a tensor from what was pickled."""
-    tensor = wrap(array, cls)
+def _rebuild(
+    cls: type, array: np.ndarray, axes: list[int], requires_grad: bool, attributes: dict
+) -> Tensor:
+    """Make a tensor from what was pickled: ``axes`` are its axes in the order of the array's."""
+    tensor = wrap(array.transpose(sorted(range(array.ndim), key=axes.__getitem__)), cls)
     tensor._requires_grad = requires_grad
     tensor.__dict__.update(attributes)
     return tensor
