@@ -608,13 +608,13 @@ def arange(
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
         # Only the sizes below are counted in fractions, if there are any.
-        return leaf(_integer_range(*limits, target), requires_grad)
+        return leaf(_integer_range(target, *limits), requires_grad)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
     return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad)
 
 
-def _integer_range(start: Any, end: Any, step: Any, target: np.dtype) -> np.ndarray:
+def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
     """Count in integers, from limits that are cut to integers once the length is known."""
     if target.itemsize == 8:
         start, end, step = map(int, (start, end, step))
@@ -890,6 +890,8 @@ class _LegacyType(type):
 
     They are not classes of tensors, as there is only one; they stand for a dtype.
     """
+
+    dtype: _dtype.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         return legacy_tensor(*args, dtype=cls.dtype, device=device)

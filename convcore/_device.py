@@ -29,9 +29,13 @@ class device:
 
     __slots__ = ("index", "type")
 
+    index: int | None
+    type: str
+
     def __init__(self, type: str | device, index: int | None = None):
         if isinstance(type, device):
-            type, index = type.type, type.index
+            index = type.index
+            type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
             raise RuntimeError(f"device {type} is an accelerator's: convcore computes on the CPU")
         elif not isinstance(type, str):

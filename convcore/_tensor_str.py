@@ -63,7 +63,7 @@ def set_printoptions(
         if profile not in _PROFILES:
             raise ValueError(f"profile must be one of {', '.join(_PROFILES)}, but got {profile!r}")
         chosen = _PROFILES[profile]
-    given = {
+    given: dict[str, Any] = {
         "precision": precision,
         "threshold": threshold,
         "edgeitems": edgeitems,

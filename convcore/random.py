@@ -113,7 +113,8 @@ class Generator:
         with self._lock:
             self._seed = seed % 2**64
             self._words = np.random.MT19937()
-            self._words.state = np.random.RandomState(seed % 2**32).get_state(legacy=False)
+            state: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
+            self._words.state = state
             self._source = np.random.Generator(self._words)
             self._spare: float | None = None  # the second normal number of a pair, not used yet
         return self
@@ -641,7 +642,7 @@ def normal(
         if size is None:
             raise TypeError("normal() needs a size where mean and std are numbers")
         array = np.empty(shape("normal", (size,)), _dtype.as_numpy(dtype))
-        fill_normal(array, mean, std, generator)
+        fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
         return leaf(array, requires_grad)
     center, spread = (getattr(given, "_array", given) for given in (mean, std))
     if np.any(np.less(spread, 0)):

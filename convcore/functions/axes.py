@@ -116,7 +116,8 @@ def wide_total_of(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> n
         wide = np.dtype(dtype.char.translate(_WIDER))
     elif dtype.char == "e":
         wide = np.dtype("d" if _chain(array, over) > _CHAIN else "f")
-    return np.asarray(np.add.reduce(array, axis=over, dtype=wide, keepdims=keepdims))
+    reduce: Any = np.add.reduce  # its types know keepdims as a literal only
+    return np.asarray(reduce(array, axis=over, dtype=wide, keepdims=keepdims))
 
 
 def _chain(array: np.ndarray, over: tuple[int, ...]) -> int:

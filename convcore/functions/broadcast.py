@@ -184,7 +184,9 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
 
 def fitted(backward: Callable, *operands: Any) -> Callable:
     """Return a backward whose results are put into the operands' shapes and dtypes."""
-    likes = [(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in operands]
+    likes: list[Any] = [  # None for a number, which has no gradient
+        (x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in operands
+    ]
 
     def in_shape(needs: tuple[bool, ...], grad: Tensor, *saved: Any) -> tuple:
         grads = backward(needs, grad, *saved)

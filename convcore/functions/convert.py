@@ -158,7 +158,7 @@ def to(
             if rest and not isinstance(rest[0], bool):
                 dtype = rest.pop(0)
         elif isinstance(first, int) and not isinstance(first, bool):
-            device = _device(first)
+            device = _device(first)  # type: ignore[arg-type]  # raises
         else:
             dtype = first
         flags = (*rest, *(non_blocking, copy)[len(rest) :])

@@ -21,6 +21,7 @@ from convcore.autograd.node import record
 from convcore.functions import arithmetic
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
+from convcore.functions.calls import check_tensor, check_tensors
 from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.piecewise import masked, zeros_like
 from convcore.functions.quiet import quiet
@@ -81,6 +82,8 @@ def _as_float(array: np.ndarray) -> np.ndarray:
 
 def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
     """Return ``ufunc(x)``, recorded, where backward(needs, grad, x) needs the input."""
+    if not isinstance(x, Tensor):
+        check_tensor(name[:-9].lower(), x)
     out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
     if mode.enabled:
         record(name, (x,), out, backward, (x,))
@@ -89,6 +92,8 @@ def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tens
 
 def _of_output(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
     """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output."""
+    if not isinstance(x, Tensor):
+        check_tensor(name[:-9].lower(), x)
     out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
     if mode.enabled:
         record(name, (x,), out, backward, (out,))
@@ -246,7 +251,7 @@ def _pow_number(x: Tensor, n: Any) -> Tensor:
 
 
 # NumPy's general power takes some fifty times as long as a product.
-_POWERS = {
+_POWERS: dict[float, Callable] = {
     0.5: np.sqrt,
     2: np.square,
     3: lambda array: np.multiply(np.square(array), array),
@@ -301,9 +306,7 @@ def _number_pow_backward(
     return (mul(grad, conj(mul(y, logarithm))),)
 
 
-def _grad_of_exponent(
-    grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: np.ndarray
-) -> Tensor:
+def _grad_of_exponent(grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: Any) -> Tensor:
     """Return grad * x**n * log(x), and 0 where x is zero and n is not below."""
     flat = zero & (n._array.real >= 0)
     return masked(mul(grad, conj(mul(y, logarithm))), ~flat)
@@ -357,6 +360,8 @@ def _sign(array: np.ndarray) -> np.ndarray:
 
 def _step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
     """Return ``ufunc(x)`` of a function that is constant between its jumps."""
+    if not isinstance(x, Tensor):
+        check_tensor(name[:-9].lower(), x)
     out = wrap(np.asarray(quiet(ufunc, x._array)))
     record(name, (x,), out, _step_backward)
     return out
@@ -540,6 +545,7 @@ def _atan_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Return the angle in radians of the point (other, input), seen from the origin."""
+    check_tensors("atan2", input, other)
     a, b = input._array, other._array
     if a.dtype.kind in "iub" and b.dtype.kind in "iub":
         a, b = _as_float(a), _as_float(b)

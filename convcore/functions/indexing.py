@@ -227,7 +227,7 @@ def as_key(indices: Indices) -> tuple:
 def check_indices(shape: tuple[int, ...], indices: Indices) -> None:
     """Raise PyTorch's error for indices that NumPy refuses."""
     axis = 0
-    arrays = []
+    arrays: list[Any] = []
     for index in indices:
         array = None if index is None else index._array
         if array is None:

@@ -13,6 +13,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.calls import check_tensors
 from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.quiet import quiet
 
@@ -32,7 +33,7 @@ __all__ = [
 
 # Zero where a mask says so: the derivative of everything in this file
 
-_BITS = {np.dtype(c): np.dtype(bits) for c, bits in zip("efdF", ("i2", "i4", "i8", "i8"), strict=1)}
+_BITS = {np.dtype(c): np.dtype(f"i{size}") for c, size in zip("efdF", "2488", strict=True)}
 
 
 def kept(array: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -217,8 +218,8 @@ def _clamp_to_tensors_backward(
     needs: tuple[bool, ...], grad: Tensor, x: Tensor, low: Any, high: Any
 ) -> tuple:
     a, least, most = x._array, _array(low), _array(high)
-    at_low = low is not None and a < least
-    above = high is not None and a > most
+    at_low: Any = low is not None and a < least
+    above: Any = high is not None and a > most
     if low is not None and high is not None:  # the upper bound has the last word
         at_low = at_low & (least < most)
         above = above | (most < least)
@@ -246,6 +247,7 @@ def minimum(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _extreme(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: Tensor) -> Tensor:
+    check_tensors(ufunc.__name__, x, y)
     out = wrap(compute(ufunc, x._array, y._array))
     if not mode.enabled:
         return out
@@ -273,6 +275,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _extreme_but_nan(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: Tensor) -> Tensor:
+    check_tensors(ufunc.__name__, x, y)
     out = wrap(compute(ufunc, x._array, y._array))
     if not mode.enabled:
         return out

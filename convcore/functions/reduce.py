@@ -406,7 +406,7 @@ def _norm(array: np.ndarray, p: float, over: tuple[int, ...], keepdims: bool) ->
     if size.dtype.char == "e":
         size = size.astype(np.float32)
     if math.isinf(p):
-        reduce = np.maximum.reduce if p > 0 else np.minimum.reduce
+        reduce: Any = np.maximum.reduce if p > 0 else np.minimum.reduce
         return reduce(size, axis=over, keepdims=keepdims, **({"initial": 0} if p > 0 else {}))
     if p == 0:
         return np.count_nonzero(size, axis=over, keepdims=keepdims)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from convcore._dtype import get_default_dtype
@@ -10,7 +12,7 @@ from convcore._tensor import Tensor, wrap
 __all__ = ["Buffer", "Parameter"]
 
 
-def _share(cls: type, data: Tensor | None) -> Tensor:
+def _share(cls: type, data: Tensor | None) -> Any:
     """Return a leaf of class `cls` in the memory of `data`; in-place changes of either are seen."""
     if data is None:
         return wrap(np.empty(0, get_default_dtype().numpy), cls)
@@ -79,6 +81,8 @@ class Buffer(Tensor):
     """
 
     __slots__ = ()
+
+    persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         """Make a leaf in the memory of ``data``."""

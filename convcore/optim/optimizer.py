@@ -70,12 +70,18 @@ class Optimizer:
         There are no parameters, one was computed from others, or one is in two groups.
     """
 
+    _optimizer_step_pre_hooks: OrderedDict
+    _optimizer_step_post_hooks: OrderedDict
+    _optimizer_state_dict_pre_hooks: OrderedDict
+    _optimizer_state_dict_post_hooks: OrderedDict
+    _optimizer_load_state_dict_pre_hooks: OrderedDict
+    _optimizer_load_state_dict_post_hooks: OrderedDict
     _stepping = False  # whether a step is running, so that one inside it runs no hooks again
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = _hooked(cls.step)
+            cls.step = _hooked(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self._forget_hooks()

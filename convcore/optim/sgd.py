@@ -128,13 +128,13 @@ class SGD(Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    quiet(self._move, parameter, group)
+                    quiet(self._move, parameter, parameter.grad, group)
         return loss
 
-    def _move(self, parameter: Tensor, group: dict[str, Any]) -> None:
+    def _move(self, parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         check_writable(parameter)
         options = {name: _number(group[name]) for name in _OPTIONS}
-        arrays = [parameter._array, parameter.grad._array]
+        arrays = [parameter._array, grad._array]
         if options["momentum"]:
             state = self.state[parameter]
             remembered = state.get("momentum_buffer")

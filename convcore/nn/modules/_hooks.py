@@ -145,7 +145,7 @@ def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     return add_backward_hook(_Global, hook, False, False, "as a global Module hook")
 
 
-def registered(hooks: OrderedDict, module: Module, name: str, value: Any) -> Any:
+def registered(hooks: OrderedDict, module: Any, name: str, value: Any) -> Any:
     """Return what is to be registered, after the registration hooks had their say."""
     for hook in tuple(hooks.values()):
         answer = hook(module, name, value)

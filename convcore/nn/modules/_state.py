@@ -47,7 +47,7 @@ class _ModuleHook:
         return self.hook, self.module()
 
     def __setstate__(self, state: tuple) -> None:
-        self.__init__(*state)
+        self.__init__(*state)  # type: ignore[misc]  # of exactly this class
 
 
 class _SilentHook:
@@ -70,6 +70,11 @@ class State:
     _state_dict_pre_hooks: OrderedDict
     _load_state_dict_pre_hooks: OrderedDict
     _load_state_dict_post_hooks: OrderedDict
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
 
     # Saving
 
@@ -109,7 +114,7 @@ class State:
             keep_vars = keep_vars or given.get("keep_vars", False)
         if destination is None:
             destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
@@ -300,7 +305,7 @@ class _Loading:
         self.state = OrderedDict(state_dict)  # hooks may change it, so it is a copy
         self.metadata = getattr(state_dict, "_metadata", None)
         if self.metadata is not None:
-            self.state._metadata = self.metadata
+            self.state._metadata = self.metadata  # type: ignore[attr-defined]
         self.assign = assign
         self.missing: list[str] = []
         self.unexpected: list[str] = []

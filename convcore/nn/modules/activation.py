@@ -197,7 +197,7 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
-    printed = ("min_val", "max_val")
+    printed: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()

@@ -277,7 +277,7 @@ def _pairs(name: str, given: Any) -> Iterator[tuple[str, Any]]:
         )
     for place, pair in enumerate(given):
         element = f"{name} update sequence element #{place}"
-        if not isinstance(pair, Iterable):
+        if not hasattr(pair, "__iter__"):
             raise TypeError(f"{element} should be Iterable; is {type(pair).__name__}")
         if len(pair) != 2:
             raise ValueError(f"{element} has length {len(pair)}; 2 is required")

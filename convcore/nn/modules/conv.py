@@ -53,7 +53,7 @@ class _ConvNd(Module):
         self.out_channels = out_channels
         self.kernel_size = sizes(kernel_size)
         self.stride = sizes(stride)
-        self.padding = padding if isinstance(padding, str) else sizes(padding)
+        self.padding: Any = padding if isinstance(padding, str) else sizes(padding)
         self.dilation = sizes(dilation)
         self.output_padding = sizes(output_padding)
         self.groups = groups
