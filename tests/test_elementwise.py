@@ -399,6 +399,11 @@ ERRORS = {
     "integers made floats in place": lambda m: m.tensor([1]).exp_(),
     "shape in place": lambda m: m.ones(1).pow_(m.ones(3)),
     "power of text": lambda m: m.ones(1) ** "a",
+    "exp of a number": lambda m: m.exp(2.0),
+    "floor of a list": lambda m: m.floor([2.5]),
+    "maximum with a number": lambda m: m.maximum(m.ones(1), 2.0),
+    "atan2 with a number": lambda m: m.atan2(m.ones(1), 2.0),
+    "logical_and with a number": lambda m: m.logical_and(m.ones(1), 1),
     "is_nonzero of two": lambda m: m.is_nonzero(m.ones(2)),
 }
 

@@ -21,6 +21,7 @@ from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.axes import total_of, wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
+from convcore.functions.calls import check_tensor
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
@@ -95,6 +96,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return relu_(input)
+    if not isinstance(input, Tensor):
+        check_tensor("relu", input)
     array = input._array
     _refuse_bool(array)
     value = _positive(array)

@@ -29,6 +29,16 @@ def check_tensor(function: str, input: Any) -> None:
         )
 
 
+def check_tensors(function: str, input: Any, other: Any) -> None:
+    """Raise TypeError unless both arguments of a function of two tensors are tensors."""
+    check_tensor(function, input)
+    if not isinstance(other, Tensor):
+        raise TypeError(
+            f"{function}(): argument 'other' (position 2) must be Tensor, "
+            f"not {type(other).__name__}"
+        )
+
+
 def check_kind(kernel: str, input: Tensor, kinds: str) -> None:
     """Raise NotImplementedError unless the dtype is of one of NumPy's kinds, such as 'fc'."""
     dtype = input._array.dtype

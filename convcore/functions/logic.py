@@ -10,6 +10,7 @@ import numpy as np
 from convcore._dtype import common
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.functions.arithmetic import compute, operand
+from convcore.functions.calls import check_tensors
 from convcore.functions.compare import compare_arrays
 from convcore.functions.inplace import in_place, in_place_methods
 
@@ -48,6 +49,7 @@ def logical_not(input: Tensor) -> Tensor:
 
 
 def _logical(ufunc: np.ufunc, x: Tensor, y: Tensor) -> Tensor:
+    check_tensors(ufunc.__name__, x, y)
     a, b = x._array, y._array
     return wrap(np.asarray(compare_arrays(ufunc, a, b)))
 

@@ -31,6 +31,7 @@ from convcore.functions.elementwise import abs, exp, pow, sgn
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.piecewise import masked, where
 from convcore.functions.quiet import quiet
+from convcore.functions.shape import reshape
 
 __all__ = [
     "all",
@@ -167,17 +168,10 @@ def _prod_backward(input: Tensor, over: tuple[int, ...]) -> Any:
         elif len(over) == 1:
             others = _others(x, over[0])
         else:
-            others = _reshaped(_others(_reshaped(x, (-1,)), 0), shape)
+            others = reshape(_others(reshape(x, (-1,)), 0), shape)
         return mul(grad, conj(others))
 
     return backward
-
-
-def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    before = x._array.shape
-    out = wrap(x._array.reshape(shape).copy())
-    record("ReshapeAliasBackward0", (x,), out, lambda needs, grad: _reshaped(grad, before))
-    return out
 
 
 def _others(x: Tensor, along: int) -> Tensor:
