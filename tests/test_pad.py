@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,6 +124,36 @@ def test_pad_keeps_booleans():
     assert engine.pad(np.array([False]), [(1, 0)], value=2).dtype == bool
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(True, np.True_, np.float32(2), np.int8(-128), 1.7, -3, 300, 7e4, 2.0**100, 1e300),
+        *(math.inf, -math.inf, math.nan),
+    ],
+    ids=repr,
+)
+def test_pad_by_a_value_is_pytorchs(value, dtype, torch):
+    """What the dtype cannot hold is refused, also by the engine itself."""
+    x = np.ones(1, dtype)
+    try:
+        expected = torch.nn.functional.pad(torch.from_numpy(x), (1, 0), value=value).numpy()
+    except RuntimeError:
+        with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+            pad(convcore.from_numpy(x), (1, 0), value=value)
+        with pytest.raises(ValueError, match="value cannot be converted to type"):
+            engine.pad(x, [(1, 0)], value=value)
+    else:
+        result = pad(convcore.from_numpy(x), (1, 0), value=value)
+        np.testing.assert_array_equal(result.numpy(), expected)
+        np.testing.assert_array_equal(engine.pad(x, [(1, 0)], value=value), expected)
+
+
+def test_pad_by_a_tensor_of_one_number():
+    value = convcore.tensor(2.0)
+    assert pad(convcore.tensor([1, 1]), (1, 0), value=value).tolist() == [2, 1, 1]
+
+
 def test_pad_reflects_what_was_cropped_away():
     """The mirror is at the array's own end, as in PyTorch; a circle is what cropping leaves."""
     x = np.arange(4)
@@ -168,6 +199,16 @@ X = np.ones((1, 2, 4, 4))
             lambda: engine.pad(np.arange(3), [(1, 1)], value=np.nan),
             ValueError,
             "value cannot be converted to type int64_t without overflow",
+        ),
+        (lambda: engine.pad(X, [(1, 1)], value=1j), TypeError, "value must be a real number for"),
+        (lambda: engine.pad(X, [(1, 1)], value="1"), TypeError, "value must be a number, got str"),
+        (lambda: engine.pad(X, [(1, 1)], value=X), TypeError, "value must be a number"),
+        (lambda: engine.pad(X, [(1, 1)], X), ValueError, "mode must be one of"),
+        (lambda: engine.pad(X, [(2**31 - 1,) * 2] * 4), MemoryError, "larger than any memory"),
+        (
+            lambda: engine.pad_grad(np.array(["a", "b"]), [(1, 0)]),
+            TypeError,
+            "grad_output must be an array of numbers, got <U1",
         ),
         (
             lambda: engine.pad_grad(X, [(3, 2)]),
@@ -264,6 +305,9 @@ def test_pad_keeps_channels_last(rng):
         ),
         (lambda p, t: p(t(X), (1.0, 1.0)), TypeError, None),
         (lambda p, t: p(t(X), (1, 1), value=1j), TypeError, "must be float, not complex"),
+        (lambda p, t: p(t(X), (1, 1), value="1"), TypeError, "must be float, not str"),
+        (lambda p, t: p(t(X), (1, 1), value=X[0, 0, 0, 0:1]), TypeError, "must be float, not"),
+        (lambda p, t: p(t(X), (1, 1), value=10**400), OverflowError, "int too large to convert"),
         (lambda p, t: p(t(X), (1,) * 3), RuntimeError, "Padding length must be divisible by 2"),
         (
             lambda p, t: p(t(X), (1,) * 10),

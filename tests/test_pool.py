@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import engine
-from convcore.engine import reference, windows
+from convcore.engine import pool, reference, windows
 from convcore.functions import pool as functions
 
 SOME = settings(
@@ -312,6 +312,7 @@ def test_pools_do_not_depend_on_their_blocks(channels_last, rng, monkeypatch):
             engine.adaptive_avg_pool(x, (4, 3)),
             engine.adaptive_avg_pool_grad(mean, (9, 8)),
             *engine.max_pool(x, (6, 7)),
+            engine.avg_pool(x, (6, 7)),
         ]
 
     whole = results()
@@ -376,6 +377,14 @@ INTS = X.astype("int32")
         ),
         (lambda: engine.avg_pool(X, 2, divisor_override=0), ValueError, "divisor must be not zero"),
         (lambda: engine.avg_pool(X, 2, divisor_override=0.5), TypeError, "divisor_override"),
+        (lambda: engine.avg_pool(X, 2, divisor_override=2**63), ValueError, "divisor_override"),
+        (
+            lambda: engine.avg_pool(X, 2, ceil_mode=1),
+            TypeError,
+            "ceil_mode must be a bool, got int",
+        ),
+        (lambda: engine.max_pool(X, 2, ceil_mode=X), TypeError, "ceil_mode must be a bool"),
+        (lambda: engine.avg_pool(X, 2, count_include_pad="no"), TypeError, "count_include_pad"),
         (lambda: engine.adaptive_avg_pool(X, (2, -1)), ValueError, "received {2, -1}"),
         (
             lambda: engine.adaptive_avg_pool(X[:, :, :0], 2),
@@ -392,6 +401,18 @@ INTS = X.astype("int32")
             ValueError,
             r"Found an invalid max index: 16 \(output volumes are of size 4x4\)",
         ),
+        (
+            lambda: engine.scatter_pixels(X, np.zeros(X.shape, int), range(2**31)),
+            ValueError,
+            r"input_size must be one to three ints, one a spatial axis, got range",
+        ),
+        (
+            lambda: engine.adaptive_avg_pool_grad(X, 4),
+            TypeError,
+            "input_size must be a sequence of ints, got int 4",
+        ),
+        (lambda: engine.gather_pixels(X, X, 2**31), ValueError, "rank must be 1, 2 or 3"),
+        (lambda: engine.gather_pixels(X, X, "2"), TypeError, "rank must be an int"),
         (lambda: engine.gather_pixels(X, np.full(X.shape, -2)), ValueError, "max index: -2"),
         (lambda: engine.gather_pixels(X, X), TypeError, "indices must be an array of integers"),
         (lambda: engine.gather_pixels(X, [0]), TypeError, "indices must be a numpy.ndarray"),
@@ -406,6 +427,51 @@ INTS = X.astype("int32")
 def test_pool_errors_say_what_is_wrong(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+def test_indices_may_be_any_integers(dtype, layout, rng):
+    """Where an index points in a block of planes is more than a small dtype holds."""
+    x = lay_out(rng.standard_normal((2, 300, 4, 4)), layout, rng)
+    values, indices = engine.max_pool(x, 2)
+    np.testing.assert_array_equal(engine.gather_pixels(x, indices.astype(dtype)), values)
+    np.testing.assert_array_equal(
+        engine.scatter_pixels(values, indices.astype(dtype), (4, 4)),
+        engine.scatter_pixels(values, indices, (4, 4)),
+    )
+
+
+def test_a_huge_kernel_costs_what_it_covers():
+    """Half of the kernel may lie on padding, so that it fits however short the axis is."""
+    most = 2**31 - 1
+    steps = {"kernel_size": most, "padding": most // 2}
+    x = np.arange(1.0, 6).reshape(1, 1, 5)
+    assert engine.max_pool(x, **steps, stride=2)[1].tolist() == [[[4, 4, 4]]]
+    assert engine.avg_pool(x, **steps).item() == 15 / most
+    assert engine.avg_pool(x, **steps, count_include_pad=False).item() == 3
+    grad = engine.avg_pool_grad(np.ones((1, 1, 1)), (5,), **steps)
+    assert grad.tolist() == [[[1 / most] * 5]]
+    # The product of three such kernels is no int64.
+    cube = engine.avg_pool(np.ones((1, 1, 5, 5, 5)), **steps)
+    np.testing.assert_allclose(cube, 125 / most**3)
+
+
+def test_pools_of_empty_batches_make_no_windows():
+    x = np.ones((0, 3, 5))
+    for result in (engine.adaptive_avg_pool(x, 2**31 - 1), *engine.adaptive_max_pool(x, 2**31 - 1)):
+        assert result.shape == (0, 3, 2**31 - 1)
+
+
+def test_what_large_pools_need_is_not_kept():
+    for made in (pool._regular, pool._adaptive, pool._tap_table):
+        made.cache_clear()
+    x = np.ones((1, 1, 200, 200))
+    engine.max_pool(x, 3, 1, 1)
+    engine.avg_pool(x, 3, 1, 1)
+    engine.adaptive_avg_pool(x, 150)
+    for made in (pool._regular, pool._adaptive, pool._tap_table):
+        assert made.cache_info().currsize == 0
 
 
 def as_torch(torch, array):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from convcore.engine import layout
+from convcore.engine.checks import check_memory
 from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.windows import Move, add_moved, adjoint
 
@@ -42,11 +45,11 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
     Raises
     ------
     TypeError
-        array is no ndarray; padding is no sequence of pairs of ints.
+        array is no ndarray; padding is no sequence of pairs of ints; value is no number, or complex
+        where array is real.
     ValueError
         Too many pairs; an unknown mode; a crop beyond the axis; a reflected pad as long as its axis
-        or a circular one longer than it; a replicated pad of nothing; a value that the dtype does
-        not have.
+        or a circular one longer than it; a replicated pad of nothing; a value beyond the dtype.
 
     Notes
     -----
@@ -66,6 +69,7 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
     moves = _moves(array.shape, sizes, pairs, mode)
     outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
     shape = (*array.shape[: array.ndim - len(pairs)], *outs)
+    check_memory(shape, array.itemsize)
     channels_last = layout.is_channels_last(array.shape, array.strides)
     result = layout.empty(shape, array.dtype, channels_last)
     if mode == "constant":
@@ -104,6 +108,8 @@ def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") ->
     [1.0, 2.0, 3.0, 1.0]
     """
     _check_array("grad_output", grad_output)
+    if grad_output.dtype.kind not in "biufcO":
+        raise TypeError(f"grad_output must be an array of numbers, got {grad_output.dtype}")
     pairs = _checked_pairs(padding, grad_output.ndim)
     lead = grad_output.shape[: grad_output.ndim - len(pairs)]
     outs = grad_output.shape[len(lead) :]
@@ -126,7 +132,7 @@ def _moves(
     shape: Sequence[int], sizes: Sequence[int], pairs: list[tuple[int, int]], mode: str
 ) -> list[list[Move]]:
     """Check the pads against the sizes; return (outputs, inputs) moves for each axis."""
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise ValueError(f"Unrecognised padding mode {mode}: mode must be one of {list(MODES)}")
     lead = len(shape) - len(pairs)
     for axis, (size, (before, after)) in enumerate(zip(sizes, pairs, strict=True), lead):
@@ -211,9 +217,25 @@ def _checked_pairs(padding: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _as_dtype(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return the value in the dtype; ValueError where an integer dtype has no such number."""
-    if dtype.kind in "iu" and not (np.isrealobj(value) and abs(value) < 2**64):
-        raise ValueError(
-            f"value cannot be converted to type {dtype.name}_t without overflow, got {value}"
-        )
-    return np.asarray(value).astype(dtype)
+    """Return the value, which must be a number that the dtype can hold, in the dtype."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(number, numbers.Complex):
+        raise TypeError(f"value must be a number, got {shown(value)}")
+    if dtype.kind not in "cO" and not isinstance(number, numbers.Real):
+        raise TypeError(f"value must be a real number for {dtype.name}, got {shown(value)}")
+    if not _fits(number, dtype):
+        name = f"{dtype.name}_t" if dtype.kind in "iu" else dtype.name
+        raise ValueError(f"value cannot be converted to type {name} without overflow, got {value}")
+    return np.asarray(number).astype(dtype)
+
+
+def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether a number is in the dtype's range; infinities and NaN are in that of floats."""
+    if dtype.kind in "iu":
+        return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
+    if dtype.kind not in "fc":
+        return True
+    most = float(np.finfo(dtype).max)
+    return not any(
+        most < part < math.inf or -math.inf < part < -most for part in (number.real, number.imag)
+    )

@@ -127,6 +127,10 @@ def col2im(
     """
     columns = checked_array("columns", columns)
     rank = max(_length(input_size), _length(kernel_size), 1)
+    if rank > 3:
+        raise ValueError(
+            f"input_size and kernel_size must be one to three ints, one a spatial axis, got {rank}"
+        )
     sizes = per_axis("input_size", input_size, rank, least=0)
     kernel = per_axis("kernel_size", kernel_size, rank)
     if columns.ndim not in (2, 3):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from convcore.engine import layout
 from convcore.engine.checks import Array, check_memory
-from convcore.engine.geometry import Axis, Spatial, index, is_sequence, per_axis
+from convcore.engine.geometry import Axis, Spatial, index, is_sequence, per_axis, shown
 from convcore.engine.windows import (
     Move,
     adaptive_windows,
@@ -34,6 +34,10 @@ from convcore.engine.windows import (
 
 FLOATS = tuple(np.dtype(t) for t in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size in (1, 2, 4, 8))
+
+# What a pool needs beside its arrays is remembered if it has at most so many outputs a plane: 32
+# tables of 8 bytes an output are then no more than 4 MiB.
+SMALL = 1 << 14
 
 
 def max_pool(
@@ -97,16 +101,14 @@ def max_pool(
         "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
     )
     _check_planes(batch, unbatched)
-    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil_mode)
-    outs = [a.out for a in axes]
+    ceil = _flag("ceil_mode", ceil_mode)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil)
+    outs = _outs(axes)
     values, indices = _results(batch, outs, batch.dtype, np.dtype(np.int64))
-    few = math.prod(outs) < math.prod(kernel)
-    windows = [clipped_windows(a) for a in axes] if few else []
-    for block in blocks(batch.shape, batch.itemsize):
-        if few:
-            _maxima_by_window(batch[block], windows, values[block], indices[block])
-        else:
-            _maxima_by_tap(batch[block], axes, values[block], indices[block])
+    if math.prod(outs) < math.prod(kernel):
+        _maxima_by_window(batch, map(clipped_windows, axes), values, indices)
+    else:
+        _maxima_by_tap(batch, axes, values, indices)
     return (values[0], indices[0]) if unbatched else (values, indices)
 
 
@@ -145,9 +147,7 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
     batch, unbatched, outs = _batch("input", input, "output_size", output_size, FLOATS)
     _check_adaptive(batch, unbatched, outs)
     values, indices = _results(batch, outs, batch.dtype, np.dtype(np.int64))
-    windows = [adaptive_windows(n, out) for n, out in zip(batch.shape[2:], outs, strict=True)]
-    for block in blocks(batch.shape, batch.itemsize):
-        _maxima_by_window(batch[block], windows, values[block], indices[block])
+    _maxima_by_window(batch, map(adaptive_windows, batch.shape[2:], outs), values, indices)
     return (values[0], indices[0]) if unbatched else (values, indices)
 
 
@@ -187,7 +187,7 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
     >>> scatter_pixels(np.array([[1.0, 2.0, 4.0]]), np.array([[0, 2, 2]]), (4,)).tolist()
     [[1.0, 0.0, 6.0, 0.0]]
     """
-    sizes = per_axis("input_size", input_size, len(input_size), least=0)
+    sizes = _sizes("input_size", input_size, least=0)
     batch, unbatched, _ = _batch("values", values, "input_size", sizes, FLOATS)
     places = _indices(indices, batch, unbatched, sizes)
     if places.shape != batch.shape:
@@ -238,8 +238,10 @@ def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Arra
     >>> gather_pixels(np.array([[3.0, 1.0, 2.0]]), np.array([[0, 2, 2, -1]]), rank=1).tolist()
     [[3.0, 2.0, 2.0, 0.0]]
     """
-    ndim = getattr(input, "ndim", 0)
-    per = (1,) * (index("rank", rank) if rank is not None else ndim - 2)
+    axes = index("rank", getattr(input, "ndim", 3) - 2 if rank is None else rank)
+    if not 1 <= axes <= 3:
+        raise ValueError(f"rank must be 1, 2 or 3: one to three spatial axes, got {axes}")
+    per = (1,) * axes
     batch, unbatched, _ = _batch("input", input, "rank", per, (*FLOATS, *INTEGERS))
     places = _indices(indices, batch, unbatched, batch.shape[2:])
     (values,) = _results(batch, places.shape[2:], batch.dtype)
@@ -308,9 +310,14 @@ def avg_pool(
     """
     batch, unbatched, kernel = _batch("input", input, "kernel_size", kernel_size, FLOATS)
     _check_planes(batch, unbatched)
-    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil_mode)
+    ceil, include = _flag("ceil_mode", ceil_mode), _flag("count_include_pad", count_include_pad)
     override = _checked_divisor(divisor_override)
-    return _means(batch, unbatched, _regular(axes, bool(count_include_pad), override))
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil)
+    outs = _outs(axes)
+    (means,) = _results(batch, outs, batch.dtype)
+    if means.size:
+        _mean(batch, means, _small(outs, _regular)(axes, include, override))
+    return means[0] if unbatched else means
 
 
 def avg_pool_grad(
@@ -351,12 +358,22 @@ def avg_pool_grad(
     >>> avg_pool_grad(np.array([[4.0, 8.0]]), (5,), 2).tolist()
     [[2.0, 2.0, 4.0, 4.0, 0.0]]
     """
-    sizes = per_axis("input_size", input_size, len(input_size), least=0)
+    sizes = _sizes("input_size", input_size, least=0)
     batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     kernel = per_axis("kernel_size", kernel_size, len(sizes))
-    axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil_mode)
+    ceil, include = _flag("ceil_mode", ceil_mode), _flag("count_include_pad", count_include_pad)
     override = _checked_divisor(divisor_override)
-    return _spread(batch, unbatched, _regular(axes, bool(count_include_pad), override))
+    axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil)
+    outs = _outs(axes)
+    if batch.shape[2:] != outs:
+        raise ValueError(
+            f"grad_output must have the sizes of the pool's output, {list(outs)}, "
+            f"got {list(batch.shape[2:])}"
+        )
+    (grads,) = _results(batch, sizes, batch.dtype)
+    if grads.size:
+        _spread(batch, grads, _small(outs, _regular)(axes, include, override))
+    return grads[0] if unbatched else grads
 
 
 def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
@@ -392,7 +409,10 @@ def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
     """
     batch, unbatched, outs = _batch("input", input, "output_size", output_size, FLOATS)
     _check_adaptive(batch, unbatched, outs)
-    return _means(batch, unbatched, _adaptive(batch.shape[2:], outs))
+    (means,) = _results(batch, outs, batch.dtype)
+    if means.size:
+        _mean(batch, means, _small(outs, _adaptive)(batch.shape[2:], outs))
+    return means[0] if unbatched else means
 
 
 def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
@@ -420,18 +440,38 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
     >>> adaptive_avg_pool_grad(np.array([[2.0, 4.0]]), (3,))
     array([[1., 3., 2.]])
     """
-    sizes = per_axis("input_size", input_size, len(input_size), least=1)
+    sizes = _sizes("input_size", input_size, least=1)
     batch, unbatched, _ = _batch("grad_output", grad_output, "input_size", sizes, FLOATS)
-    return _spread(batch, unbatched, _adaptive(sizes, batch.shape[2:]))
+    outs = batch.shape[2:]
+    (grads,) = _results(batch, sizes, batch.dtype)
+    if grads.size:
+        _spread(batch, grads, _small(outs, _adaptive)(sizes, outs))
+    return grads[0] if unbatched else grads
+
+
+def _small(outs: Sequence[int], make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a remembered function, or the plain one if what it makes is too large to keep.
+
+    Making it is more than half of a small call, and nothing beside a large one.
+    """
+    return make if math.prod(outs) <= SMALL else make.__wrapped__  # type: ignore[attr-defined]
 
 
 def _maxima_by_tap(x: Array, axes: tuple[Axis, ...], values: Array, indices: Array) -> None:
-    """Write the maxima and their indices of one block, all windows at a time.
+    """Write the maxima and their indices, all windows at a time."""
+    if not values.size:
+        return
+    table = _small(_outs(axes), _tap_table)(axes)
+    for block in blocks(x.shape, x.itemsize):
+        _block_by_tap(x[block], table, values[block], indices[block])
+
+
+def _block_by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> None:
+    """Write the maxima and their indices of one block.
 
     Taps come in order and only a larger element replaces an earlier one.  The numbers of the taps
     that did so only grow, so that a product and a maximum of small integers keep the last.
     """
-    table = _tap_table(axes)
     best = np.empty_like(values, _wide(x.dtype))
     best.fill(-np.inf if best.dtype.kind == "f" else np.iinfo(best.dtype).min)
     winners = np.empty_like(values, table.firsts.dtype)
@@ -463,7 +503,7 @@ class _TapTable:
     offsets: Array  # (taps,): what each tap adds to that
 
 
-@functools.lru_cache(maxsize=32)  # less than half of a small call goes into making one
+@functools.lru_cache(maxsize=32)
 def _tap_table(axes: tuple[Axis, ...]) -> _TapTable:
     taps = [_slices(moves) for moves in itertools.product(*map(tap_moves, axes))]
     firsts, nowhere = np.zeros((), np.int64), np.zeros((), bool)
@@ -481,9 +521,20 @@ def _tap_table(axes: tuple[Axis, ...]) -> _TapTable:
 
 
 def _maxima_by_window(
+    x: Array, windows: Iterable[Sequence[slice]], values: Array, indices: Array
+) -> None:
+    """Write the maxima and their indices, one window at a time."""
+    if not values.size:
+        return
+    windows = list(windows)
+    for block in blocks(x.shape, x.itemsize):
+        _block_by_window(x[block], windows, values[block], indices[block])
+
+
+def _block_by_window(
     x: Array, windows: Sequence[Sequence[slice]], values: Array, indices: Array
 ) -> None:
-    """Write the maxima and their indices of one block, one window at a time."""
+    """Write the maxima and their indices of one block."""
     n, c, *sizes = x.shape
     numbers = np.arange(math.prod(sizes)).reshape(sizes)
     for window in itertools.product(*map(window_moves, windows)):
@@ -519,9 +570,8 @@ class _Averaging:
     divisor: Array
 
 
-def _means(batch: Array, unbatched: bool, pool: _Averaging) -> Array:
-    """Return the sums under every window, divided."""
-    (means,) = _results(batch, pool.outs, batch.dtype)
+def _mean(batch: Array, means: Array, pool: _Averaging) -> None:
+    """Write the sums under every window, divided."""
     wide = _wide(batch.dtype)
     divisor = pool.divisor.astype(wide)
     for block in blocks(batch.shape, batch.itemsize):
@@ -529,24 +579,16 @@ def _means(batch: Array, unbatched: bool, pool: _Averaging) -> Array:
         for axis, out in enumerate(pool.outs):
             sums = _moved(sums, axis, pool.moves[axis], out)
         np.divide(sums, divisor, out=means[block], casting="same_kind")
-    return means[0] if unbatched else means
 
 
-def _spread(batch: Array, unbatched: bool, pool: _Averaging) -> Array:
-    """Apply the adjoint of `_means`: its steps in reverse order, each exchanged."""
-    if batch.shape[2:] != pool.outs:
-        raise ValueError(
-            f"grad_output must have the sizes of the pool's output, {list(pool.outs)}, "
-            f"got {list(batch.shape[2:])}"
-        )
-    (grads,) = _results(batch, pool.sizes, batch.dtype)
+def _spread(batch: Array, grads: Array, pool: _Averaging) -> None:
+    """Apply the adjoint of `_mean`: its steps in reverse order, each exchanged."""
     divisor = pool.divisor.astype(_wide(batch.dtype))
     for block in blocks(grads.shape, grads.itemsize):
         parts = batch[block] / divisor
         for axis in reversed(range(len(pool.sizes))):
             parts = _moved(parts, axis, adjoint(pool.moves[axis]), pool.sizes[axis])
         grads[block] = parts
-    return grads[0] if unbatched else grads
 
 
 def _moved(source: Array, axis: int, moves: Sequence[Move], size: int) -> Array:
@@ -560,23 +602,54 @@ def _moved(source: Array, axis: int, moves: Sequence[Move], size: int) -> Array:
 
 
 def _checked_divisor(override: Any) -> int | None:
-    if override is not None and index("divisor_override", override) == 0:
+    if override is None:
+        return None
+    divisor = index("divisor_override", override)
+    if divisor == 0:
         raise ValueError("divisor must be not zero: divisor_override is 0")
-    return None if override is None else index("divisor_override", override)
+    if not -(2**63) <= divisor < 2**63:
+        raise ValueError(f"divisor_override must be an int of 64 bits, got {divisor}")
+    return divisor
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a bool, got {shown(value)}")
+    return bool(value)
+
+
+def _sizes(name: str, value: Any, least: int) -> tuple[int, ...]:
+    """Return the sizes of one to three spatial axes from a sequence."""
+    if not is_sequence(value):
+        raise TypeError(f"{name} must be a sequence of ints, got {shown(value)}")
+    if not 1 <= len(value) <= 3:
+        raise ValueError(
+            f"{name} must be one to three ints, one a spatial axis, got {shown(value)}"
+        )
+    return per_axis(name, value, len(value), least)
+
+
+def _outs(axes: Sequence[Axis]) -> tuple[int, ...]:
+    return tuple(a.out for a in axes)
 
 
 @functools.lru_cache(maxsize=32)
 def _regular(axes: tuple[Axis, ...], include_pad: bool, override: int | None) -> _Averaging:
-    """Return the averaging of windows at a stride."""
+    """Return the averaging of windows at a stride.
+
+    An axis with fewer windows than taps is walked by its windows: padding can make taps many.
+    """
     counts = []
     for a in axes:
         pad = a.before if include_pad else 0
         starts = np.arange(a.out) * a.stride - a.before
         counts.append(np.minimum(starts + a.kernel, a.size + pad) - np.maximum(starts, -pad))
     return _Averaging(
-        moves=tuple(tap_moves(a) for a in axes),
+        moves=tuple(
+            window_moves(clipped_windows(a)) if a.out < a.kernel else tap_moves(a) for a in axes
+        ),
         sizes=tuple(a.size for a in axes),
-        outs=tuple(a.out for a in axes),
+        outs=_outs(axes),
         divisor=_product(counts) if override is None else np.array(override),
     )
 
@@ -590,7 +663,7 @@ def _adaptive(sizes: tuple[int, ...], outs: tuple[int, ...]) -> _Averaging:
     moves, counts = [], []
     for size, out in zip(sizes, outs, strict=True):
         windows = adaptive_windows(size, out)
-        counts.append(np.array([w.stop - w.start for w in windows], np.int64))
+        counts.append(np.array([w.stop - w.start for w in windows]))
         if out and size % out == 0 and size // out < out:
             moves.append(tap_moves(Axis(size, size // out, size // out)))
         else:
@@ -600,7 +673,7 @@ def _adaptive(sizes: tuple[int, ...], outs: tuple[int, ...]) -> _Averaging:
 
 def _product(counts: Sequence[Array]) -> Array:
     """Return the outer product of one row of counts an axis, as one number if all are equal."""
-    product = np.ones((), np.int64)
+    product = np.ones(())  # of floats: three large kernels cover more than an int64 can count
     for count in counts:
         product = product[..., np.newaxis] * count
     if product.size and (product == product.flat[0]).all():
@@ -627,8 +700,8 @@ def _batch(
     if not 1 <= rank <= 3 or value.ndim not in (rank + 1, rank + 2):
         raise ValueError(
             f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for {name}: "
-            f"one to three spatial axes after (N, C) or (C,), as many as {size_name} {size!r} has, "
-            f"got {name} of size: {list(value.shape)}"
+            "one to three spatial axes after (N, C) or (C,), "
+            f"as many as {size_name} {shown(size)} has, got {name} of size: {list(value.shape)}"
         )
     sizes = per_axis(size_name, size, rank)
     return (value[np.newaxis], True, sizes) if value.ndim == rank + 1 else (value, False, sizes)
@@ -661,7 +734,7 @@ def _check_adaptive(batch: Array, unbatched: bool, outs: Sequence[int]) -> None:
 
 def _indices(value: Any, batch: Array, unbatched: bool, sizes: Sequence[int]) -> Array:
     """Return indices with a batch axis; an error unless they fit the batch and planes of sizes."""
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"indices must be a numpy.ndarray, got {type(value).__name__}")
     if value.dtype not in INTEGERS:
         raise TypeError(f"indices must be an array of integers, got {value.dtype}")
@@ -690,6 +763,7 @@ def _memory_places(
 ) -> tuple[Array, Array]:
     """Return where in a dense block of planes each index points, and which indices are not -1."""
     n, c = indices.shape[:2]
+    indices = indices.astype(np.int64, copy=False)  # small or unsigned ones could not hold places
     pixels = math.prod(sizes)
     origins = np.arange(n)[:, np.newaxis] * (c * pixels)
     origins = origins + np.arange(c) * (1 if channels_last else pixels)

@@ -82,7 +82,7 @@ def _pool_axis(size: int, kernel: int, stride: int, dilation: int, pad: int, cei
     axis = Axis(size, kernel, stride, dilation, pad, pad)
     if not ceil:
         return axis
-    out = math.ceil((axis.padded - axis.extent) / stride) + 1
+    out = -((axis.extent - axis.padded) // stride) + 1
     if (out - 1) * stride >= size + pad:
         out -= 1
     after = (out - 1) * stride + axis.extent - size - pad

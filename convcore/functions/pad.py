@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
@@ -111,14 +114,15 @@ def _pairs(pad: Any, ndim: int) -> Pairs:
     return tuple(zip(pads[-2::-2], pads[::-2], strict=True))
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
+    """Return the value as the float that PyTorch makes of any real number or tensor of one."""
     if value is None:
-        return 0
-    if isinstance(value, complex) or not hasattr(value, "__float__"):
+        return 0.0
+    if not isinstance(value, numbers.Real | np.bool_ | Tensor):
         raise TypeError(
             f"pad(): argument 'value' (position 4) must be float, not {type(value).__name__}"
         )
-    return value
+    return float(value)
 
 
 def _check_mode(mode: str, n_pairs: int, ndim: int, value: Any) -> None:
