@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import optim as optim
     from convcore import random as random
     from convcore import utils as utils
+    from convcore._constants import *
     from convcore._creation import *
     from convcore._device import *
     from convcore._dtype import *
@@ -54,6 +55,7 @@ _FAMILIES = (
     "_size",
     "_device",
     "_creation",
+    "_constants",
     "random",
     "_tensor_str",
     "autograd.grad_mode",

@@ -171,7 +171,8 @@ class Tensor:
     def __bool__(self) -> builtins.bool: ...
     def __int__(self) -> builtins.int: ...
     def __float__(self) -> builtins.float: ...
-    def _real_item(self) -> Any: ...
+    def _scalar(self) -> Any: ...
+    def _real_scalar(self) -> Any: ...
     def __complex__(self) -> complex: ...
     def __index__(self) -> builtins.int: ...
     def __len__(self) -> builtins.int: ...
@@ -257,6 +258,9 @@ class Tensor:
     def negative(self) -> Tensor:
         """Return -input."""
 
+    def positive(self) -> Tensor:
+        """Return the tensor itself: +input."""
+
     def sub(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
@@ -285,6 +289,7 @@ class Tensor:
     def __itruediv__(self, other: Any) -> Tensor: ...
     def __mul__(self, other: Any) -> Tensor: ...
     def __neg__(self) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
     def __radd__(self, other: Any) -> Tensor: ...
     def __rmul__(self, other: Any) -> Tensor: ...
     def __rsub__(self, other: Any) -> Tensor: ...
@@ -1112,6 +1117,11 @@ class Tensor:
     def cumsum_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumsum` of it."""
 
+    def bernoulli(
+        self, p: builtins.float | None = None, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Return 1 with the probability that ``input`` holds, and else 0, in its dtype."""
+
     def bernoulli_(
         self, p: builtins.float | Tensor = 0.5, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1121,6 +1131,15 @@ class Tensor:
         self, lambd: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Tensor:
         """Fill the tensor with exponentially distributed numbers, of mean 1 / lambd."""
+
+    def multinomial(
+        self,
+        num_samples: builtins.int,
+        replacement: builtins.bool = False,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Return indices drawn with probabilities proportional to the weights ``input``."""
 
     def normal_(
         self,
@@ -1332,6 +1351,9 @@ class Tensor:
 
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """Split an axis into several of the given sizes, one of which may be -1."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
 
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Return a view with a new axis of size 1 at ``dim``."""

@@ -22,12 +22,14 @@ from convcore.functions.quiet import quiet
 
 __all__ = [
     "add",
+    "conj",
     "div",
     "divide",
     "mul",
     "multiply",
     "neg",
     "negative",
+    "positive",
     "rsub",
     "sub",
     "subtract",
@@ -91,11 +93,11 @@ def _broadcast_error(a: Any, b: Any) -> str:
     raise
 
 
-def conj(value: Any) -> Any:
+def conj(input: Any) -> Any:
     """Return the complex conjugate of a tensor or number; of a real one, itself."""
-    if isinstance(value, Tensor):
-        return _conj(value) if value._array.dtype.kind == "c" else value
-    return value.conjugate()
+    if isinstance(input, Tensor):
+        return _conj(input) if input._array.dtype.kind == "c" else input
+    return input.conjugate()
 
 
 def _conj(x: Tensor) -> Tensor:
@@ -294,6 +296,19 @@ def _neg_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
     return neg(grad)
 
 
+def positive(input: Tensor) -> Tensor:
+    """Return the tensor itself: +input.
+
+    Raises
+    ------
+    RuntimeError
+        input is a bool tensor.
+    """
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return input / other, element by element; integers are divided as floats.
 
@@ -443,6 +458,7 @@ METHODS = {
     "multiply_": mul_,
     "neg": neg,
     "negative": neg,
+    "positive": positive,
     "sub": sub,
     "sub_": sub_,
     "subtract": sub,
@@ -457,6 +473,7 @@ METHODS = {
     "__itruediv__": div_,
     "__mul__": mul,
     "__neg__": neg,
+    "__pos__": positive,
     "__radd__": add,
     "__rmul__": mul,
     "__rsub__": rsub,

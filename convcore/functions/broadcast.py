@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.functions.axes import total_of
 from convcore.functions.quiet import quiet
 
-__all__ = ["broadcast_tensors", "broadcast_to", "expand", "expand_as", "sum_to_size"]
+__all__ = [
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "expand",
+    "expand_as",
+    "sum_to_size",
+]
 
 
 def expand(input: Tensor, *size: Any) -> Tensor:
@@ -107,6 +115,17 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise RuntimeError(_mismatch(shapes)) from None
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Return the size that tensors of the given shapes broadcast to; an int is a shape, too.
+
+    Raises
+    ------
+    RuntimeError
+        They do not broadcast.
+    """
+    return Size(broadcast_shape(*[(n,) if isinstance(n, int) else tuple(n) for n in shapes]))
 
 
 def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "is_complex",
     "is_floating_point",
     "is_nonzero",
+    "is_signed",
     "is_tensor",
     "isclose",
     "isfinite",
@@ -226,6 +227,11 @@ def is_tensor(obj: Any) -> bool:
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the elements are real floating-point numbers."""
     return input.is_floating_point()
+
+
+def is_signed(input: Tensor) -> bool:
+    """Return whether the elements can be negative."""
+    return input.is_signed()
 
 
 def is_complex(input: Tensor) -> bool:

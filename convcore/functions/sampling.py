@@ -11,7 +11,15 @@ from convcore._tensor import Tensor
 from convcore.autograd.views import write
 from convcore.functions.piecewise import zeros_like
 from convcore.functions.quiet import quiet
-from convcore.random import Generator, fill_bernoulli, fill_normal, fill_random, fill_uniform
+from convcore.random import (
+    Generator,
+    bernoulli,
+    fill_bernoulli,
+    fill_normal,
+    fill_random,
+    fill_uniform,
+    multinomial,
+)
 
 __all__: list[str] = []
 
@@ -114,8 +122,10 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
 
 
 METHODS = {
+    "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
     "exponential_": exponential_,
+    "multinomial": multinomial,
     "normal_": normal_,
     "random_": random_,
     "uniform_": uniform_,

@@ -603,6 +603,70 @@ def slice_of(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tens
     return picked(x, along(axis, slice(start, stop, step)), "SliceBackward0")
 
 
+def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of the windows of ``size`` places along an axis, ``step`` apart.
+
+    The axis counts the windows then, and a new last axis counts the places of one.
+
+    Raises
+    ------
+    IndexError
+        There is no such axis.
+    RuntimeError
+        The axis is shorter than a window, or ``size`` or ``step`` is too small.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.tensor([1, 2, 3, 4]).unfold(0, 2, 1)
+    tensor([[1, 2],
+            [2, 3],
+            [3, 4]])
+    """
+    axis = wrap_dim(dimension, self._array.ndim)
+    if not self._array.ndim:  # one window, which no axis counts
+        return select(windows(unsqueeze(self, 0), 0, size, step), 0, 0)
+    length = self._array.shape[axis]
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {axis} is {length} but size is {size}"
+        )
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    return _windows(self, axis, size, step)
+
+
+def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
+    shape = x._array.shape
+    n_windows = (shape[axis] - size) // step + 1
+
+    def steps(array: np.ndarray) -> np.ndarray:
+        stride = array.strides[axis]
+        sizes = (*shape[:axis], n_windows, *shape[axis + 1 :], size)
+        strides = (*array.strides[:axis], stride * step, *array.strides[axis + 1 :], stride)
+        return np.lib.stride_tricks.as_strided(array, sizes, strides)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        return _windows_added(grad, axis, size, step, shape)
+
+    return views.view(x, steps, "UnfoldBackward0", backward)
+
+
+def _windows_added(x: Tensor, axis: int, size: int, step: int, shape: tuple[int, ...]) -> Tensor:
+    """Return the sum of windows where they overlap: the adjoint of `_windows`."""
+    array = np.zeros(shape, x._array.dtype)
+    reach = x._array.shape[axis] * step
+    for place in range(size):  # no two windows have the same element at the same place
+        along(axis, slice(place, place + reach, step))(array)[...] += x._array[..., place]
+    out = wrap(array)
+    record(
+        "UnfoldBackwardBackward0", (x,), out, lambda needs, grad: _windows(grad, axis, size, step)
+    )
+    return out
+
+
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the view of the diagonals of the matrices that two axes make, as the last axis.
 
@@ -760,6 +824,7 @@ METHODS = {
     "tril": tril,
     "triu": triu,
     "unflatten": unflatten,
+    "unfold": windows,
     "unsqueeze": unsqueeze,
     "view": view,
     "view_as": view_as,

@@ -1,0 +1,7 @@
+"""Numbers that have names, such as `convcore.pi`."""
+
+from math import e, inf, nan, pi
+
+__all__ = ["e", "inf", "nan", "newaxis", "pi"]
+
+newaxis = None  # in a subscript: a new axis of size 1
