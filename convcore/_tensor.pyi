@@ -1178,19 +1178,21 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
 
-    def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_add_(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
         """Do what `index_add` does, in place."""
 
     def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """Return a copy with source[i] at place index[i] of an axis, for every i."""
 
-    def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """Do what `index_copy` does, in place."""
 
     def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
         """Return a copy with a number at some places of an axis."""
 
-    def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
         """Do what `index_fill` does, in place."""
 
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
@@ -1199,13 +1201,13 @@ class Tensor:
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """Return a copy with a number where a mask, which broadcasts, is True."""
 
-    def masked_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """Do what `masked_fill` does, in place."""
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """Return a copy with the first elements of ``source``, in order, where a mask is True."""
 
-    def masked_scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """Do what `masked_scatter` does, in place."""
 
     def masked_select(self, mask: Tensor) -> Tensor:
@@ -1231,13 +1233,21 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with other elements at the places that indices name along an axis."""
 
-    def scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def scatter_(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        src: Any = None,
+        *,
+        value: Any = None,
+        reduce: str | None = None,
+    ) -> Tensor:
         """Do what `scatter` does, in place."""
 
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Return a copy with elements added at the places that indices name along an axis."""
 
-    def scatter_add_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Do what `scatter_add` does, in place."""
 
     def take(self, index: Tensor) -> Tensor:

@@ -718,36 +718,38 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return _masked_scatter(input, mask, source, in_place=False)
 
 
-def _in_place(body: Callable, name: str) -> Callable:
+def _in_place(body: Callable, function: Callable) -> Callable:
+    """Return the method that does in place what a function does, by their common body."""
     method = partial(body, in_place=True)
 
     def bound(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return method(self, *args, **kwargs)
 
-    bound.__name__ = bound.__qualname__ = f"{name}_"
-    bound.__doc__ = f"Do what `{name}` does, in place."
+    bound.__name__ = bound.__qualname__ = f"{function.__name__}_"
+    bound.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
+    bound.__doc__ = f"Do what `{function.__name__}` does, in place."
     return bound
 
 
 METHODS = {
     "gather": gather,
     "index_add": index_add,
-    "index_add_": _in_place(_index_add, "index_add"),
+    "index_add_": _in_place(_index_add, index_add),
     "index_copy": index_copy,
-    "index_copy_": _in_place(_index_copy, "index_copy"),
+    "index_copy_": _in_place(_index_copy, index_copy),
     "index_fill": index_fill,
-    "index_fill_": _in_place(_index_fill, "index_fill"),
+    "index_fill_": _in_place(_index_fill, index_fill),
     "index_select": index_select,
     "masked_fill": masked_fill,
-    "masked_fill_": _in_place(_masked_fill, "masked_fill"),
+    "masked_fill_": _in_place(_masked_fill, masked_fill),
     "masked_scatter": masked_scatter,
-    "masked_scatter_": _in_place(_masked_scatter, "masked_scatter"),
+    "masked_scatter_": _in_place(_masked_scatter, masked_scatter),
     "masked_select": masked_select,
     "repeat_interleave": repeat_interleave,
     "scatter": scatter,
-    "scatter_": _in_place(_scatter, "scatter"),
+    "scatter_": _in_place(_scatter, scatter),
     "scatter_add": scatter_add,
-    "scatter_add_": _in_place(_scatter_add, "scatter_add"),
+    "scatter_add_": _in_place(_scatter_add, scatter_add),
     "take": take,
     "take_along_dim": take_along_dim,
 }
