@@ -194,7 +194,7 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
-        return wrap(np.ones_like(array))
+        return wrap(np.ones(array.shape, array.dtype))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             "gradients can be either Tensors or None, but got " + type(gradient).__name__

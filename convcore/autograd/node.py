@@ -129,10 +129,15 @@ class Node:
 
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
         """Return the inputs' gradients, for the outputs' gradients; None is no gradient."""
-        if True not in needs or all(grad is None for grad in grads):
+        if self._outputs == 1:
+            grad = grads[0]
+            wanted = grad is not None and True in needs
+        else:
+            grad = tuple(grads)
+            wanted = True in needs and any(one is not None for one in grads)
+        if not wanted:
             return (None,) * len(self.next_functions)
-        saved = unpack(self) if self._saved else ()
-        results = self._backward(needs, grads[0] if self._outputs == 1 else tuple(grads), *saved)
+        results = self._backward(needs, grad, *(unpack(self) if self._saved else ()))
         return results if type(results) is tuple else (results,)
 
     def release(self) -> None:

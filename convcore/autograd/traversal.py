@@ -97,12 +97,13 @@ class Traversal:
         """Visit every node."""
         before = mode.enabled, mode.traversal
         mode.enabled, mode.traversal = self.create_graph, self
+        ready, ready_leaves = self.ready, self.ready_leaves
         try:
-            while self.ready_leaves or self.ready:
-                if self.ready_leaves:
-                    self._visit_leaf(self.ready_leaves.popleft())
+            while ready_leaves or ready:
+                if ready_leaves:
+                    self._visit_leaf(ready_leaves.popleft())
                 else:
-                    self._visit(heappop(self.ready)[1])
+                    self._visit(heappop(ready)[1])
         finally:
             mode.enabled, mode.traversal = before
 
@@ -118,18 +119,23 @@ class Traversal:
 
     def _visit(self, node: Node) -> None:
         """Run one node, every gradient of its outputs being there, and pass its results on."""
-        grads, _ = self._arrived(node)
-        if self.running is not None and node not in self.running:
-            return
+        grads = self._arrived(node)[0]
         pending = self.pending
+        needs = node._needs
+        if self.running is not None:
+            if node not in self.running:
+                return
+            needs = tuple([parent in pending for parent, _ in node.next_functions])
+        results = run_node(node, grads, needs)
+        if not self.retain_graph:
+            node.release()
         ours = node.returns_fresh and node._hooks is None and not self.create_graph
-        results = self._run(node, grads)
         for (parent, number), grad in zip(node.next_functions, results, strict=True):
             if parent is None or parent not in pending:
                 continue
             if grad is not None:
-                known = grad._view is not None or any(grad is other for other in grads)
-                self._deposit(parent, number, grad, ours and not known)
+                owns = ours and grad._view is None and not _is_one_of(grad, grads)
+                self._deposit(parent, number, grad, owns)
             pending[parent] -= 1
             if pending[parent] == 0:
                 self._push(parent)
@@ -155,25 +161,17 @@ class Traversal:
         """Return the gradients of a node's outputs, and whether nobody else holds one of them."""
         grads = self.buffers.pop(node, None) or [None] * node._outputs
         owned = False
-        for grad in grads:
-            if id(grad) in self.owned:
-                self.owned.discard(id(grad))
-                owned = True
+        if self.owned:
+            for grad in grads:
+                if id(grad) in self.owned:
+                    self.owned.discard(id(grad))
+                    owned = True
         if node.has_hooks_on_outputs():
             owned = False
             grads = call_tensor_hooks(node, grads)
         if self.captured and self._capture(node, grads):
             owned = False
         return grads, owned
-
-    def _run(self, node: Node, grads: list) -> Sequence:
-        needs = node._needs
-        if self.running is not None:
-            needs = tuple([parent in self.pending for parent, _ in node.next_functions])
-        results = run_node(node, grads, needs)
-        if not self.retain_graph:
-            node.release()
-        return results
 
     def _deposit(self, node: Node, number: int, grad: Tensor, owns: bool) -> None:
         """Add a gradient to those that have arrived for an output of a node."""
@@ -202,6 +200,14 @@ class Traversal:
         for number in numbers:
             self.captured[node, number] = grads[number]
         return bool(numbers)
+
+
+def _is_one_of(grad: Tensor, grads: list) -> bool:
+    """Return whether a gradient is one of those itself."""
+    for other in grads:  # noqa: SIM110 (any() costs as much as all the rest of a node's visit)
+        if other is grad:
+            return True
+    return False
 
 
 def _wanted_edge(tensor: Tensor) -> Edge:

@@ -255,7 +255,9 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
         return sums
     # A view wherever the pixels of an image lie in one run, as in both memory formats; else a copy.
     pixels = whole_elements(array.reshape(*array.shape[:2], -1))
-    strides = [s // array.itemsize for s in pixels.strides]
+    size = array.itemsize
+    image, channel, pixel = pixels.strides
+    strides = (image // size, channel // size, pixel // size)
     channel_sums(array.dtype.char, pixels, sums, *pixels.shape, strides)
     return sums
 
