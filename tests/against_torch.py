@@ -133,7 +133,7 @@ def agree(
 
 def same_error(torch: Any, function: Callable, *arrays: Any) -> None:
     """Check that both libraries raise the same error with the same text."""
-    with pytest.raises(Exception) as theirs:  # noqa: PT011
+    with pytest.raises(Exception) as theirs:
         function(torch, *tensors(torch, arrays))
     with pytest.raises(theirs.type) as ours:
         function(convcore, *tensors(convcore, arrays))
