@@ -166,6 +166,13 @@ class AccumulateGrad(Node):
 
     variable: Tensor
 
+    # The same for every leaf: a graph makes these nodes anew each time, so they are kept small.
+    next_functions = ()
+    _backward = None
+    _needs = _saved = ()
+    _outputs = 1
+    _sequence = 0
+
     def name(self) -> str:
         """Return PyTorch's name of this node."""
         return "torch::autograd::AccumulateGrad"
@@ -200,11 +207,7 @@ def accumulator(tensor: Tensor) -> AccumulateGrad:
         node = _new(AccumulateGrad)
         owner = leaf.owner()
         node.variable = tensor if owner is None else owner
-        node.next_functions = ()
-        node._backward = node._hooks = node._metadata = None
-        node._needs = node._saved = ()
-        node._outputs = 1
-        node._sequence = 0
+        node._hooks = node._metadata = None
         leaf.accumulator = weakref.ref(node)
     return node
 

@@ -135,7 +135,9 @@ def mul(input: Tensor, other: Any) -> Tensor:
             out = wrap(compute(np.multiply, a, b))
             backward = None
         if mode.enabled:
-            x_needs, y_needs = input.requires_grad, other.requires_grad
+            # A view may have come to require a gradient with its base; else the flag is enough.
+            x_needs = input._requires_grad if input._view is None else input.requires_grad
+            y_needs = other._requires_grad if other._view is None else other.requires_grad
             if x_needs or y_needs:
                 record(
                     "MulBackward0",
