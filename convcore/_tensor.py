@@ -93,7 +93,7 @@ class Tensor:
     __array_priority__ = 1000  # ndarray * tensor asks the tensor
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        from convcore._creation import legacy_tensor
+        from convcore._creation.legacy import legacy_tensor
 
         return legacy_tensor(*args, **kwargs)
 

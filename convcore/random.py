@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation import DtypeLike, array_like, empty_preserving, leaf, shape
+from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from convcore import _creation, _dtype, _tensor
-from convcore._creation import tensor
+from convcore._creation import legacy, tensor
 from convcore._device import device
 from convcore._size import Size
 from convcore._tensor import wrap
@@ -162,7 +162,7 @@ def test_unknown_devices_are_refused():
         lambda where: _creation.eye(2, device=where),
         lambda where: _creation.linspace(0, 1, 2, device=where),
         lambda where: _creation.zeros_like(made, device=where),
-        lambda where: _creation.legacy_tensor(2, device=where),
+        lambda where: legacy.legacy_tensor(2, device=where),
     )
     for make in makers:
         make("cpu")
@@ -436,7 +436,7 @@ def test_complex_joins_two_tensors():
 
 
 def test_legacy_constructor_tells_sizes_from_data():
-    make = _creation.legacy_tensor
+    make = legacy.legacy_tensor
     assert make().shape == (0,)
     assert make(2, 3).shape == make(Size([2, 3])).shape == (2, 3)
     assert make(3).shape == make(np.int64(3)).shape == (3,)
@@ -459,7 +459,7 @@ def test_legacy_constructor_tells_sizes_from_data():
 )
 def test_legacy_constructor_refuses(argument, error, text):
     with pytest.raises(error, match=re.escape(text)):
-        _creation.legacy_tensor(argument)
+        legacy.legacy_tensor(argument)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation, _dtype
-from convcore._creation import empty_preserving, number_as
+from convcore._creation.arguments import number_as
+from convcore._creation.memory import empty_array, empty_preserving
 from convcore._device import check_device
 from convcore._device import device as _device
 from convcore._tensor import (
@@ -75,7 +76,7 @@ def copied(array: np.ndarray, dtype: np.dtype, memory_format: _Format) -> np.nda
             return array.copy()
         out = np.empty(array.shape, dtype) if plain else empty_preserving(array, dtype)
     else:
-        out = _creation._empty(array.shape, dtype, memory_format)
+        out = empty_array(array.shape, dtype, memory_format)
     store(out, array)
     return out
 

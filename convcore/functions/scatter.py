@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import number_as
+from convcore._creation.arguments import number_as
 from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import mul

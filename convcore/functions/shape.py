@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation import empty_preserving
+from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record

@@ -1,0 +1,157 @@
+"""What the creation functions are called with: sizes, numbers, dtypes, devices."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._tensor import (
+    Tensor,
+    wrap,
+)
+
+DtypeLike = _dtype.dtype | np.dtype | type | None
+
+
+def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+    """Return a new leaf around an ndarray that only PyTorch's kinds of elements may have grads of.
+
+    Raises
+    ------
+    RuntimeError
+        Gradients are required of integers or bools.
+    """
+    made = wrap(array)
+    if requires_grad:
+        if array.dtype.kind not in "fc":
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        made._requires_grad = True
+    return made
+
+
+def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
+    """Return the shape that several ints, or one sequence of ints, ask for.
+
+    Raises
+    ------
+    TypeError
+        A size is missing, or is no int; the message names the ``function``.
+    RuntimeError
+        A size is negative.
+    """
+    if size is not None:
+        sizes = (size,)
+    elif not sizes:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "size"')
+    single = len(sizes) == 1
+    if single and isinstance(sizes[0], tuple | list):
+        sizes, single = sizes[0], False
+    elif not single and isinstance(sizes[0], tuple | list):
+        raise TypeError(f"{function}() takes 1 positional argument but {len(sizes)} were given")
+    found = tuple(
+        number if number.__class__ is int else checked_size(function, place, number, single)
+        for place, number in enumerate(sizes)
+    )
+    if found and min(found) < 0:
+        if function == "zeros":
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+        negative = next(number for number in found if number < 0)
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {negative}: {list(found)}"
+        )
+    return found
+
+
+def checked_size(function: str, place: int, number: Any, single: bool) -> int:
+    """Return one size, which is no plain int, as one."""
+    try:
+        if not isinstance(number, bool):
+            return int(operator.index(number))
+    except TypeError:
+        pass
+    kind = type(number).__name__
+    where = f", not {kind}" if single else f", but found element of type {kind} at pos {place}"
+    raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints{where}")
+
+
+def checked_int(function: str, name: str, number: Any) -> int:
+    """Return an argument that must be an int."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        kind = type(number).__name__
+        raise TypeError(f"{function}(): argument '{name}' must be int, not {kind}") from None
+
+
+def checked_number(function: str, number: Any, name: str = "fill_value", real: bool = False) -> Any:
+    """Return an argument that must be a number, or a Tensor without axes, as a number."""
+    if isinstance(number, Tensor) and number._array.ndim == 0:
+        number = number._array.item()
+    if isinstance(number, int | float | np.bool_ | np.integer | np.floating):
+        return number
+    if isinstance(number, builtins.complex | np.complexfloating) and not real:
+        return number
+    raise TypeError(f"{function}(): argument '{name}' must be Number, not {type(number).__name__}")
+
+
+_C_NAMES = {
+    "uint8": "uint8_t",
+    "int8": "int8_t",
+    "int16": "short",
+    "int32": "int",
+    "int64": "int64_t",
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+def number_as(number: Any, target: np.dtype) -> Any:
+    """Return a Python number as one of ``target``.
+
+    Raises
+    ------
+    RuntimeError
+        It does not fit: too large, not finite for an integer, or complex for a real type.
+    """
+    if target.kind == "b":
+        return bool(number)
+    try:
+        if target.kind != "c" and isinstance(number, builtins.complex | np.complexfloating):
+            if number.imag:
+                raise OverflowError
+            number = number.real
+        if target.kind in "iu":
+            return _integer_as(number, target)
+        with np.errstate(over="ignore"):
+            cast = target.type(number)
+        if not np.isfinite(cast) and np.isfinite(number):
+            raise OverflowError
+        return cast
+    except OverflowError:
+        name = _C_NAMES.get(target.name, target.name)
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow") from None
+
+
+def _integer_as(number: Any, target: np.dtype) -> Any:
+    """Cut a real number to an integer of ``target``; negative ones wrap around where unsigned."""
+    if number != number:
+        raise OverflowError
+    whole, limits = int(number), np.iinfo(target)
+    lowest = -limits.max if target.kind == "u" else limits.min
+    if not lowest <= whole <= limits.max:
+        raise OverflowError
+    return target.type(whole if whole >= limits.min else whole + limits.max + 1)
+
+
+def check_tensor(function: str, name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise TypeError(f"{function}(): argument '{name}' must be Tensor, not {kind}")

@@ -1,0 +1,291 @@
+"""Tensors from Python numbers, from nested sequences, and from the memory of others."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, check_tensor, leaf
+from convcore._device import check_device
+from convcore._tensor import (
+    Tensor,
+    wrap,
+)
+
+
+def tensor(
+    data: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Copy numbers, nested sequences of them, an array or a Tensor into a new tensor.
+
+    Parameters
+    ----------
+    data : what to copy.  Arrays, Tensors and NumPy's numbers keep their type; Python's ints become
+        int64, bools bool, floats `get_default_dtype`, complex numbers the complex type of that.
+    dtype : the type of the elements, instead of that.
+
+    Raises
+    ------
+    ValueError
+        The sequences are ragged, or an int is too large for 64 bits.
+    RuntimeError
+        A number does not fit into ``dtype``, or ``data`` holds what is no number.
+
+    Examples
+    --------
+    >>> tensor([[1, 2.5], [3, 4]])
+    tensor([[1.0000, 2.5000],
+            [3.0000, 4.0000]])
+    """
+    check_device(device)
+    return leaf(copied(data, dtype), requires_grad)
+
+
+def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
+    """Return ``data`` as a tensor: itself, or an array's memory, where the dtype is the same."""
+    check_device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(_dtype.of(_dtype.as_numpy(dtype)))
+    if isinstance(data, np.ndarray):
+        array = _checked_array(data)
+        return wrap(array if dtype is None else _dtype.cast(array, _dtype.as_numpy(dtype)))
+    return wrap(copied(data, dtype))
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return ``obj`` as a tensor, sharing memory where it can unless ``copy`` says otherwise.
+
+    Parameters
+    ----------
+    copy : True always copies, False never does; None copies where it must.
+
+    Raises
+    ------
+    ValueError
+        ``copy`` is False and ``obj`` cannot be shared, or not with this dtype.
+    """
+    check_device(device)
+    if copy or not isinstance(obj, Tensor | np.ndarray):
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return leaf(copied(obj, dtype), requires_grad)
+    found = obj if isinstance(obj, Tensor) else wrap(_checked_array(obj))
+    target = found.dtype.numpy if dtype is None else _dtype.as_numpy(dtype)
+    if target != found.dtype.numpy:
+        if copy is False:
+            raise ValueError(
+                f"can't alias tensor with dtype '{found.dtype}' into dtype '{_dtype.of(target)}'."
+            )
+        found = found.to(_dtype.of(target)) if isinstance(obj, Tensor) else as_tensor(obj, target)
+    if requires_grad and not found.requires_grad:
+        return leaf(found._array, True)
+    return found
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """Return a tensor that shares the memory of ``array``.
+
+    Negative strides are taken too, unlike in PyTorch.
+
+    Raises
+    ------
+    TypeError
+        It is no ndarray, or has elements that no tensor has.
+    ValueError
+        Its bytes are not in the machine's order.
+    """
+    if not isinstance(array, np.ndarray):
+        kind = type(array)
+        name = (
+            kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        )
+        raise TypeError(f"expected np.ndarray (got {name})")
+    return wrap(_checked_array(array))
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """Return a tensor that shares the memory of any object with ``__dlpack__``."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack takes an object with __dlpack__, but got {type(ext_tensor).__name__}"
+        )
+    return wrap(_checked_array(np.from_dlpack(ext_tensor)))
+
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Return the complex tensor of two real ones, which broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        The parts are not both float32 or both float64.
+    NotImplementedError
+        A part requires grad: there is no gradient of this function.
+    """
+    for name, part in (("real", real), ("imag", imag)):
+        check_tensor("complex", name, part)
+        if part.requires_grad:
+            raise NotImplementedError(f"complex() has no gradient, but {name} requires grad")
+    if real.dtype not in (_dtype.float32, _dtype.float64):
+        raise RuntimeError(
+            "Expected both inputs to be Float or Double tensors but got "
+            f"{real.dtype} and {imag.dtype}"
+        )
+    if real.dtype is not imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for "
+            "second argument"
+        )
+    shape = np.broadcast_shapes(real._array.shape, imag._array.shape)
+    array = np.empty(shape, real.dtype.to_complex().numpy)
+    array.real, array.imag = real._array, imag._array
+    return wrap(array)
+
+
+def _checked_array(array: np.ndarray) -> np.ndarray:
+    """Return an array a tensor can stand on, without a copy and without its subclass."""
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    _dtype.of(array.dtype)
+    return np.asarray(array)
+
+
+def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
+    """Return a new array of what `tensor` takes; an array keeps the order of its axes in memory."""
+    target = None if dtype is None else _dtype.as_numpy(dtype)
+    if isinstance(data, Tensor):
+        data = data._array
+    elif hasattr(data, "__array__") and not isinstance(data, np.ndarray | np.generic):
+        data = np.asarray(data)
+    if isinstance(data, np.ndarray):
+        array = _checked_array(data)
+        if target is None or target == array.dtype:
+            return array.copy(order="K")
+        return _dtype.cast(array, target)
+    kinds: set[np.dtype] = set()
+    numbers = _survey(data, kinds)
+    if target is None:
+        target = _inferred(kinds)
+    return _filled(numbers, {kind.kind for kind in kinds}, target)
+
+
+_PYTHON_NUMBERS = {int, float, bool, builtins.complex}
+
+
+def _survey(data: Any, kinds: set[np.dtype]) -> Any:
+    """Add the types of all numbers in ``data`` to ``kinds``; return it with Tensors as numbers.
+
+    A sequence of nothing but Python numbers is looked at from outside, quickly.
+    """
+    if isinstance(data, Tensor):
+        if data._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        kinds.add(data._array.dtype)
+        return data._array.item()
+    if isinstance(data, np.ndarray | np.generic):
+        kinds.add(_dtype.of(data.dtype).numpy)
+        return data
+    if isinstance(data, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, int | float | builtins.complex):
+        kinds.add(_dtype.number_dtype(data))
+        return data
+    if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    items = list(data)
+    classes = set(map(type, items))
+    if classes <= _PYTHON_NUMBERS:
+        kinds.update(_dtype.number_dtype(kind()) for kind in classes)
+        return items
+    return [_survey(item, kinds) for item in items]
+
+
+def _inferred(kinds: set[np.dtype]) -> np.dtype:
+    """Return the one type for numbers of all these."""
+    if not kinds:
+        return _dtype.as_numpy()
+    found, *others = kinds
+    for other in others:
+        found = _dtype.promote_types(_dtype.of(found), _dtype.of(other)).numpy
+    return found
+
+
+def _filled(numbers: Any, families: set[str], target: np.dtype) -> np.ndarray:
+    """Return nested lists of numbers as an array of ``target``, if all of them fit."""
+    if "c" in families and target.kind not in "cb":
+        raise TypeError("must be real number, not complex")
+    if target.kind == "c" or "c" in families:
+        wide = np.complex128
+    elif target.kind == "f" or "f" in families:
+        wide = np.float64
+    else:
+        wide = np.int64
+    try:
+        array = np.array(numbers, wide)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    except ValueError:
+        _raise_ragged(numbers)
+        raise
+    if target.kind in "iu" and array.size and not _fits(array, target):
+        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+    return _dtype.cast(array, target)
+
+
+def _fits(array: np.ndarray, target: np.dtype) -> bool:
+    """Return whether all numbers, cut to integers, are within an integer type.
+
+    Negative integers wrap around in an unsigned type, if their absolute value fits.
+    """
+    limits = np.iinfo(target)
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            return False
+        return limits.min <= array.min() and array.max() < limits.max + 1.0
+    lowest = -limits.max if target.kind == "u" else limits.min
+    return lowest <= array.min() and array.max() <= limits.max
+
+
+def _is_nested(item: Any) -> bool:
+    return hasattr(item, "__len__") and getattr(item, "ndim", 1) > 0
+
+
+def _shape_of_first(numbers: Any) -> list[int]:
+    """Return the lengths met on the way to the very first number."""
+    shape = []
+    while _is_nested(numbers):
+        shape.append(len(numbers))
+        if not len(numbers):
+            break
+        numbers = numbers[0]
+    return shape
+
+
+def _raise_ragged(numbers: Any, shape: list[int] | None = None, axis: int = 0) -> None:
+    """Raise what names the first place where nested sequences differ in length or depth."""
+    shape = _shape_of_first(numbers) if shape is None else shape
+    if not _is_nested(numbers):
+        if axis < len(shape):
+            raise TypeError("not a sequence")
+        return
+    if axis == len(shape):
+        raise TypeError(f"'{type(numbers).__name__}' object cannot be interpreted as an integer")
+    if len(numbers) != shape[axis]:
+        raise ValueError(
+            f"expected sequence of length {shape[axis]} at dim {axis} (got {len(numbers)})"
+        )
+    for item in numbers:
+        _raise_ragged(item, shape, axis + 1)

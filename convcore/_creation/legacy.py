@@ -1,0 +1,131 @@
+"""PyTorch's older constructors: Tensor(...), FloatTensor(...) and the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, shape
+from convcore._creation.data import copied
+from convcore._device import check_device
+from convcore._size import Size
+from convcore._tensor import (
+    Tensor,
+    wrap,
+)
+
+
+def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
+    """Do what ``Tensor(...)`` does: ints and a Size are a size, a sequence is data.
+
+    Parameters
+    ----------
+    args : nothing, sizes, a sequence or array of numbers, or a Tensor, whose memory is shared.
+    dtype : the type of the elements; None for the default, or for that of a Tensor.
+
+    Raises
+    ------
+    TypeError
+        The argument is none of these, or a Tensor of another dtype.
+
+    Examples
+    --------
+    >>> legacy_tensor([2, 3])
+    tensor([2., 3.])
+    >>> legacy_tensor(2, 3).shape
+    torch.Size([2, 3])
+    """
+    check_device(device)
+    target = _dtype.as_numpy(dtype)
+    if not args:
+        return wrap(np.empty(0, target))
+    first = args[0]
+    if len(args) > 1 or isinstance(first, Size) or _is_integer(first):
+        return wrap(np.empty(shape("new", args), target))
+    if isinstance(first, Tensor):
+        if dtype is not None and first.dtype.numpy != target:
+            raise TypeError(f"expected a tensor of {_dtype.of(target)} (got {first.dtype})")
+        return first.view(first.shape) if first.requires_grad else wrap(first._array)
+    if isinstance(first, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+    if not hasattr(first, "__len__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    return wrap(copied(first, _dtype.of(target)))
+
+
+def _is_integer(number: Any) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool | Tensor | np.ndarray)
+
+
+class _LegacyType(type):
+    """The class of `FloatTensor` and its like: called they make tensors, and they have instances.
+
+    They are not classes of tensors, as there is only one; they stand for a dtype.
+    """
+
+    dtype: _dtype.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return legacy_tensor(*args, dtype=cls.dtype, device=device)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and instance._array.dtype == cls.dtype.numpy
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+class FloatTensor(metaclass=_LegacyType):
+    """Tensors of float32, in PyTorch's older way of naming them."""
+
+    dtype = _dtype.float32
+
+
+class DoubleTensor(metaclass=_LegacyType):
+    """Tensors of float64."""
+
+    dtype = _dtype.float64
+
+
+class HalfTensor(metaclass=_LegacyType):
+    """Tensors of float16."""
+
+    dtype = _dtype.float16
+
+
+class LongTensor(metaclass=_LegacyType):
+    """Tensors of int64."""
+
+    dtype = _dtype.int64
+
+
+class IntTensor(metaclass=_LegacyType):
+    """Tensors of int32."""
+
+    dtype = _dtype.int32
+
+
+class ShortTensor(metaclass=_LegacyType):
+    """Tensors of int16."""
+
+    dtype = _dtype.int16
+
+
+class ByteTensor(metaclass=_LegacyType):
+    """Tensors of uint8."""
+
+    dtype = _dtype.uint8
+
+
+class CharTensor(metaclass=_LegacyType):
+    """Tensors of int8."""
+
+    dtype = _dtype.int8
+
+
+class BoolTensor(metaclass=_LegacyType):
+    """Tensors of bool."""
+
+    dtype = _dtype.bool

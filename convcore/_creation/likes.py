@@ -1,0 +1,74 @@
+"""Tensors in the shape, dtype and memory format of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._creation.arguments import DtypeLike, checked_number, leaf, number_as
+from convcore._creation.memory import array_like
+from convcore._tensor import (
+    Tensor,
+    memory_format,
+    preserve_format,
+)
+
+
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return zeros of the size, dtype and memory format of ``input``, unless told otherwise."""
+    array = array_like("zeros_like", input, dtype, device, memory_format)
+    array.fill(0)
+    return leaf(array, requires_grad)
+
+
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return ones of the size, dtype and memory format of ``input``, unless told otherwise."""
+    array = array_like("ones_like", input, dtype, device, memory_format)
+    array.fill(1)
+    return leaf(array, requires_grad)
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return one number in the size, dtype and memory format of ``input``, unless told otherwise.
+
+    Raises
+    ------
+    RuntimeError
+        The number does not fit into the dtype.
+    """
+    array = array_like("full_like", input, dtype, device, memory_format)
+    array.fill(number_as(checked_number("full_like", fill_value), array.dtype))
+    return leaf(array, requires_grad)
+
+
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return whatever was in memory in the size, dtype and memory format of ``input``."""
+    return leaf(array_like("empty_like", input, dtype, device, memory_format), requires_grad)

@@ -1,0 +1,98 @@
+"""New arrays in a memory format, or in the order that another array has in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, check_tensor
+from convcore._device import check_device
+from convcore._tensor import (
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+)
+from convcore.engine import layout
+
+
+def array_like(
+    function: str, input: Tensor, dtype: DtypeLike, device: Any, memory_format: memory_format
+) -> np.ndarray:
+    """Return the uninitialised array behind the functions above."""
+    check_tensor(function, "input", input)
+    check_device(device)
+    array = input._array
+    target = array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    if memory_format is preserve_format:
+        return empty_preserving(array, target)
+    return empty_array(array.shape, target, memory_format)
+
+
+def empty_array(
+    shape: tuple[int, ...], dtype: np.dtype, memory_format: memory_format
+) -> np.ndarray:
+    """Return a new array in a memory format that is no 'as it was'."""
+    if memory_format is contiguous_format:
+        return np.empty(shape, dtype)
+    rank = {channels_last: 4, channels_last_3d: 5}[memory_format]
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format._name} format")
+    return layout.empty(shape, dtype, channels_last=True)
+
+
+def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return a new array of the same shape with its axes in the same order in memory.
+
+    The strides are the same where the elements of ``array`` lie densely, axes of size 1 included:
+    those decide which memory format a batch of one-pixel images has.
+    """
+    new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
+    if not array.size or (dtype.itemsize == array.itemsize and new.strides == array.strides):
+        return new
+    axes = _axes_in_memory(array)
+    steps, step = [0] * array.ndim, dtype.itemsize
+    for axis in axes:
+        steps[axis] = step
+        step *= array.shape[axis]
+    item = array.itemsize
+    found = [stride // item * dtype.itemsize for stride in array.strides]
+    is_dense = all(
+        size == 1 or step == stride
+        for size, step, stride in zip(array.shape, steps, found, strict=True)
+    )
+    memory = np.empty(array.size, dtype)
+    return np.ndarray(array.shape, dtype, memory, 0, found if is_dense else steps)
+
+
+def _axes_in_memory(array: np.ndarray) -> list[int]:
+    """Return the axes from the one that runs fastest in memory to the slowest.
+
+    An insertion sort that passes over axes of stride 0, which say nothing of their place; where
+    they end up is where PyTorch puts them.
+    """
+    axes = list(reversed(range(array.ndim)))
+    for here in range(1, len(axes)):
+        for there in reversed(range(here)):
+            first, second = axes[there], axes[here]
+            order = _order(array, first, second)
+            if order < 0:
+                break
+            if order > 0:
+                axes[there], axes[here] = second, first
+                here = there
+    return axes
+
+
+def _order(array: np.ndarray, first: int, second: int) -> int:
+    """Return 1 if the second axis runs faster than the first, -1 if slower, 0 if unknown."""
+    strides = abs(array.strides[first]), abs(array.strides[second])
+    if 0 in strides:
+        return 0
+    if strides[0] == strides[1]:
+        return int(array.shape[first] > array.shape[second])
+    return 1 if strides[0] > strides[1] else -1

@@ -1,0 +1,136 @@
+"""Tensors of evenly spaced numbers: arange, linspace, logspace."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
+from convcore._device import check_device
+from convcore._tensor import (
+    Tensor,
+)
+
+
+def arange(
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return start, start + step, ... below ``end``; a single number is the end.
+
+    The type is int64 if all three are integers, else the default.
+
+    Raises
+    ------
+    RuntimeError
+        The step is zero or leads away from the end, or a limit is not finite.
+
+    Examples
+    --------
+    >>> arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    check_device(device)
+    if start is None or end is None:
+        start, end = 0, start if end is None else end
+    given = (("start", start), ("end", end), ("step", step))
+    limits = [checked_number("arange", number, name, real=True) for name, number in given]
+    whole = all(isinstance(number, int | np.integer) for number in limits)
+    target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
+    if target.kind in "bc":
+        raise NotImplementedError(f"arange() cannot count in {target.name}")
+    if target.kind != "f":
+        # Only the sizes below are counted in fractions, if there are any.
+        return leaf(_integer_range(target, *limits), requires_grad)
+    first, last, stride = map(float, limits)
+    count = _range_length(first, last, stride)
+    return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad)
+
+
+def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
+    """Count in integers, from limits that are cut to integers once the length is known."""
+    if target.itemsize == 8:
+        start, end, step = map(int, (start, end, step))
+    count = _range_length(start, end, step)
+    first, stride = int(start), int(step)
+    return _dtype.cast(first + stride * np.arange(count), target)
+
+
+def _range_length(start: Any, end: Any, step: Any) -> int:
+    """Return how many numbers lie in the half-open range."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if all(isinstance(number, int) for number in (start, end, step)):
+        return -((start - end) // step)
+    return math.ceil((end - start) / step)
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return ``steps`` numbers at equal distances, from ``start`` to ``end`` inclusive."""
+    check_device(device)
+    array = _spaced("linspace", start, end, steps, dtype)
+    return leaf(array, requires_grad)
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the powers of ``base`` whose exponents `linspace` gives."""
+    check_device(device)
+    exponents = _spaced("logspace", start, end, steps, _dtype.float64)
+    powers = np.power(float(base), exponents)
+    return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad)
+
+
+def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -> np.ndarray:
+    """Step from both ends towards the middle, so that both ends are met exactly."""
+    steps = checked_int(function, "steps", steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    first, last = checked_number(function, start, "start"), checked_number(function, end, "end")
+    is_complex = any(isinstance(limit, builtins.complex) for limit in (first, last))
+    if dtype is None and is_complex:
+        target = _dtype.default_complex()
+    else:
+        target = _dtype.as_numpy(dtype)
+    if target.kind == "b":
+        raise NotImplementedError(f"{function}() cannot count in bool")
+    places = np.arange(steps)
+    if target.kind in "fc":  # the step is rounded, what is made with it is not until the end
+        with np.errstate(over="ignore"):
+            first, last = target.type(first), target.type(last)
+            step = (last - first) / target.type(max(steps - 1, 1))
+        first, last, step = first.item(), last.item(), step.item()
+    else:
+        first, last = int(first), int(last)
+        step = (last - first) / max(steps - 1, 1)
+    rising, falling = first + step * places, last - step * places[::-1]
+    return _dtype.cast(np.where(places < max(steps // 2, steps == 1), rising, falling), target)

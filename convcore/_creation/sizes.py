@@ -1,0 +1,122 @@
+"""Tensors from a size and a value: zeros, ones, full, empty, eye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import (
+    DtypeLike,
+    checked_int,
+    checked_number,
+    leaf,
+    number_as,
+    shape,
+)
+from convcore._creation.memory import empty_array
+from convcore._device import check_device
+from convcore._tensor import (
+    Tensor,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+)
+
+
+def zeros(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor of zeros; the size is several ints or one sequence of them.
+
+    Examples
+    --------
+    >>> zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    check_device(device)
+    return leaf(np.zeros(shape("zeros", sizes, size), _dtype.as_numpy(dtype)), requires_grad)
+
+
+def ones(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor of ones; the size is several ints or one sequence of them."""
+    check_device(device)
+    return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad)
+
+
+def empty(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = contiguous_format,
+) -> Tensor:
+    """Return a tensor whose elements are whatever was in that memory."""
+    check_device(device)
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    array = empty_array(shape("empty", sizes, size), _dtype.as_numpy(dtype), memory_format)
+    return leaf(array, requires_grad)
+
+
+def full(
+    size: Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor of one number, of the dtype that `tensor` gives it unless given.
+
+    Raises
+    ------
+    RuntimeError
+        The number does not fit into ``dtype``.
+    """
+    check_device(device)
+    if not isinstance(size, tuple | list):
+        raise TypeError(
+            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
+    number = checked_number("full", fill_value)
+    target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
+    return leaf(np.full(shape("full", (size,)), number_as(number, target), target), requires_grad)
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return an (n, m) tensor of zeros with ones on the diagonal; m is n unless given."""
+    check_device(device)
+    rows, columns = checked_int("eye", "n", n), checked_int("eye", "m", n if m is None else m)
+    for name, number in (("n", rows), ("m", columns)):
+        if number < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {number}")
+    return leaf(np.eye(rows, columns, dtype=_dtype.as_numpy(dtype)), requires_grad)
+
+
+def scalar_tensor(
+    s: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor without axes that holds one number, of the default dtype unless given."""
+    return full((), s, dtype=_dtype.as_numpy(dtype), device=device, requires_grad=requires_grad)
