@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import engine
-from convcore.engine import pool, reference, windows
+from convcore.engine import average_pooling, maximum_pooling, reference, windows
 from convcore.functions import pool as functions
 
 SOME = settings(
@@ -464,13 +464,21 @@ def test_pools_of_empty_batches_make_no_windows():
 
 
 def test_what_large_pools_need_is_not_kept():
-    for made in (pool._regular, pool._adaptive, pool._tap_table):
+    for made in (
+        average_pooling._regular,
+        average_pooling._adaptive,
+        maximum_pooling._tap_table,
+    ):
         made.cache_clear()
     x = np.ones((1, 1, 200, 200))
     engine.max_pool(x, 3, 1, 1)
     engine.avg_pool(x, 3, 1, 1)
     engine.adaptive_avg_pool(x, 150)
-    for made in (pool._regular, pool._adaptive, pool._tap_table):
+    for made in (
+        average_pooling._regular,
+        average_pooling._adaptive,
+        maximum_pooling._tap_table,
+    ):
         assert made.cache_info().currsize == 0
 
 

@@ -1,12 +1,19 @@
 """Convolutions on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
 The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
-and its like in shaping.py, products of matrices in matmul.py.  geometry.py has the sizes, plan.py
+and its like in shaping.py, products of matrices in matmul.py; pools in maximum_pooling.py and
+average_pooling.py, padding in all modes with its adjoint in pad.py.  geometry.py has the sizes, plan.py
 the choice of algorithm, jobs.py the way from a plan to a kernel's arguments, threads.py and
 memory.py what they run on.  reference.py is the slow, obvious oracle that all of it is tested
 against.
 """
 
+from convcore.engine.average_pooling import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_grad,
+    avg_pool,
+    avg_pool_grad,
+)
 from convcore.engine.conv import (
     conv_bias_grad,
     conv_forward,
@@ -24,20 +31,16 @@ from convcore.engine.functional import (
 )
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.matmul import matmul
-from convcore.engine.memory import empty_cache
-from convcore.engine.pad import pad, pad_grad
-from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
-from convcore.engine.plan import Plan, plan_conv
-from convcore.engine.pool import (
-    adaptive_avg_pool,
-    adaptive_avg_pool_grad,
+from convcore.engine.maximum_pooling import (
     adaptive_max_pool,
-    avg_pool,
-    avg_pool_grad,
     gather_pixels,
     max_pool,
     scatter_pixels,
 )
+from convcore.engine.memory import empty_cache
+from convcore.engine.pad import pad, pad_grad
+from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
+from convcore.engine.plan import Plan, plan_conv
 from convcore.engine.shaping import dilate, rotate180, unpad, zero_pad
 from convcore.engine.threads import get_num_threads, set_num_threads
 
