@@ -450,4 +450,77 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
     return pad(y, [p for z in reversed(zeros) for p in (0, z)]), tuple(rest)
 
 
+# The two gradients alone, of whole shapes: what convcore.nn.grad has under PyTorch's names
+
+
+def gradient_by_input(
+    rank: int,
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """Return the gradient of a convolution by its input of shape ``input_size``."""
+    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    sizes = tuple(input_size)
+    try:
+        _is_batched(rank, grad_output, weight, None)
+        _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, groups)
+        return _input_grad(grad_output, weight, sizes[2:], steps)
+    except Refused as refused:
+        raise conv_error(refused.fault, f"conv{rank}d", grad_output, weight, None, steps) from None
+
+
+def gradient_by_weight(
+    rank: int,
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """Return the gradient of a convolution by its weight of shape ``weight_size``."""
+    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    sizes = tuple(weight_size)
+    try:
+        _is_batched(rank, input, grad_output, None)
+        _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, groups)
+        return _weight_grad(input, grad_output, sizes[2:], steps)
+    except Refused as refused:
+        raise conv_error(refused.fault, f"conv{rank}d", input, grad_output, None, steps) from None
+
+
+def _check_shapes(
+    rank: int, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], groups: int
+) -> None:
+    """Raise where what the engine does not get to see of the shapes does not go together."""
+    if len(w) != rank + 2:
+        raise RuntimeError(f"expected a weight of {rank + 2} dimensions, but got size {list(w)}")
+    if len(x) != rank + 2:
+        raise RuntimeError(
+            f"Expected {rank + 2}-dimensional input for {rank + 2}-dimensional weight {list(w)}, "
+            f"but got {len(x)}-dimensional input of size {list(x)} instead"
+        )
+    if groups > 0 and w[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size [{list(w)}] instead"
+        )
+    if groups > 0 and x[1] != w[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have "
+            f"{w[1] * groups} channels, but got {x[1]} channels instead"
+        )
+    if y[:2] != (x[0], w[0]):
+        raise RuntimeError(
+            f"expected grad_output to have a batch of {x[0]} and {w[0]} channels, but got size "
+            f"{list(y)}"
+        )
+
+
 METHODS: dict[str, Callable] = {}
