@@ -6,6 +6,7 @@ from convcore.nn.modules import (
     activation,
     container,
     conv,
+    distance,
     dropout,
     flatten,
     fold,
@@ -18,6 +19,7 @@ from convcore.nn.modules import (
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
 from convcore.nn.modules.conv import *  # noqa: F403
+from convcore.nn.modules.distance import *  # noqa: F403
 from convcore.nn.modules.dropout import *  # noqa: F403
 from convcore.nn.modules.flatten import *  # noqa: F403
 from convcore.nn.modules.fold import *  # noqa: F403
@@ -30,7 +32,7 @@ from convcore.nn.modules.pooling import *  # noqa: F403
 
 # A family of layers: import the file, import its names, and add the file to this list.
 _FAMILIES = (
-    *(activation, container, conv, dropout, flatten, fold),
+    *(activation, container, conv, distance, dropout, flatten, fold),
     *(linear, loss, padding, pixelshuffle, pooling),
 )
 

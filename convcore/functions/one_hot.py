@@ -1,0 +1,53 @@
+"""Classes as vectors with a one in their place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.functions.calls import check_tensor
+
+__all__ = ["one_hot"]
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Return, on a new last axis, a one in the place that each class has, and zeros elsewhere.
+
+    Parameters
+    ----------
+    input : Tensor of int64
+        Classes, counted from 0.
+    num_classes : int
+        The size of the new axis; -1 is one more than the largest class.
+
+    Returns
+    -------
+    Tensor of int64
+
+    Raises
+    ------
+    RuntimeError
+        The dtype is not int64; a class is negative, or not smaller than ``num_classes``; there are
+        no classes to tell their number from.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> one_hot(convcore.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    check_tensor("one_hot", input)
+    classes = input._array
+    if classes.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if classes.size == 0 and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if classes.min(initial=0) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = int(classes.max(initial=-1))
+    if num_classes == -1:
+        num_classes = largest + 1
+    elif largest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return wrap((classes[..., None] == np.arange(num_classes)).astype(np.int64))
