@@ -1,0 +1,183 @@
+"""Gradients made shorter, all by one factor or each element by itself, before an optimizer steps.
+
+PyTorch's ``foreach`` chooses between two ways of computing the same; there is one here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from types import GeneratorType
+
+from convcore import _creation
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import no_grad
+from convcore.functions.joining import stack
+from convcore.functions.reduce import norm
+
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
+
+Tensors = Tensor | Iterable[Tensor]
+
+# Keeps a norm of zero from dividing.
+_TINY = 1e-6
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grads(parameters: Tensors) -> list[Tensor]:
+    """Return the gradients of those parameters that have one."""
+    grads = [parameter.grad for parameter in _listed(parameters)]
+    return [grad for grad in grads if grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensors,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Return the norm of all elements of some tensors, as of one vector.
+
+    Parameters
+    ----------
+    tensors : Tensor or iterable of Tensors
+    norm_type : number
+        As in `norm`: 2 is the length, inf the largest absolute value.
+    error_if_nonfinite : bool
+    foreach : ignored
+
+    Returns
+    -------
+    Tensor without axes; zero if there are no tensors
+
+    Raises
+    ------
+    RuntimeError
+        The norm is infinite or NaN, and ``error_if_nonfinite`` is true.
+    """
+    order = float(norm_type)
+    norms = [norm(tensor, order) for tensor in _listed(tensors)]
+    if not norms:
+        return _creation.tensor(0.0)
+    total = norm(stack(norms), order)
+    if error_if_nonfinite and not total.isfinite():
+        raise RuntimeError(
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. To disable this error and scale the gradients by the non-finite "
+            "norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    """Scale gradients in place by ``max_norm / total_norm``, if that is less than one.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensors
+        Those without a gradient are left out.
+    max_norm : number
+    total_norm : Tensor
+        What `get_total_norm` gave.
+    foreach : ignored
+    """
+    factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
+    for grad in _grads(parameters):
+        grad.mul_(factor)
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale gradients in place so that their norm, as of one vector, is at most ``max_norm``.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensors
+        Those without a gradient are left out.
+    max_norm : number
+    norm_type : number
+        As in `norm`: 2 is the length, inf the largest absolute value.
+    error_if_nonfinite : bool
+    foreach : ignored
+
+    Returns
+    -------
+    Tensor
+        The norm before.
+
+    Raises
+    ------
+    RuntimeError
+        The norm is infinite or NaN, and ``error_if_nonfinite`` is true.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.tensor([3.0, 4.0], requires_grad=True)
+    >>> (x * x / 2).sum().backward()
+    >>> clip_grad_norm_(x, max_norm=1.0), x.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+    """
+    given = _listed(parameters)
+    if isinstance(parameters, GeneratorType) and not given:
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3
+        )
+    total = get_total_norm(_grads(given), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(given, max_norm, total)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Call `clip_grad_norm_`, whose older name this is, with a FutureWarning."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Put each element of the gradients, in place, between ``-clip_value`` and ``clip_value``.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensors
+        Those without a gradient are left out.
+    clip_value : number
+    foreach : ignored
+    """
+    bound = float(clip_value)
+    for grad in _grads(parameters):
+        grad.clamp_(-bound, bound)
