@@ -814,3 +814,66 @@ def test_bases_are_freed_with_their_views():
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_views_of_views_cost_no_more_than_views():
+    x = convcore.ones(4, requires_grad=True)
+    y = z = x * 1
+    for n in range(5_000):
+        z = z[:] if n % 2 else z.view(2, -1).view(-1)
+        z.mul_(-1)
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0] * 4
+
+
+def test_history_of_a_changed_view_names_the_region(torch):
+    for lib in (convcore, torch):
+        y = lib.ones(3, requires_grad=True) * 1
+        one, other = y[0], y[1:]
+        one.mul_(2)
+        assert [t.grad_fn.name() for t in (one, other)] == ["AsStridedBackward0"] * 2
+
+
+def test_overlapping_elements_are_not_changed_where_it_is_recorded():
+    y = convcore.ones(3, requires_grad=True) * 1
+    windows = y.unfold(0, 2, 1)
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        windows.mul_(2)
+    with convcore.no_grad():
+        windows.zero_()
+    assert y.tolist() == [0, 0, 0]
+
+
+def test_part_of_overlapping_elements_is_not_changed_where_it_is_recorded():
+    array = np.lib.stride_tricks.sliding_window_view(np.ones(3), 2, writeable=True)
+    windows = convcore.from_numpy(array)
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        windows[0].mul_(convcore.ones(2, dtype=convcore.float64, requires_grad=True))
+    windows[0].mul_(2)
+    assert windows.tolist() == [[2, 2], [2, 1]]
+
+
+def test_overlapping_views_follow_their_base(torch, rng):
+    values = rng.standard_normal((2, 5))
+
+    def gradients(lib):
+        x = lib.from_numpy(values.copy()).requires_grad_()
+        y = x * 1
+        windows, rows = y.unfold(1, 3, 1), y[:1].expand(4, 5)
+        y.mul_(2)
+        total = (windows * windows).sum() + (rows * rows * rows).sum()
+        (grad,) = lib.autograd.grad(total, x, create_graph=True)
+        (again,) = lib.autograd.grad((grad * grad).sum(), x)
+        return [grad, again]
+
+    for ours, theirs in zip(gradients(convcore), gradients(torch), strict=True):
+        same(ours, theirs, "gradient")
+
+
+def test_base_whose_data_were_replaced_is_not_differentiated_wrongly():
+    x = convcore.ones(3, requires_grad=True)
+    y = x * 1
+    part = y[1:]
+    y.data = convcore.zeros(3)
+    with pytest.raises(RuntimeError, match="the data of one of them was replaced"):
+        part.mul_(2)

@@ -1,9 +1,9 @@
 """Views that the graph knows of, and in-place operations, on them and on what they are views of.
 
-A view remembers its base and how it was made of it.  An in-place operation on a view changes the
-base too, so the base gets a new history (the node CopySlices: what is inside the view came from the
-operation, the rest from the base before it), and every other view of that base, which now shows
-something else, makes its own history anew when it is next asked for: it replays how it was made.
+A view remembers its base.  An in-place operation on a view changes the base too, so the base gets a
+new history (the node CopySlices: what is inside the view came from the operation, the rest from the
+base before it), and every other view of that base, which now shows something else, makes its own
+history anew when it is next asked for: as the region of the base's memory that it is.
 """
 
 from __future__ import annotations
@@ -24,26 +24,21 @@ from convcore.autograd.node import (
     node_classes,
     record,
 )
+from convcore.autograd.region import Region, may_overlap
 
 _new = object.__new__
 
 Step = Callable[[np.ndarray], np.ndarray]
 
 
-# How a view was made: (path of what it is a view of or None, step, node's name, node's backward).
-# Apart from View, so that the graph can hold it without holding the base.
-Path = tuple
-
-
 class View:
-    """What a view is a view of, and by which path."""
+    """What a view is a view of."""
 
-    __slots__ = ("base", "base_fn", "made_by", "path", "recorded")
+    __slots__ = ("base", "base_fn", "made_by", "recorded")
 
     base: Tensor
     base_fn: Node | None  # the base's node when the view got its history
     made_by: str | None  # the Function that returned the view
-    path: Path
     recorded: bool  # whether grad mode was on
 
     def stale(self) -> bool:
@@ -51,7 +46,7 @@ class View:
         return self.base_fn is not self.base._grad_fn
 
     def refresh(self, tensor: Tensor) -> None:
-        """Give ``tensor``, this view, the history that it has as a view of today's base.
+        """Give ``tensor``, this view, the history that it has as a part of today's base.
 
         Raises
         ------
@@ -65,58 +60,31 @@ class View:
                 "Function (or because an input was returned as-is), whose backward would be left "
                 "out. Clone the output of the Function."
             )
-        if self.recorded:
+        if self.recorded and self.base._requires_grad:
+            region = Region(self.base._array, tensor._array)
+            part = wrap(tensor._array)
             with enable_grad():
-                again = _replay(self.path, self.base)
-            if again._requires_grad:
-                _set(tensor, again._grad_fn, again._output_nr)
-            else:
-                _forget(tensor)
+                record(
+                    "AsStridedBackward0",
+                    (self.base,),
+                    part,
+                    lambda needs, grad: region.whole_of(grad),
+                )
+            _set(tensor, part._grad_fn, 0)
+        elif self.recorded:
+            _forget(tensor)
         self.base_fn = self.base._grad_fn
 
 
-def _links(path: Path) -> list[Path]:
-    """Return the links of a path from the base on."""
-    links = [path]
-    while links[-1][0] is not None:
-        links.append(links[-1][0])
-    return links[::-1]
-
-
-def _replay(path: Path, base: Tensor) -> Tensor:
-    """Return the view of another tensor of the base's shape, recorded as one node."""
-    before, step, name, backward = path
-    if before is None:
-        return view(base, step, name, backward)
-    links = _links(path)
-
-    def all_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        for _, _, _, backward in reversed(links):
-            grads = backward(needs, grad)
-            grad = grads[0] if isinstance(grads, tuple) else grads
-        return grad
-
-    return view(base, lambda array: _region(path, array), "AsStridedBackward0", all_backward)
-
-
-def _region(path: Path, array: np.ndarray) -> np.ndarray:
-    """Return the view of another array of the base's shape."""
-    for link in _links(path):
-        array = link[1](array)
-    return array
-
-
-def _attach(tensor: Tensor, x: Tensor, step: Step, name: str, backward: Callable) -> None:
+def _attach(tensor: Tensor, x: Tensor) -> None:
     """Make ``tensor`` a view of ``x``, and so of x's base."""
     link = _new(View)
     parent = x._view
     if parent is None:
         link.base = x
-        link.path = (None, step, name, backward)
         link.recorded = mode.enabled
     else:
         link.base = parent.base
-        link.path = (parent.path, step, name, backward)
         link.recorded = mode.enabled and parent.recorded
     link.base_fn = link.base._grad_fn
     link.made_by = None
@@ -136,7 +104,7 @@ def view(x: Tensor, step: Step, name: str, backward: Callable) -> Tensor:
         As for `convcore.autograd.node.record`; nothing can be saved.
     """
     out = wrap(step(x._array))
-    _attach(out, x, step, name, backward)
+    _attach(out, x)
     record(name, (x,), out, backward)
     return out
 
@@ -146,7 +114,6 @@ def views(
     steps: Sequence[Step],
     name: str,
     backward: Callable,
-    single: tuple[str, Sequence[Callable]],
 ) -> tuple[Tensor, ...]:
     """Return several views of ``x`` that one node makes.
 
@@ -155,12 +122,10 @@ def views(
     steps : one step a view, as for `view`
     name, backward
         Of the node; its backward gets a tuple of gradients.
-    single : (name, one backward a view)
-        Of the node that a view alone has, once an in-place operation set it apart.
     """
     outs = tuple([wrap(step(x._array)) for step in steps])
-    for out, step, alone in zip(outs, steps, single[1], strict=True):
-        _attach(out, x, step, single[0], alone)
+    for out in outs:
+        _attach(out, x)
     record(name, (x,), outs, backward)
     return outs
 
@@ -188,7 +153,7 @@ def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tens
     node_classes.make(name, _Aliases)
     outs = tuple([wrap(_same(x._array)) for x in xs])
     for out, x in zip(outs, xs, strict=True):
-        _attach(out, x, _same, "AliasBackward0", _pass_on)
+        _attach(out, x)
     record(name, xs, outs, backward)
     return outs
 
@@ -243,7 +208,7 @@ def write(
     before, and among ``saved`` for what it is after; the rest is as for `record`.
     """
     check_writable(x, *inputs)
-    recorded = mode.enabled and x._array.dtype.kind in "fc"
+    recorded = x._array.dtype.kind in "fc" and needs_history(x, *inputs)
     if recorded:
         before = _stand_in(x)
         inputs = tuple([before if tensor is x else tensor for tensor in inputs])
@@ -271,11 +236,8 @@ def check_writable(x: Tensor, *others: Any) -> None:
     ``others`` are tensors that its new value is made of.
     """
     array = x._array
-    if 0 in array.strides and array.size and _repeats(array):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
+    if 0 in array.strides and may_overlap(array):
+        raise RuntimeError(_SHARED_ELEMENTS)
     if not array.flags.writeable:
         raise RuntimeError(
             "the tensor shares memory that NumPy holds read-only; clone() it before it is changed"
@@ -297,12 +259,14 @@ def check_writable(x: Tensor, *others: Any) -> None:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
+    if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
+        raise RuntimeError(_SHARED_ELEMENTS)
 
 
-def _repeats(array: np.ndarray) -> bool:
-    steps = zip(array.shape, array.strides, strict=True)
-    return any(size > 1 and step == 0 for size, step in steps)
-
+_SHARED_ELEMENTS = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
 
 _MADE_WITHOUT_GRAD = (
     "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
@@ -352,7 +316,7 @@ def take_history(x: Tensor, result: Tensor) -> None:
     link = x._view
     if link is not None:
         if result._requires_grad or link.base._requires_grad:
-            _rebase(link.base, link.path, result)
+            _rebase(link.base, x, result)
             link.made_by = None  # the result has the Function's part
             link.refresh(x)
     elif result._requires_grad:
@@ -361,43 +325,18 @@ def take_history(x: Tensor, result: Tensor) -> None:
         _forget(x)
 
 
-def _rebase(base: Tensor, path: Path, result: Tensor) -> None:
+def _rebase(base: Tensor, part: Tensor, result: Tensor) -> None:
     """Give a base the history of what was written into one of its views."""
-    layout = _layout(base._array)
+    region = Region(base._array, part._array)
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-        outside = _without(grad, path, layout) if needs[0] else None
-        inside = _replay(path, _laid_out(grad, layout)) if needs[1] else None
+        outside = region.outside(grad) if needs[0] else None
+        inside = region.part_of(grad) if needs[1] else None
         return outside, inside
 
     changed = wrap(base._array)
     record("CopySlices", (base, result), changed, backward)
     _set(base, changed._grad_fn, 0)
-
-
-def _layout(array: np.ndarray) -> tuple[int, ...]:
-    """Return the axes from the one with the longest step to the one with the shortest."""
-    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
-
-
-def _laid_out(x: Tensor, layout: tuple[int, ...]) -> Tensor:
-    """Return ``x`` in the layout of a base, in which a view of the base is a view of ``x`` too."""
-    axes = sorted(range(len(layout)), key=layout.__getitem__)
-    array = np.asarray(x._array.transpose(layout), order="C").transpose(axes)
-    if array.strides == x._array.strides:
-        return x
-    out = wrap(array)
-    record("CloneBackward0", (x,), out, _pass_on)
-    return out
-
-
-def _without(x: Tensor, path: Path, layout: tuple[int, ...]) -> Tensor:
-    """Return ``x`` with zeros where the view is; the map is its own adjoint."""
-    array = _laid_out(x, layout)._array.copy(order="K")
-    _region(path, array)[...] = 0
-    out = wrap(array)
-    record("CopySlices", (x,), out, lambda needs, grad: _without(grad, path, layout))
-    return out
 
 
 def _set(x: Tensor, node: Any, output_nr: int) -> None:

@@ -17,7 +17,6 @@ from convcore.functions.broadcast import expand, fit
 from convcore.functions.shape import (
     along,
     ints,
-    placed,
     reshape,
     select,
     slice_of,
@@ -385,12 +384,12 @@ def _split_with_sizes(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tens
 def _cut(x: Tensor, axis: int, bounds: list, name: str) -> tuple[Tensor, ...]:
     """Return views of some parts of an axis, all made by one node."""
     steps = [along(axis, slice(*bound)) for bound in bounds]
-    return _apart(x, steps, lambda pieces: cat(pieces, axis), name, "SliceBackward0")
+    return _apart(x, steps, lambda pieces: cat(pieces, axis), name)
 
 
-def _apart(x: Tensor, steps: list, join: Any, name: str, single: str) -> tuple[Tensor, ...]:
+def _apart(x: Tensor, steps: list, join: Any, name: str) -> tuple[Tensor, ...]:
     """Return the views that ``steps`` make of x; ``join`` makes x of the views."""
-    shape, dtype = x._array.shape, x._array.dtype
+    dtype = x._array.dtype
     pieces: list[tuple[int, ...]] = []
 
     def backward(needs: tuple[bool, ...], grads: Any) -> Tensor:
@@ -402,8 +401,7 @@ def _apart(x: Tensor, steps: list, join: Any, name: str, single: str) -> tuple[T
             ]
         )
 
-    alone = [lambda needs, grad, step=step: placed(grad, shape, step, single) for step in steps]
-    outs = views.views(x, steps, name, backward, (single, alone))
+    outs = views.views(x, steps, name, backward)
     pieces += [out._array.shape for out in outs]
     return outs
 
@@ -514,9 +512,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not shape[axis]:
         return ()
     steps = [along(axis, place) for place in range(shape[axis])]
-    return _apart(
-        input, steps, lambda pieces: stack(pieces, axis), "UnbindBackward0", "SelectBackward0"
-    )
+    return _apart(input, steps, lambda pieces: stack(pieces, axis), "UnbindBackward0")
 
 
 def _split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

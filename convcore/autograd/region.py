@@ -1,0 +1,126 @@
+"""Where a view lies in the memory of its base, and how gradients go from one to the other.
+
+However many steps made a view, it is one pattern of addresses in its base's memory.  So a view of
+a view of a base costs no more than a view of the base.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import record
+
+# How an array lies in a piece of memory: its shape, dtype, first byte and strides.
+_Place = tuple[tuple[int, ...], np.dtype, int, tuple[int, ...]]
+
+
+class Region:
+    """The places of a base and of one of its views in the memory that the base spans.
+
+    Parameters
+    ----------
+    base, view : ndarray
+        They are looked at and not kept.
+
+    Raises
+    ------
+    RuntimeError
+        The view is not inside the base's memory.
+    """
+
+    __slots__ = ("extent", "overlaps", "part", "whole")
+
+    def __init__(self, base: np.ndarray, view: np.ndarray) -> None:
+        low, high = _bounds(base)
+        part_low, part_high = _bounds(view)
+        if view.size and not low <= part_low <= part_high <= high:
+            raise RuntimeError(
+                "a tensor and a view of it do not share their memory any more: the data of one of "
+                "them was replaced"
+            )
+        self.extent = high - low
+        self.whole = _place(base, low)
+        self.part = _place(view, low)
+        self.overlaps = may_overlap(view)
+
+    def part_of(self, x: Tensor) -> Tensor:
+        """Return, of a tensor like the base, the elements where the view is."""
+        if self.part == self.whole:
+            return x
+        array = x._array
+        in_place = array.flags.c_contiguous and array.strides == self.whole[3]
+        out = wrap(_at(array if in_place else self._laid_out(array), self.part).copy(order="K"))
+        record("AsStridedBackward0", (x,), out, lambda needs, grad: self.whole_of(grad))
+        return out
+
+    def whole_of(self, x: Tensor) -> Tensor:
+        """Return a tensor like the base with ``x`` where the view is, and zeros; the adjoint."""
+        if self.part == self.whole:
+            return x
+        memory = np.zeros(self.extent, np.uint8)
+        if self.overlaps:
+            _add_at(memory, self.part, x._array)
+        else:
+            _at(memory, self.part)[...] = x._array
+        out = wrap(_at(memory, self.whole))
+        record("AsStridedScatterBackward0", (x,), out, lambda needs, grad: self.part_of(grad))
+        return out
+
+    def outside(self, x: Tensor) -> Tensor | None:
+        """Return a tensor like the base with zeros where the view is; None if that is all of it.
+
+        The map is its own adjoint.
+        """
+        if self.part == self.whole:
+            return None
+        memory = self._laid_out(x._array)
+        _at(memory, self.part)[...] = 0
+        out = wrap(_at(memory, self.whole))
+        record("CopySlices", (x,), out, lambda needs, grad: self.outside(grad))
+        return out
+
+    def _laid_out(self, array: np.ndarray) -> np.ndarray:
+        """Return new memory that holds the array as the base lies in its own."""
+        memory = np.empty(self.extent, np.uint8)
+        _at(memory, self.whole)[...] = array
+        return memory
+
+
+def may_overlap(array: np.ndarray) -> bool:
+    """Return whether elements may share memory: false if each axis steps over all shorter ones."""
+    axes = zip(array.strides, array.shape, strict=True)
+    span = array.itemsize
+    for step, size in sorted([(abs(step), size) for step, size in axes if size > 1]):
+        if step < span:
+            return array.size > 0
+        span += step * (size - 1)
+    return False
+
+
+def _bounds(array: np.ndarray) -> tuple[int, int]:
+    """Return the addresses of an array's first byte and of the one after its last."""
+    if array.flags.c_contiguous:
+        start = array.__array_interface__["data"][0]
+        return start, start + array.nbytes
+    return np.lib.array_utils.byte_bounds(array)
+
+
+def _place(array: np.ndarray, low: int) -> _Place:
+    offset = array.__array_interface__["data"][0] - low if array.size else 0
+    return array.shape, array.dtype, offset, array.strides
+
+
+def _at(memory: np.ndarray, place: _Place) -> np.ndarray:
+    shape, dtype, offset, strides = place
+    return np.ndarray(shape, dtype, memory, offset, strides)
+
+
+def _add_at(memory: np.ndarray, place: _Place, array: np.ndarray) -> None:
+    """Add to elements some of which are at the same place."""
+    shape, dtype, offset, strides = place
+    index = np.full(shape, offset // dtype.itemsize)
+    for axis, step in enumerate(strides):
+        along = np.arange(shape[axis]) * (step // dtype.itemsize)
+        index += along.reshape(-1, *[1] * (len(shape) - axis - 1))
+    np.add.at(memory.view(dtype), index, array)
