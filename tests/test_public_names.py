@@ -13,6 +13,7 @@ import convcore
 ROOMS = (
     "convcore",
     "convcore.autograd",
+    "convcore.autograd.functional",
     "convcore.autograd.graph",
     "convcore.cuda",
     "convcore.nn",

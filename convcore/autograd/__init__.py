@@ -3,14 +3,14 @@
 node.py has the nodes and how an operation becomes one, saved.py the tensors that it saves, views.py
 views and in-place operations, grad_mode.py the switch, traversal.py the backward pass,
 differentiate.py its entrances, hooks.py the hooks on tensors, function.py operations of the user's
-own, gradcheck.py the comparison with finite differences.  Nothing here knows what an operation
-computes.
+own, functional.py Jacobians and Hessians, gradcheck.py the comparison with finite differences.
+Nothing here knows what an operation computes.
 """
 
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.autograd import function, grad_mode, graph
+from convcore.autograd import function, functional, grad_mode, graph
 from convcore.autograd.differentiate import backward, grad
 from convcore.autograd.function import Function
 from convcore.autograd.grad_mode import (
@@ -28,6 +28,7 @@ __all__ = [
     "backward",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "grad_mode",
     "gradcheck",

@@ -1,0 +1,474 @@
+"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
+
+A function takes Tensors and returns one or a tuple of them.  It is called on tensors of its own, so
+that those of the caller, should the function use them as well, count as constants.  Where only
+backward passes are there, a product with the vector on the other side comes from two of them: the
+gradient is linear in the gradients of the outputs, and its derivative by those is the
+Jacobian's other product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.differentiate import grad
+from convcore.autograd.grad_mode import enable_grad
+from convcore.autograd.node import record
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Tensors = Tensor | tuple[Tensor, ...]
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return a function's value, and the product of a vector with its Jacobian: its gradient.
+
+    Parameters
+    ----------
+    func : callable
+        Takes ``inputs`` and returns a Tensor or a tuple of Tensors.
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors
+        The gradients of the outputs, of their shapes; may be left out if there is one output of one
+        element.
+    create_graph : bool
+        Record what is computed, so that it can be differentiated by the inputs.
+    strict : bool
+        Raise where the value does not depend on an input, instead of giving zeros.
+
+    Returns
+    -------
+    value : what ``func`` returned
+    product : Tensor or tuple of Tensors, as ``inputs`` and of their shapes
+
+    Raises
+    ------
+    TypeError
+        Inputs or outputs are no tensors.
+    RuntimeError
+        ``v`` is not of the shapes that it should have; what ``strict`` finds.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.tensor([1.0, 2.0])
+    >>> vjp(lambda x: x * x, x, convcore.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    with enable_grad():
+        xs = _inputs(inputs, "vjp", create_graph)
+        values = func(*xs)
+        ys = _outputs(values, "vjp", strict)
+        if v is None and (len(ys) != 1 or ys[0].numel() != 1):
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single "
+                "Tensor with a single element."
+            )
+        vs = _vector(v, ys, isinstance(values, tuple), "vjp", create_graph)
+        grads = _grads(ys, xs, vs, create_graph)
+        product = _filled(grads, xs, strict, create_graph, "The output", "jacobian")
+    return _given(ys, values, create_graph), _given(product, inputs, create_graph)
+
+
+def jvp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return a function's value, and the product of its Jacobian with a vector.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict
+        As for `vjp`.
+    v : Tensor or tuple of Tensors
+        The direction of which the derivative is taken, of the shapes of the inputs; may be left out
+        if there is one input of one element.
+
+    Returns
+    -------
+    value : what ``func`` returned
+    product : Tensor or tuple of Tensors, as the value and of its shapes
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp`.
+    """
+    with enable_grad():
+        xs = _inputs(inputs, "jvp", create_graph)
+        vs = _direction(v, xs, isinstance(inputs, tuple), "jvp", create_graph)
+        values = func(*xs)
+        ys = _outputs(values, "jvp", strict)
+        weights = _zeros(ys)
+        grads = _grads(ys, xs, weights, True)
+        _check_dependence(grads, "The output", strict)
+        product = _grads(grads, weights, vs, create_graph)
+        product = _filled(product, ys, strict, create_graph, "The gradient", "jacobian")
+    return _given(ys, values, create_graph), _given(product, values, create_graph)
+
+
+def vhp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return the value of a function with one output, and the product of a vector with its Hessian.
+
+    Parameters
+    ----------
+    func : callable
+        Takes ``inputs`` and returns a Tensor of one element.
+    inputs : Tensor or tuple of Tensors
+    v : Tensor or tuple of Tensors
+        Of the shapes of the inputs; may be left out if there is one input of one element.
+    create_graph, strict
+        As for `vjp`.
+
+    Returns
+    -------
+    value : Tensor
+    product : Tensor or tuple of Tensors, as ``inputs`` and of their shapes
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp`; or the function does not return one element.
+    """
+    with enable_grad():
+        xs = _inputs(inputs, "vhp", create_graph)
+        vs = _direction(v, xs, isinstance(inputs, tuple), "vhp", create_graph)
+        value, slopes = _slopes(func, xs, "vhp", strict)
+        product = _grads(slopes, xs, vs, create_graph)
+        product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
+    return _given((value,), value, create_graph), _given(product, inputs, create_graph)
+
+
+def hvp(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """Return the value of a function with one output, and the product of its Hessian with a vector.
+
+    The arguments are those of `vhp`, which gives the same in less time where the function is twice
+    continuously differentiable.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.tensor([1.0, 2.0])
+    >>> hvp(lambda x: (x ** 3).sum(), x, convcore.tensor([1.0, 10.0]))
+    (tensor(9.), tensor([  6., 120.]))
+    """
+    with enable_grad():
+        xs = _inputs(inputs, "hvp", create_graph)
+        vs = _direction(v, xs, isinstance(inputs, tuple), "hvp", create_graph)
+        value, slopes = _slopes(func, xs, "hvp", strict)
+        weights = _zeros(xs)
+        bent = _grads(slopes, xs, weights, True)
+        product = _grads(bent, weights, vs, create_graph)
+        product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
+    return _given((value,), value, create_graph), _given(product, inputs, create_graph)
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """Return the derivatives of every element that a function gives by every element it takes.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict
+        As for `vjp`.
+    vectorize : ignored
+    strategy : 'reverse-mode'
+
+    Returns
+    -------
+    Tensor of the shape of an output followed by that of an input
+        Or a tuple of them, one an input; or a tuple of those, one an output.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp`.
+    NotImplementedError
+        Another ``strategy``.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> jacobian(lambda x: x * x, convcore.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    _check_strategy(strategy)
+    with enable_grad():
+        xs = _inputs(inputs, "jacobian", create_graph)
+        values = func(*xs)
+        ys = _outputs(values, "jacobian", strict)
+        rows = tuple([_by_inputs(n, y, xs, create_graph, strict) for n, y in enumerate(ys)])
+    given = tuple([_given(row, inputs, create_graph) for row in rows])
+    return given if isinstance(values, tuple) else given[0]
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """Return the second derivatives of a function that gives one element.
+
+    Parameters
+    ----------
+    func, inputs, create_graph, strict
+        As for `vhp`.
+    vectorize : ignored
+    outer_jacobian_strategy : 'reverse-mode'
+
+    Returns
+    -------
+    Tensor of the shape of the input, twice
+        For a tuple of inputs a tuple of tuples: [i][j] has the derivatives by the inputs i and j.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vhp`.
+    NotImplementedError
+        Another strategy.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> hessian(lambda x: x[0] * x[1], convcore.tensor([1.0, 2.0]))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    _check_strategy(outer_jacobian_strategy)
+
+    def slopes(*xs: Tensor) -> tuple[Tensor, ...]:
+        found = _slopes(func, xs, "hessian", strict)[1]
+        return _filled(found, xs, False, False, "", "")
+
+    found = jacobian(slopes, _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
+    return found if isinstance(inputs, tuple) else found[0][0]
+
+
+def _check_strategy(strategy: str) -> None:
+    if strategy != "reverse-mode":
+        raise NotImplementedError(
+            f"derivatives are computed by strategy 'reverse-mode' only, not by {strategy!r}"
+        )
+
+
+# What goes into a function, and what comes out
+
+
+def _as_tuple(tensors: Any, what: str, function: str) -> tuple[Tensor, ...]:
+    """Return one Tensor, or a tuple of them, as a tuple."""
+    found = tensors if isinstance(tensors, tuple) else (tensors,)
+    for number, one in enumerate(found):
+        if not isinstance(one, Tensor):
+            where = f"value at index {number}" if isinstance(tensors, tuple) else f"given {what}"
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
+                f"the {where} has type {type(one)}."
+            )
+    return found
+
+
+def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensor, ...]:
+    """Return the inputs as tensors of the function's own that require grad."""
+    return tuple(
+        [
+            x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
+            for x in _as_tuple(inputs, "inputs", function)
+        ]
+    )
+
+
+def _outputs(values: Any, function: str, strict: bool) -> tuple[Tensor, ...]:
+    ys = _as_tuple(values, "outputs of the user-provided function", function)
+    for number, y in enumerate(ys):
+        if strict and not y.requires_grad:
+            raise RuntimeError(
+                f"Output {number} of the user-provided function does not require gradients. The "
+                "outputs must be computed in a differentiable manner from the input when running "
+                "in strict mode."
+            )
+    return ys
+
+
+def _given(tensors: Sequence[Tensor], like: Any, create_graph: bool) -> Any:
+    """Return results in a tuple if ``like`` was one, and outside the graph unless it is wanted."""
+    results = tuple([x if create_graph else x.detach() for x in tensors])
+    return results if isinstance(like, tuple) else results[0]
+
+
+def _vector(
+    v: Any, others: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
+) -> tuple[Tensor, ...] | None:
+    """Return ``v`` as a tuple of tensors of the shapes of others."""
+    if v is None:
+        return None
+    vs = _as_tuple(v, "v", function)
+    if len(vs) != len(others):
+        if is_tuple:
+            raise RuntimeError(
+                f"v is a tuple of invalid length: should be {len(others)} but got {len(vs)}."
+            )
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for number, (one, other) in enumerate(zip(vs, others, strict=True)):
+        if one.shape != other.shape:
+            entry = f"Entry {number} in " if is_tuple else ""
+            raise RuntimeError(
+                f"{entry}v has invalid size: should be {other.shape} but got {one.shape}."
+            )
+    return vs if create_graph else tuple([one.detach() for one in vs])
+
+
+def _direction(
+    v: Any, xs: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
+) -> tuple[Tensor, ...] | None:
+    """Return ``v``, which may be left out where there is one direction only."""
+    if v is None and (len(xs) != 1 or xs[0].numel() != 1):
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single "
+            "Tensor with a single element."
+        )
+    return _vector(v, xs, is_tuple, function, create_graph)
+
+
+def _zeros(like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return weights of which something is linear: it does not matter where it is derived."""
+    return tuple([wrap(np.zeros_like(x._array)).requires_grad_() for x in like])
+
+
+# Gradients, where None is a gradient of zeros
+
+
+def _grads(
+    ys: Sequence[Tensor | None],
+    xs: tuple[Tensor, ...],
+    weights: Sequence[Tensor | None] | None,
+    create_graph: bool,
+    retain_graph: bool | None = None,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of those outputs that have one; None where none reaches an input."""
+    pairs = zip(ys, weights or (None,) * len(ys), strict=True)
+    known = [(y, weight) for y, weight in pairs if y is not None and y.requires_grad]
+    if not known:
+        return (None,) * len(xs)
+    roots, given = zip(*known, strict=True)
+    return grad(roots, xs, given, retain_graph, create_graph, allow_unused=True)
+
+
+def _slopes(
+    func: Callable, xs: tuple[Tensor, ...], function: str, strict: bool
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """Return a function's one element, and its recorded gradient."""
+    value = func(*xs)
+    _outputs(value, function, strict)
+    if isinstance(value, tuple):
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if value.numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {function} should contain a single "
+            "element"
+        )
+    slopes = _grads((value,), xs, None, True)
+    _check_dependence(slopes, "The output", strict)
+    for number, slope in enumerate(slopes):
+        if strict and slope is not None and not slope.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided "
+                f"function with respect to input {number} is independent of the input. This is not "
+                "allowed in strict mode. You should ensure that your function is twice "
+                "differentiable and that the jacobian depends on the inputs (this would be "
+                "violated by a linear function for example)."
+            )
+    return value, slopes
+
+
+def _by_inputs(
+    number: int, y: Tensor, xs: tuple[Tensor, ...], create_graph: bool, strict: bool
+) -> list[Tensor]:
+    """Return the derivatives of one output by each input."""
+    elements = y.reshape(-1)
+    rows = []
+    for n in range(y.numel()):
+        found = _grads((elements[n],), xs, None, create_graph, retain_graph=True)
+        rows.append(_filled(found, xs, strict, create_graph, f"Output {number}", "jacobian"))
+    return [_stacked([row[n] for row in rows], x, (*y.shape, *x.shape)) for n, x in enumerate(xs)]
+
+
+def _stacked(rows: Sequence[Tensor], like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return tensors of the shape of ``like`` one after the other, in a shape that holds them."""
+    array = np.empty((len(rows), *like.shape), like._array.dtype)
+    for place, row in zip(array, rows, strict=True):
+        place[...] = row._array
+    out = wrap(array.reshape(shape))
+    apart = (len(rows), *like.shape)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        parts = grad.reshape(apart)
+        return tuple([parts[n] if need else None for n, need in enumerate(needs)])
+
+    record("StackBackward0", tuple(rows), out, backward)
+    return out
+
+
+def _filled(
+    grads: Sequence[Tensor | None],
+    like: Sequence[Tensor],
+    strict: bool,
+    create_graph: bool,
+    what: str,
+    derived: str,
+) -> tuple[Tensor, ...]:
+    """Return the gradients, with zeros for those that are none, or raise if that is strict."""
+    _check_dependence(grads, what, strict)
+    if strict and create_graph:
+        for number, one in enumerate(grads):
+            if one is not None and not one.requires_grad:
+                raise RuntimeError(
+                    f"The {derived} of the user-provided function is independent of input "
+                    f"{number}. This is not allowed in strict mode when create_graph=True."
+                )
+    pairs = zip(grads, like, strict=True)
+    return tuple([wrap(np.zeros_like(x._array)) if one is None else one for one, x in pairs])
+
+
+def _check_dependence(grads: Sequence[Tensor | None], what: str, strict: bool) -> None:
+    for number, one in enumerate(grads):
+        if strict and one is None:
+            raise RuntimeError(
+                f"{what} of the user-provided function is independent of input {number}. This is "
+                "not allowed in strict mode."
+            )
