@@ -129,7 +129,7 @@ def test_net_learns_to_read_digits(digits):
     data, net = digits.load_digits(seed=0), digits.Reader()
     before = digits.accuracy(net, data.test_images, data.test_labels)
     *_, last = digits.train(net, data, epochs=3)
-    # Three epochs of the demo's twenty, which reach 98 %.
+    # Three epochs of the demo's thirty, which reach 98 %.
     assert before < 0.5 and last.accuracy > 0.9 and last.number == 3
 
 

@@ -23,7 +23,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="default: photo.png or digits.png"
     )
-    parser.add_argument("--epochs", type=_count, default=20, metavar="N", help="of digits")
+    parser.add_argument("--epochs", type=_count, default=30, metavar="N", help="of digits")
     parser.add_argument("--seed", type=int, default=0, help="of digits")
     parser.set_defaults(run=run)
 

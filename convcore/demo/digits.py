@@ -94,6 +94,13 @@ def accuracy(net: nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -
     return right / len(labels)
 
 
+def shifted(images: convcore.Tensor) -> convcore.Tensor:
+    """Return (N, C, H, W) images moved by up to a pixel each way: a digit is where it is written."""
+    down, right = convcore.randint(0, 3, (2,)).tolist()
+    height, width = images.shape[2:]
+    return F.pad(images, (1, 1, 1, 1))[:, :, down : down + height, right : right + width]
+
+
 def train(net: nn.Module, digits: Digits, epochs: int) -> Iterator[Epoch]:
     """Train with SGD and momentum, the learning rate falling to 0; yield each epoch's result."""
     optimizer = convcore.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
@@ -106,7 +113,9 @@ def train(net: nn.Module, digits: Digits, epochs: int) -> Iterator[Epoch]:
             for group in optimizer.param_groups:
                 group["lr"] = 0.1 * (1 - (number - 1 + first / n) / epochs)
             chosen = order[first : first + BATCH]
-            loss = F.cross_entropy(net(digits.train_images[chosen]), digits.train_labels[chosen])
+            loss = F.cross_entropy(
+                net(shifted(digits.train_images[chosen])), digits.train_labels[chosen]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
