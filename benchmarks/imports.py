@@ -13,7 +13,7 @@ from children import check_requested, conclude, run_child
 ROUNDS = 15
 LIMIT = 1.25
 FLOOR = "import numpy, scipy.linalg.cython_blas"
-OURS = ("import convcore", "import convcore.engine")
+OURS = ("import convcore", "import convcore.engine", "import convcore.nn, convcore.optim")
 
 _TIMED = """
 import sys, time

@@ -95,7 +95,7 @@ def accuracy(net: nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -
 
 
 def shifted(images: convcore.Tensor) -> convcore.Tensor:
-    """Return (N, C, H, W) images moved by up to a pixel each way: a digit is where it is written."""
+    """Return (N, C, H, W) images moved by up to a pixel: a digit is the same where it stands."""
     down, right = convcore.randint(0, 3, (2,)).tolist()
     height, width = images.shape[2:]
     return F.pad(images, (1, 1, 1, 1))[:, :, down : down + height, right : right + width]
