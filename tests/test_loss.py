@@ -266,6 +266,23 @@ def test_cross_entropy_of_ignored_targets_alone_is_nan(torch):
         assert functional(lib).cross_entropy(x, target, reduction="sum") == 0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_ignored_targets_alone_have_a_gradient_of_zero(torch, reduction, weighted):
+    target = np.array([-100, -100])
+
+    def function(m, x):
+        weight = m.tensor([1.0, 2.0, 3.0], dtype=x.dtype) if weighted else None
+        return functional(m).cross_entropy(x, m.tensor(target), weight, reduction=reduction)
+
+    agree(torch, function, np.ones((2, 3)))
+
+
+def test_nll_loss_of_an_ignored_target_is_a_positive_zero():
+    loss = F.nll_loss(convcore.ones(2, 3), convcore.tensor([0, -100]), reduction="none")
+    assert str(loss) == "tensor([-1., 0.])".replace(" 0", "  0")
+
+
 def test_nll_loss_of_an_ignored_infinity_is_zero():
     x = convcore.tensor([[-np.inf, 0.0], [-1.0, -2.0]], requires_grad=True)
     loss = F.nll_loss(x, convcore.tensor([0, 1]), ignore_index=0, reduction="sum")
@@ -316,6 +333,10 @@ ERRORS = {
     "no probability": lambda m, f: f.binary_cross_entropy(m.tensor([1.5]), m.ones(1)),
     "sizes of probabilities": lambda m, f: f.binary_cross_entropy(m.zeros(2, 3), m.ones(3)),
     "sizes of logits": lambda m, f: f.binary_cross_entropy_with_logits(m.zeros(2, 3), m.ones(3)),
+    "integers": lambda m, f: f.mse_loss(m.tensor([1]), m.tensor([2])),
+    "integers for huber_loss": lambda m, f: f.huber_loss(m.tensor([1]), m.tensor([2])),
+    "integers for smooth_l1_loss": lambda m, f: f.smooth_l1_loss(m.tensor([1]), m.tensor([2])),
+    "integers for likelihoods": lambda m, f: f.nll_loss(m.tensor([[1, 2]]), m.tensor([0])),
     "beta": lambda m, f: f.smooth_l1_loss(m.ones(2), m.ones(2), beta=-1.0),
     "delta": lambda m, f: f.huber_loss(m.ones(2), m.ones(2), delta=0.0),
 }
@@ -324,3 +345,13 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, lambda m: ERRORS[name](m, functional(m)))
+
+
+def test_losses_say_which_argument_is_no_tensor():
+    x, array = convcore.ones(2), np.ones(2)
+    for name in ("mse_loss", "l1_loss", "huber_loss", "kl_div", "binary_cross_entropy"):
+        with pytest.raises(TypeError, match=f"{name}.*'target' .position 2. .*not numpy.ndarray"):
+            getattr(F, name)(x, array)
+    for name in ("nll_loss", "cross_entropy"):
+        with pytest.raises(TypeError, match=f"{name}.*'input'.* must be Tensor, not list"):
+            getattr(F, name)([1.0, 2.0], convcore.tensor(0))

@@ -23,20 +23,28 @@ def computed(function: Callable, *args: Any) -> Any:
 def check_tensor(function: str, input: Any) -> None:
     """Raise TypeError unless a function's first argument is a tensor."""
     if not isinstance(input, Tensor):
-        raise TypeError(
-            f"{function}(): argument 'input' (position 1) must be Tensor, "
-            f"not {type(input).__name__}"
-        )
+        check_arguments(function, input=input)
 
 
 def check_tensors(function: str, input: Any, other: Any) -> None:
     """Raise TypeError unless both arguments of a function of two tensors are tensors."""
-    check_tensor(function, input)
-    if not isinstance(other, Tensor):
-        raise TypeError(
-            f"{function}(): argument 'other' (position 2) must be Tensor, "
-            f"not {type(other).__name__}"
-        )
+    check_arguments(function, input=input, other=other)
+
+
+def check_arguments(function: str, **given: Any) -> None:
+    """Raise TypeError unless a function's first arguments, given by their names, are tensors."""
+    for position, (name, value) in enumerate(given.items(), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {typename(value)}"
+            )
+
+
+def typename(value: Any) -> str:
+    """Return the name of a value's type as PyTorch's errors give it: with NumPy's module."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
 
 
 def check_kind(kernel: str, input: Tensor, kinds: str) -> None:

@@ -18,7 +18,8 @@ from convcore.autograd.node import record
 from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
-from convcore.functions.broadcast import broadcast_tensors, fitted
+from convcore.functions.broadcast import broadcast_tensors, broadcast_to, fitted, sum_to
+from convcore.functions.calls import check_kind, check_arguments
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, kept, masked, where
 from convcore.functions.quiet import quiet
@@ -85,8 +86,9 @@ def _reduce(x: Tensor, reduction: str) -> Tensor:
 # Of a prediction and a number
 
 
-def _same_shapes(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _same_shapes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both in one shape; PyTorch warns where that is not the shape they have."""
+    check_arguments(function, input=input, target=target)
     if input._array.shape == target._array.shape:
         return input, target
     warnings.warn(
@@ -101,14 +103,19 @@ def _same_shapes(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def _distance(
     name: str,
+    kernel: str,
     value: Callable[[np.ndarray], np.ndarray],
     slope: Callable[[Tensor], Tensor],
     input: Tensor,
     target: Tensor,
     reduction: str,
 ) -> Tensor:
-    """Return the reduced ``value(input - target)``, whose derivative is ``slope``."""
+    """Return the reduced ``value(input - target)``, whose derivative is ``slope``.
+
+    ``kernel`` is what PyTorch calls it in the error for a dtype of integers.
+    """
     difference = compute(np.subtract, input._array, target._array)
+    check_kind(kernel, wrap(difference), "f")
     out = _reduced(np.asarray(quiet(value, difference), difference.dtype), reduction)
     if not mode.enabled:
         return out
@@ -152,12 +159,14 @@ def mse_loss(
     tensor(5.)
     """
     reduction = _reduction(reduction, size_average, reduce)
-    input, target = _same_shapes(input, target)
+    input, target = _same_shapes("mse_loss", input, target)
     name = "MseLossBackward0"
     if weight is None:
-        return _distance(name, np.square, lambda d: mul(d, 2), input, target, reduction)
+        return _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, reduction)
     _check_weight(input, weight)
-    values = mul(_distance(name, np.square, lambda d: mul(d, 2), input, target, "none"), weight)
+    values = mul(
+        _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, "none"), weight
+    )
     return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
 
@@ -170,7 +179,8 @@ def l1_loss(
 ) -> Tensor:
     """Return the distance |input - target|; the arguments are those of `mse_loss`."""
     reduction = _reduction(reduction, size_average, reduce)
-    return _reduce(abs(sub(*_same_shapes(input, target))), reduction)
+    input, target = _same_shapes("l1_loss", input, target)
+    return _reduce(abs(sub(input, target)), reduction)
 
 
 def smooth_l1_loss(
@@ -191,7 +201,7 @@ def smooth_l1_loss(
         beta is negative.
     """
     reduction = _reduction(reduction, size_average, reduce)
-    input, target = _same_shapes(input, target)
+    input, target = _same_shapes("smooth_l1_loss", input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -202,7 +212,9 @@ def smooth_l1_loss(
         return np.where(size < beta, np.square(size) * (0.5 / beta), size - 0.5 * beta)
 
     slope = lambda d: clamp(div(d, beta), -1.0, 1.0)  # noqa: E731
-    return _distance("SmoothL1LossBackward0", value, slope, input, target, reduction)
+    return _distance(
+        "SmoothL1LossBackward0", "smooth_l1_cpu", value, slope, input, target, reduction
+    )
 
 
 def huber_loss(
@@ -222,7 +234,7 @@ def huber_loss(
         delta is not above 0.
     """
     reduction = _reduction(reduction)
-    input, target = _same_shapes(input, target)
+    input, target = _same_shapes("huber_loss", input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
@@ -233,9 +245,9 @@ def huber_loss(
     slope = lambda d: clamp(d, -delta, delta)  # noqa: E731
     name = "HuberLossBackward0"
     if weight is None:
-        return _distance(name, value, slope, input, target, reduction)
+        return _distance(name, "huber_cpu", value, slope, input, target, reduction)
     _check_weight(input, weight)
-    values = _distance(name, value, slope, input, target, "none")
+    values = _distance(name, "huber_cpu", value, slope, input, target, "none")
     return _reduce(mul(values, weight), reduction)
 
 
@@ -272,6 +284,7 @@ def binary_cross_entropy(
     RuntimeError
         An element of input is not from [0, 1].
     """
+    check_arguments("binary_cross_entropy", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
         raise ValueError(
@@ -336,6 +349,7 @@ def binary_cross_entropy_with_logits(
     ValueError
         The shapes differ.
     """
+    check_arguments("binary_cross_entropy_with_logits", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
         raise ValueError(
@@ -396,6 +410,7 @@ def kl_div(
         'batchmean' is the sum over the size of the first axis, which is the divergence.
     log_target : bool
     """
+    check_arguments("kl_div", input=input, target=target)
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
@@ -449,29 +464,31 @@ def nll_loss(
     ValueError, RuntimeError
         The shapes do not belong together, or the target's dtype is another one.
     """
+    check_arguments("nll_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     _check_classes(input, target, weight)
+    check_kind("nll_loss_out_frame", input, "f")
     shape = input._array.shape
-    classes, factors, total = _classes(shape, target, weight, ignore_index)
-    # An infinite likelihood, too, counts 0 where the target is ignored.
-    counts = target._array.reshape(classes.shape) != ignore_index
-    picked = kept(_at_classes(input._array, classes), counts)
-    values = np.asarray(-picked * factors, input._array.dtype)
-    out = _reduced(values, "none" if reduction == "none" else "sum")
+    classes, counts, factors, total = _classes(shape, target, weight, ignore_index)
+    values = -input._array[_at(classes, shape)]
+    if factors is not None:
+        values = quiet(np.multiply, values, factors)
+    if counts is not None:  # an infinite likelihood, too, counts 0 where the target is ignored
+        values = kept(np.asarray(values), counts)
+    out = _reduced(np.asarray(values, input._array.dtype), "none" if reduction == "none" else "sum")
     if reduction == "mean":
-        out = wrap(np.asarray(quiet(np.true_divide, out._array, total), values.dtype))
+        out = wrap(np.asarray(quiet(np.true_divide, out._array, total), out._array.dtype))
     if not mode.enabled:
         return out
 
     def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
-        classes, factors, total = _classes(shape, target, weight, ignore_index)
-        if reduction != "none":
-            grad = spread(grad, tuple(range(classes.ndim)), classes.shape)
-        if reduction == "mean":
-            factors = quiet(np.true_divide, factors, total)
-        less = -np.asarray(factors, grad._array.dtype)  # where there is no weight, they are bools
-        scaled = mul(grad, wrap(np.asarray(less)))
-        return _put_at_classes(scaled, classes, shape)
+        classes, counts, factors, total = _classes(shape, target, weight, ignore_index)
+        each = div(grad, -total) if reduction == "mean" else neg(grad)
+        if factors is not None:
+            each = mul(each, wrap(np.asarray(factors, grad._array.dtype)))
+        if counts is not None:
+            each = masked(broadcast_to(each, classes.shape), counts)
+        return _put_at_classes(each, classes, shape)
 
     name = "NllLossBackward0" if len(shape) <= 2 else "NllLoss2DBackward0"
     record(name, (input,), out, backward, (target, weight))
@@ -480,43 +497,54 @@ def nll_loss(
 
 def _classes(
     shape: tuple[int, ...], target: Tensor, weight: Tensor | None, ignore_index: int
-) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return the targets (0 for one that is ignored), their factors (0 there), and those' sum.
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, float]:
+    """Return the targets, which of them count, their factors, and the sum of those that count.
+
+    A target that is ignored is returned as 0.  None stands for all, and for factors of 1.
 
     Raises
     ------
     IndexError
         A target is no class.
     """
-    classes = target._array.astype(np.int64)
+    classes = target._array.astype(np.int64, copy=False)
     if len(shape) == 1:
         classes = classes.reshape(())
-    counts = classes != ignore_index
-    wrong = counts & ((classes < 0) | (classes >= shape[_class_axis(shape)]))
-    if np.any(wrong):
-        raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
-    classes = np.where(counts, classes, 0)
-    factors = counts if weight is None else weight._array[classes] * counts
-    return classes, np.asarray(factors), np.add.reduce(factors, axis=None, dtype=np.float64)
+    number = shape[_class_axis(shape)]
+    inside = classes.view(np.uint64) < number  # negative ones are beyond all others so
+    counts = None
+    if 0 <= ignore_index < number or not inside.all():
+        counts = np.asarray(classes != ignore_index)
+        wrong = counts & ~inside
+        if wrong.any():
+            raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
+        classes = np.where(counts, classes, 0)
+    factors = None if weight is None else weight._array[classes]
+    if factors is None:
+        return classes, counts, None, float(classes.size if counts is None else counts.sum())
+    counted = factors if counts is None else factors[counts]
+    return classes, counts, factors, float(counted.sum(dtype=np.float64))
 
 
-def _at_classes(array: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return array[n, classes[n, ...], ...]."""
-    along = _class_axis(array.shape)
-    picked = np.take_along_axis(array, np.expand_dims(classes, along), along)
-    return picked.squeeze(along)
+def _at(classes: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Return the indices of array[n, classes[n, ...], ...] for an array of this shape."""
+    if len(shape) == 1:
+        return (classes,)
+    if len(shape) == 2:
+        return np.arange(shape[0]), classes
+    along = np.ogrid[tuple([slice(size) for size in classes.shape])]
+    return (along[0], classes, *along[1:])
 
 
 def _put_at_classes(x: Tensor, classes: np.ndarray, shape: tuple[int, ...]) -> Tensor:
-    """Return zeros with ``x`` at the classes: the adjoint of `_at_classes`."""
+    """Return zeros with ``x``, which may be one number for all, at the classes."""
     array = np.zeros(shape, x._array.dtype)
-    along = _class_axis(shape)
-    at = np.expand_dims(classes, along)
-    np.put_along_axis(array, at, np.expand_dims(x._array, along), along)
+    array[_at(classes, shape)] = x._array
     out = wrap(array)
+    before = x._array.shape
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        return _picked_classes(grad, classes)
+        return sum_to(_picked_classes(grad, classes), before)
 
     record("NllLossBackward0Backward0", (x,), out, backward)
     return out
@@ -524,7 +552,7 @@ def _put_at_classes(x: Tensor, classes: np.ndarray, shape: tuple[int, ...]) -> T
 
 def _picked_classes(x: Tensor, classes: np.ndarray) -> Tensor:
     shape = x._array.shape
-    out = wrap(_at_classes(x._array, classes))
+    out = wrap(np.asarray(x._array[_at(classes, shape)]))
     record("GatherBackward0", (x,), out, lambda needs, grad: _put_at_classes(grad, classes, shape))
     return out
 
@@ -607,6 +635,7 @@ def cross_entropy(
     >>> convcore.nn.functional.cross_entropy(scores, convcore.tensor([0]))
     tensor(0.1269)
     """
+    check_arguments("cross_entropy", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
@@ -627,11 +656,12 @@ def _uniform_loss(
 ) -> Tensor:
     """Return the sum over the classes of -weight * likelihood, reduced as `nll_loss` would."""
     shape = likelihood._array.shape
-    classes, _, total = _classes(shape, target, weight, ignore_index)
+    _, counts, _, total = _classes(shape, target, weight, ignore_index)
     losses = neg(sum(_weighted(likelihood, weight), _class_axis(shape)))
-    losses = masked(losses, target._array.reshape(classes.shape) != ignore_index)
+    if counts is not None:
+        losses = masked(losses, counts)
     if reduction == "mean":
-        return div(sum(losses), float(total))
+        return div(sum(losses), total)
     return _reduce(losses, reduction)
 
 

@@ -19,6 +19,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
+from convcore.functions.calls import check_arguments, typename
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.quiet import quiet
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
@@ -107,7 +108,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     >>> mm(convcore.tensor([[1, 2]]), convcore.tensor([[3], [4]]))
     tensor([[11]])
     """
-    _check_tensors("mm", input=input, mat2=mat2)
+    check_arguments("mm", input=input, mat2=mat2)
     a, b = input._array, mat2._array
     for name, array in (("self", a), ("mat2", b)):
         if array.ndim != 2:
@@ -134,7 +135,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     RuntimeError
         As `mm`.
     """
-    _check_tensors("bmm", input=input, mat2=mat2)
+    check_arguments("bmm", input=input, mat2=mat2)
     _check_batches(input._array, mat2._array)
     return _product(input, mat2)
 
@@ -186,7 +187,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     RuntimeError
         Other numbers of axes, or sizes or dtypes that do not go together.
     """
-    _check_tensors("mv", input=input, vec=vec)
+    check_arguments("mv", input=input, vec=vec)
     a, v = input._array, vec._array
     if a.ndim != 2 or v.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {v.ndim}")
@@ -222,7 +223,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> dot(convcore.tensor([1.0, 2.0]), convcore.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    _check_tensors("dot", input=input, tensor=tensor)
+    check_arguments("dot", input=input, tensor=tensor)
     a, b = input._array, tensor._array
     if a.ndim != 1 or b.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
@@ -250,7 +251,7 @@ def _dot_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) -> tuple:
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Return `dot` of the first vector, conjugated, and the second."""
-    _check_tensors("vdot", input=input, other=other)
+    check_arguments("vdot", input=input, other=other)
     return dot(conj(input), other)
 
 
@@ -272,7 +273,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     RuntimeError
         Sizes or dtypes that do not go together.
     """
-    _check_tensors("inner", input=input, other=other)
+    check_arguments("inner", input=input, other=other)
     a, b = input._array, other._array
     if a.ndim == 0 or b.ndim == 0:
         return mul(input, other)
@@ -305,7 +306,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     RuntimeError
         An argument is no vector.
     """
-    _check_tensors("outer", input=input, vec2=vec2)
+    check_arguments("outer", input=input, vec2=vec2)
     for name, tensor in (("self", input), ("vec2", vec2)):
         if tensor._array.ndim != 1:
             raise RuntimeError(
@@ -354,7 +355,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             [3., 3.],
             [3., 3.]])
     """
-    _check_tensors("matmul", input=input, other=other)
+    check_arguments("matmul", input=input, other=other)
     return _matmul("matmul", input, other)
 
 
@@ -421,13 +422,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Of a matrix with a bias it is one operation, whose gradients are those of the bias, the input
     and the transposed weight; of anything else a product and a sum.
     """
-    _check_tensors("linear", input=input, weight=weight)
+    check_arguments("linear", input=input, weight=weight)
     columns = t(weight)
     if bias is None:
         return _matmul("linear", input, columns)
     if not isinstance(bias, Tensor):
         raise TypeError(
-            f"linear(): argument 'bias' (position 3) must be Tensor, not {type(bias).__name__}"
+            f"linear(): argument 'bias' (position 3) must be Tensor, not {typename(bias)}"
         )
     x, w, b = input._array, columns._array, bias._array
     _check_sum_dtypes(b, x, w)
@@ -455,7 +456,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     RuntimeError
         Other numbers of axes, or sizes or dtypes that do not go together.
     """
-    _check_tensors("addmm", input=input, mat1=mat1, mat2=mat2)
+    check_arguments("addmm", input=input, mat1=mat1, mat2=mat2)
     a, b = mat1._array, mat2._array
     for name, array in (("mat1", a), ("mat2", b)):
         if array.ndim != 2:
@@ -482,7 +483,7 @@ def baddbmm(
     RuntimeError
         As `addmm`.
     """
-    _check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    check_arguments("baddbmm", input=input, batch1=batch1, batch2=batch2)
     a, b = batch1._array, batch2._array
     _check_batches(a, b)
     _check_sum_dtypes(input._array, a, b)
@@ -504,7 +505,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     RuntimeError
         As `addmm`.
     """
-    _check_tensors("addmv", input=input, mat=mat, vec=vec)
+    check_arguments("addmv", input=input, mat=mat, vec=vec)
     x, a, v = input._array, mat._array, vec._array
     if x.ndim > 1 or a.ndim != 2 or v.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {x.ndim}, {a.ndim}, {v.ndim}")
@@ -565,15 +566,6 @@ def _product_sum_backward(
 
 
 # What is asked of the arguments; the texts are PyTorch's, because programs match them
-
-
-def _check_tensors(function: str, **given: Any) -> None:
-    for position, (name, value) in enumerate(given.items(), 1):
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
-                f"not {type(value).__name__}"
-            )
 
 
 def _check_factors(a: np.ndarray, b: np.ndarray) -> None:
