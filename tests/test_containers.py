@@ -95,6 +95,13 @@ def test_sequential_is_changed_like_a_list(lib):
     assert net.pop(slice(0, 2))(0) == 91 and net(0) == 2
 
 
+def test_sequential_insert_leaves_names(lib):
+    net = lib.nn.Sequential()
+    net.add_module("first", step(lib, 1))
+    net.append(step(lib, 2)).insert(1, step(lib, 3))
+    assert list(net._modules) == ["first", "1", "2"] and net(0) == 132
+
+
 def test_sequential_insert_beyond_the_ends_raises(lib):
     with pytest.raises(IndexError, match="Index out of range: 3"):
         lib.nn.Sequential(*steps(lib, 2)).insert(3, step(lib, 1))

@@ -78,6 +78,8 @@ class _Numbered(Module):
     def insert(self, index: int, module: Module) -> Any:
         """Put a module before the one at ``index``; return the container.
 
+        Children that have names of their own keep them, the others are numbered anew.
+
         Raises
         ------
         IndexError
@@ -89,9 +91,12 @@ class _Numbered(Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
-        modules = list(self)
-        modules.insert(index, module)
-        self._modules = {str(place): module for place, module in enumerate(modules)}
+        children = list(self._modules.items())
+        children.insert(index, ("0", module))
+        self._modules = {
+            str(place) if name.isdecimal() else name: child
+            for place, (name, child) in enumerate(children)
+        }
         return self
 
     def pop(self, key: int | slice) -> Any:
