@@ -218,7 +218,10 @@ class Optimizer:
         state = {
             "state": {numbers.get(key, key): value for key, value in self.state.items()},
             "param_groups": [
-                {**group, "params": [numbers[parameter] for parameter in group["params"]]}
+                {
+                    **{option: value for option, value in group.items() if option != "params"},
+                    "params": [numbers[parameter] for parameter in group["params"]],
+                }
                 for group in self.param_groups
             ],
         }
