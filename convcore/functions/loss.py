@@ -19,7 +19,7 @@ from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
 from convcore.functions.broadcast import broadcast_tensors, broadcast_to, fitted, sum_to
-from convcore.functions.calls import check_kind, check_arguments
+from convcore.functions.calls import check_arguments, check_kind
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, kept, masked, where
 from convcore.functions.quiet import quiet
