@@ -21,12 +21,14 @@ from convcore.functions.joining import *
 from convcore.functions.logic import *
 from convcore.functions.loss import *
 from convcore.functions.matmul import *
+from convcore.functions.numerics import *
 from convcore.functions.order import *
 from convcore.functions.piecewise import *
 from convcore.functions.reduce import *
 from convcore.functions.sampling import *
 from convcore.functions.scatter import *
 from convcore.functions.shape import *
+from convcore.functions.special import *
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

@@ -27,12 +27,14 @@ from convcore.functions import (
     logic,
     loss,
     matmul,
+    numerics,
     order,
     piecewise,
     reduce,
     sampling,
     scatter,
     shape,
+    special,
 )
 
 FAMILIES: tuple[types.ModuleType, ...] = (
@@ -50,12 +52,14 @@ FAMILIES: tuple[types.ModuleType, ...] = (
     logic,
     loss,
     matmul,
+    numerics,
     order,
     piecewise,
     reduce,
     sampling,
     scatter,
     shape,
+    special,
 )
 
 

@@ -17,7 +17,7 @@ from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions.arithmetic import conj, div, mul, sub
+from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.axes import (
     axes,
     spread,
@@ -29,7 +29,7 @@ from convcore.functions.axes import (
 from convcore.functions.broadcast import cast, fit, fitted
 from convcore.functions.elementwise import abs, exp, pow, sgn
 from convcore.functions.inplace import in_place_methods
-from convcore.functions.piecewise import masked, where
+from convcore.functions.piecewise import kept, masked, where
 from convcore.functions.quiet import quiet
 from convcore.functions.shape import reshape
 
@@ -41,11 +41,15 @@ __all__ = [
     "cumsum",
     "logsumexp",
     "mean",
+    "nanmean",
+    "nansum",
     "norm",
     "prod",
     "std",
+    "std_mean",
     "sum",
     "var",
+    "var_mean",
 ]
 
 
@@ -313,10 +317,7 @@ def std(
 def _deviation(
     node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> Tensor:
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if correction is None:
-        correction = 1 if unbiased is None else int(unbiased)
+    dim, correction = _corrected(dim, unbiased, correction)
     array = x._array
     if array.dtype.kind not in "fc":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -330,7 +331,7 @@ def _deviation(
             stacklevel=4,
         )
     value = quiet(_variance, array, over, keepdim, number, free)
-    out = wrap(np.asarray(value if function == "var" else quiet(np.sqrt, value)))
+    out = wrap(np.asarray(value if function.startswith("var") else quiet(np.sqrt, value)))
     out._array = out._array.astype(x.dtype.to_real().numpy, copy=False)
     if not mode.enabled:
         return out
@@ -344,6 +345,15 @@ def _deviation(
 
     record(node, (x,), out, backward, (x, out if function == "std" else None))
     return out
+
+
+def _corrected(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """Return the axes and the correction that the older arguments, if they are given, stand for."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return dim, correction
 
 
 def _variance(
@@ -489,6 +499,127 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return wrap(np.asarray(np.count_nonzero(input._array, axis=over), np.int64))
 
 
+# Spread and mean at once
+
+
+@with_numpy_names
+def var_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean, of all elements or over some axes.
+
+    The arguments are those of `var`.
+    """
+    _check_moments("var_mean", input)
+    plain = wrap(input._array)
+    spread_of = _deviation("", "var_mean", plain, dim, unbiased, keepdim, correction)
+    dim, correction = _corrected(dim, unbiased, correction)
+    return _with_mean("VarMeanBackward0", input, spread_of, dim, keepdim, correction)
+
+
+@with_numpy_names
+def std_mean(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean, of all elements or over some axes.
+
+    The arguments are those of `var`.
+    """
+    _check_moments("std_mean", input)
+    plain = wrap(input._array)
+    spread_of = _deviation("", "std_mean", plain, dim, unbiased, keepdim, correction)
+    dim, correction = _corrected(dim, unbiased, correction)
+    return _with_mean("StdMeanBackward0", input, spread_of, dim, keepdim, correction)
+
+
+def _check_moments(function: str, x: Tensor) -> None:
+    if x._array.dtype.kind not in "fc":
+        raise RuntimeError(f"{function} only support floating point and complex dtypes")
+
+
+def _with_mean(
+    node: str, x: Tensor, spread_of: Tensor, dim: Any, keepdim: bool, correction: float
+) -> tuple[Tensor, Tensor]:
+    """Return the spread and the mean, recorded as one node."""
+    outs = spread_of, mean(wrap(x._array), dim, keepdim)
+    shape, over = x._array.shape, axes(dim, x._array.ndim)
+    number = math.prod([shape[one] for one in over])
+    free = max(number - correction, 0)
+    slope = 2 / free if free else math.nan
+
+    def backward(needs: tuple[bool, ...], grads: tuple, x: Tensor, y: Any) -> Tensor:
+        by_spread, by_mean = grads
+        parts = []
+        if by_spread is not None:
+            if y is not None:
+                by_spread = masked(div(by_spread, mul(y, 2)), y._array != 0)
+            centred = sub(x, mean(x, over, True)) if over else sub(x, x)
+            parts.append(mul(mul(spread(by_spread, over, shape), slope), centred))
+        if by_mean is not None:
+            parts.append(spread(div(by_mean, max(number, 1)), over, shape))
+        return parts[0] if len(parts) == 1 else add(*parts)
+
+    record(node, (x,), outs, backward, (x, spread_of if node == "StdMeanBackward0" else None))
+    return outs
+
+
+# Without what is no number
+
+
+@with_numpy_names
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the sum, of all elements or over some axes, of those that are not NaN.
+
+    The arguments are those of `sum`.
+
+    Raises
+    ------
+    RuntimeError
+        The elements are complex.
+    """
+    if input._array.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    known = ~np.isnan(input._array)
+    total = sum(wrap(kept(input._array, known)), dim, keepdim, dtype=dtype)
+    shape, over = known.shape, axes(dim, known.ndim)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        return fit(masked(spread(grad, over, shape), known), (shape, input._array.dtype))
+
+    record("NansumBackward0", (input,), total, backward)
+    return total
+
+
+@with_numpy_names
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Return the mean, of all elements or over some axes, of those that are not NaN.
+
+    The arguments are those of `mean`.
+
+    Raises
+    ------
+    RuntimeError
+        The elements are integers or complex.
+    """
+    if input._array.dtype.kind not in "fc":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{legacy_name(input._array.dtype)[6:-6]}"
+        )
+    known = wrap(~np.isnan(input._array))
+    return div(nansum(input, dim, keepdim, dtype=dtype), sum(known, dim, keepdim))
+
+
 METHODS = {
     "all": all,
     "any": any,
@@ -497,6 +628,8 @@ METHODS = {
     "cumsum": cumsum,
     "logsumexp": logsumexp,
     "mean": mean,
+    "nanmean": nanmean,
+    "nansum": nansum,
     "norm": norm,
     "prod": prod,
     "std": std,

@@ -1,0 +1,120 @@
+"""logaddexp, xlogy and erfinv: logarithms that come out right at the edges, and erf backwards."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from convcore._dtype import get_default_dtype
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions.arithmetic import compute, div, mul, operand, sub
+from convcore.functions.broadcast import fitted
+from convcore.functions.calls import check_kind, check_tensor, check_tensors
+from convcore.functions.elementwise import exp, sigmoid, square
+from convcore.functions.inplace import in_place_methods
+from convcore.functions.piecewise import masked
+from convcore.functions.quiet import quiet
+
+__all__ = ["erfinv", "logaddexp", "xlogy"]
+
+
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """Return log(exp(input) + exp(other)), element by element, without overflow.
+
+    Parameters
+    ----------
+    input, other : Tensors of real floating-point dtypes that broadcast
+
+    Raises
+    ------
+    NotImplementedError
+        A tensor of integers or complex numbers.
+    """
+    check_tensors("logaddexp", input, other)
+    check_kind("logaddexp_cpu", input, "f")
+    check_kind("logaddexp_cpu", other, "f")
+    out = wrap(compute(np.logaddexp, input._array, other._array))
+    if mode.enabled:
+        backward = fitted(_logaddexp_backward, input, other)
+        record("LogaddexpBackward0", (input, other), out, backward, (input, other))
+    return out
+
+
+def _logaddexp_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+    return (
+        mul(grad, sigmoid(sub(x, y))) if needs[0] else None,
+        mul(grad, sigmoid(sub(y, x))) if needs[1] else None,
+    )
+
+
+def xlogy(input: Any, other: Any) -> Tensor:
+    """Return input * log(other), element by element, and 0 where ``input`` is 0.
+
+    Where ``other`` is NaN so is the result.
+
+    Parameters
+    ----------
+    input, other : Tensor or number, one of them at least a Tensor
+        They broadcast.  Integers are computed in the default floating-point dtype.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.xlogy(convcore.tensor([0.0, 2.0]), convcore.tensor([0.0, 1.0]))
+    tensor([0., 0.])
+    """
+    x, y = operand(input, "xlogy()"), operand(other, "xlogy()")
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        check_tensor("xlogy", x)
+    for tensor in (x, y):
+        if isinstance(tensor, Tensor):
+            check_kind("xlogy_cpu", tensor, "fiub")
+    a, b = (_as_float(one._array) if isinstance(one, Tensor) else one for one in (x, y))
+    out = wrap(compute(_xlogy, a, b))
+    if mode.enabled:
+        number = 1 if not isinstance(x, Tensor) else 2 if not isinstance(y, Tensor) else 0
+        record(f"XlogyBackward{number}", (x, y), out, fitted(_xlogy_backward, x, y), (x, y))
+    return out
+
+
+def _as_float(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.kind == "f" else array.astype(get_default_dtype().numpy)
+
+
+def _xlogy(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
+    return np.asarray(special.xlogy(np.asarray(a, dtype), np.asarray(b, dtype)), dtype)
+
+
+def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
+    grad_x = None
+    if needs[0]:
+        b = y._array if isinstance(y, Tensor) else y
+        grad_x = masked(xlogy(grad, y), ~np.asarray((x._array == 0) & (b <= 0)))
+    return grad_x, mul(grad, div(x, y)) if needs[1] else None
+
+
+def erfinv(input: Tensor) -> Tensor:
+    """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+    check_tensor("erfinv", input)
+    check_kind("erfinv_vml_cpu", input, "fiub")
+    array = _as_float(input._array)
+    out = wrap(np.asarray(quiet(special.erfinv, array), array.dtype))
+    record("ErfinvBackward0", (input,), out, _erfinv_backward, (out,))
+    return out
+
+
+def _erfinv_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+    return mul(mul(grad, exp(square(y))), math.sqrt(math.pi) / 2)
+
+
+METHODS = {
+    "erfinv": erfinv,
+    "logaddexp": logaddexp,
+    "xlogy": xlogy,
+    **in_place_methods(erfinv, xlogy),
+}
