@@ -32,6 +32,9 @@ def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
 
 def checked_array(name: str, value: Any) -> Array:
     """Return value as a plain ndarray; TypeError if it is none, or a masked one."""
+    if value.__class__ is np.ndarray:
+        check_dtype(name, value.dtype)
+        return value
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
     check_dtype(name, value.dtype)
@@ -72,7 +75,8 @@ def whole_elements(array: Array) -> Array:
 
     A field of a packed structured array is the usual case.
     """
-    if array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides):
+    flags = array.flags
+    if flags.aligned and (flags.forc or all(s % array.itemsize == 0 for s in array.strides)):
         return array
     return array.copy(order="K")
 
