@@ -21,7 +21,7 @@ from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.axes import total_of, wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
-from convcore.functions.calls import check_tensor
+from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
@@ -109,6 +109,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def relu_(input: Tensor) -> Tensor:
     """Replace the negative elements by 0, in place."""
+    check_tensor("relu_", input)
     _refuse_bool(input._array)
     return views.write(input, _clip_at_zero, "ReluBackward0", (input,), _relu_backward, (input,))
 
@@ -170,6 +171,7 @@ def _maybe_in_place(inplace: bool, function: Callable, x: Tensor, *args: Any) ->
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element, times ``negative_slope`` where it is negative."""
+    check_tensor("leaky_relu", input)
     return _maybe_in_place(inplace, _leaky_relu, input, negative_slope)
 
 
@@ -197,6 +199,7 @@ def hardtanh(
     ValueError
         min_val is above max_val.
     """
+    check_tensor("hardtanh", input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _maybe_in_place(inplace, _hardtanh, input, min_val, max_val)
@@ -214,11 +217,13 @@ def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element moved into [0, 6]."""
+    check_tensor("relu6", input)
     return _maybe_in_place(inplace, _hardtanh, input, 0.0, 6.0)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
+    check_tensor("threshold", input)
     return _maybe_in_place(inplace, _threshold, input, threshold, value)
 
 
@@ -235,6 +240,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
+    check_tensor("hardsigmoid", input)
     return _maybe_in_place(inplace, _hardsigmoid, input)
 
 
@@ -252,6 +258,7 @@ def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> T
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `hardsigmoid`."""
+    check_tensor("hardswish", input)
     return _maybe_in_place(inplace, _hardswish, input)
 
 
@@ -268,6 +275,7 @@ def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Ten
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element, and 0 where it lies in [-lambd, lambd]."""
+    check_tensor("hardshrink", input)
 
     def value(array: np.ndarray) -> np.ndarray:
         return kept(array, ~(np.absolute(array) <= lambd))
@@ -286,6 +294,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     RuntimeError
         lambd is negative.
     """
+    check_tensor("softshrink", input)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
 
@@ -311,6 +320,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     RuntimeError
         weight has neither one element nor one a channel.
     """
+    check_arguments("prelu", input=input, weight=weight)
     rank, size = input._array.ndim, weight._array.size
     channels = input._array.shape[1] if rank > 1 else 1
     if size not in (1, channels):
@@ -343,6 +353,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element, and alpha * (exp(x) - 1) where x is negative."""
+    check_tensor("elu", input)
     return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0)
 
 
@@ -354,6 +365,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter, "Self-Normalizing Neural Networks",
     NeurIPS 2017.
     """
+    check_tensor("selu", input)
     return _maybe_in_place(inplace, _elu, input, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
 
@@ -368,6 +380,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     RuntimeError
         alpha is 0.
     """
+    check_tensor("celu", input)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha, "CeluBackward0")
@@ -411,6 +424,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     ----------
     D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", arXiv:1606.08415, sections 2 and 4.
     """
+    check_tensor("gelu", input)
     if approximate == "none":
         return _recorded("GeluBackward0", input, _gelu, _gelu_backward)
     if approximate == "tanh":
@@ -446,6 +460,7 @@ def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Ten
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `sigmoid`."""
+    check_tensor("silu", input)
     return _maybe_in_place(inplace, _silu, input)
 
 
@@ -461,6 +476,7 @@ def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times the tanh of its `softplus`."""
+    check_tensor("mish", input)
     return _maybe_in_place(inplace, _mish, input)
 
 
@@ -476,6 +492,7 @@ def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
+    check_tensor("softplus", input)
 
     def value(array: np.ndarray) -> np.ndarray:
         scaled = array * array.dtype.type(beta)
@@ -492,6 +509,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 def logsigmoid(input: Tensor) -> Tensor:
     """Return the logarithm of the `sigmoid` of each element."""
+    check_tensor("logsigmoid", input)
 
     def value(array: np.ndarray) -> np.ndarray:
         return np.minimum(array, 0) - np.log1p(np.exp(-np.absolute(array)))
@@ -504,6 +522,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def softsign(input: Tensor) -> Tensor:
     """Return x / (1 + |x|) of each element x."""
+    check_tensor("softsign", input)
     return div(input, add(abs(input), 1))
 
 
@@ -520,6 +539,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     RuntimeError
         The axis has an odd size.
     """
+    check_tensor("glu", input)
     if input._array.ndim == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     along = wrap_dim(dim, input._array.ndim)
@@ -553,6 +573,7 @@ def softmax(
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
+    check_tensor("softmax", input)
     x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
     out = wrap(quiet(_softmax, x._array, along))
     if mode.enabled:
@@ -594,6 +615,7 @@ def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Return `softmax` of -input."""
+    check_tensor("softmin", input)
     if dim is None:
         dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
     return softmax(neg(input), dim, dtype=dtype)
@@ -603,6 +625,7 @@ def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
+    check_tensor("log_softmax", input)
     x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
     out = wrap(quiet(_log_softmax, x._array, along))
     if mode.enabled:
@@ -665,6 +688,7 @@ def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """Return the tensor over its norm along some axes, or over ``eps`` where that is larger."""
+    check_tensor("normalize", input)
     size = clamp_min(norm(input, p, dim, True), eps)
     return div(input, expand_as(size, input))
 
@@ -679,6 +703,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     eps : number
         Shorter vectors count as having this length.
     """
+    check_arguments("cosine_similarity", x1=x1)
     directions = [div(x, clamp_min(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
     return sum(mul(*directions), dim)
 

@@ -14,9 +14,10 @@ import numpy as np
 from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import needs_history, record
 from convcore.autograd.views import check_writable, inplace
 from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.calls import check_tensor
 from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.quiet import quiet
 
@@ -283,6 +284,7 @@ def neg(input: Tensor) -> Tensor:
     RuntimeError
         input is a bool tensor.
     """
+    check_tensor("neg", input)
     array = input._array
     if array.dtype.kind == "b":
         raise RuntimeError(
@@ -306,6 +308,7 @@ def positive(input: Tensor) -> Tensor:
     RuntimeError
         input is a bool tensor.
     """
+    check_tensor("positive", input)
     if input._array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
@@ -407,7 +410,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
     """Return the in-place form of an operation: in one step where nothing is recorded."""
 
     def method(x: Tensor, other: Any, *older: Any, **named: Any) -> Tensor:
-        if named or older or mode.enabled:
+        if named or older or needs_history(x, other):
             return inplace(x, function, other, *older, **named)
         a = x._array
         y = operand(other, name)

@@ -13,6 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.functions.axes import total_of
+from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.quiet import quiet
 
 __all__ = [
@@ -46,6 +47,7 @@ def expand(input: Tensor, *size: Any) -> Tensor:
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
+    check_tensor("expand", input)
     given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     return _expand_to(input, _expanded_shape(input._array.shape, given))
 
@@ -95,6 +97,7 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Return a view of ``input`` expanded to the shape of ``other``."""
+    check_arguments("expand_as", input=input, other=other)
     return expand(input, tuple(other._array.shape))
 
 
@@ -152,6 +155,7 @@ def sum_to_size(input: Tensor, *size: int) -> Tensor:
     RuntimeError
         ``size`` does not expand to the shape of ``input``.
     """
+    check_tensor("sum_to_size", input)
     given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     shape = input._array.shape
     fits = len(given) <= len(shape) and all(

@@ -14,6 +14,7 @@ from convcore._dtype import common, number_dtype
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
+from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.quiet import quiet
 
@@ -136,6 +137,7 @@ def isclose(
     RuntimeError
         The dtypes differ, or a tolerance is negative.
     """
+    check_arguments("isclose", input=input, other=other)
     a, b = input._array, other._array
     if a.dtype != b.dtype:
         raise RuntimeError(
@@ -164,27 +166,32 @@ def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
     """Return whether `isclose`, which has the same arguments, holds everywhere."""
+    check_arguments("allclose", input=input, other=other)
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape and equal elements."""
+    check_arguments("equal", input=input, other=other)
     a, b = input._array, other._array
     return a.shape == b.shape and bool(np.all(compare_arrays(np.equal, a, b)))
 
 
 def isnan(input: Tensor) -> Tensor:
     """Return where the elements are not a number."""
+    check_tensor("isnan", input)
     return wrap(np.asarray(np.isnan(input._array)))
 
 
 def isinf(input: Tensor) -> Tensor:
     """Return where the elements are infinite."""
+    check_tensor("isinf", input)
     return wrap(np.asarray(np.isinf(input._array)))
 
 
 def isfinite(input: Tensor) -> Tensor:
     """Return where the elements are neither infinite nor NaN."""
+    check_tensor("isfinite", input)
     return wrap(np.asarray(np.isfinite(input._array)))
 
 
@@ -207,6 +214,7 @@ def unique(
     dim : int or None
         Compare the slices along this axis instead of the elements.
     """
+    check_tensor("unique", input)
     values, inverse, counts = np.unique(
         input._array, return_inverse=True, return_counts=True, axis=dim
     )
@@ -226,16 +234,19 @@ def is_tensor(obj: Any) -> bool:
 
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the elements are real floating-point numbers."""
+    check_tensor("is_floating_point", input)
     return input.is_floating_point()
 
 
 def is_signed(input: Tensor) -> bool:
     """Return whether the elements can be negative."""
+    check_tensor("is_signed", input)
     return input.is_signed()
 
 
 def is_complex(input: Tensor) -> bool:
     """Return whether the elements are complex numbers."""
+    check_tensor("is_complex", input)
     return input.is_complex()
 
 
@@ -252,6 +263,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 def numel(input: Tensor) -> int:
     """Return the number of elements."""
+    check_tensor("numel", input)
     return input._array.size
 
 

@@ -29,6 +29,7 @@ from convcore.autograd.node import record
 from convcore.autograd.views import view, write
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, cast, fit
+from convcore.functions.calls import check_tensor
 from convcore.functions.quiet import quiet
 
 __all__ = ["clone", "imag", "real", "view_as_complex", "view_as_real"]
@@ -55,6 +56,7 @@ def clone(input: Tensor, *, memory_format: _Format = preserve_format) -> Tensor:
     >>> x.clone()
     tensor([1., 1.], grad_fn=<CloneBackward0>)
     """
+    check_tensor("clone", input)
     out = wrap(copied(input._array, input._array.dtype, memory_format))
     record("CloneBackward0", (input,), out, _pass_on)
     return out
@@ -395,6 +397,7 @@ def _with_dtype(x: Tensor, kwargs: dict) -> dict:
 
 def real(input: Tensor) -> Tensor:
     """Return a view of the real parts; a real tensor itself."""
+    check_tensor("real", input)
     if input._array.dtype.kind != "c":
         return input
     dtype = input._array.dtype
@@ -409,6 +412,7 @@ def imag(input: Tensor) -> Tensor:
     RuntimeError
         The tensor is not complex.
     """
+    check_tensor("imag", input)
     dtype = input._array.dtype
     if dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -419,6 +423,7 @@ def imag(input: Tensor) -> Tensor:
 
 def view_as_real(input: Tensor) -> Tensor:
     """Return a view of a complex tensor whose last, new axis holds real and imaginary part."""
+    check_tensor("view_as_real", input)
     dtype = input._array.dtype
     if dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
@@ -442,6 +447,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     RuntimeError
         The last axis is not of size 2, or its elements do not lie side by side.
     """
+    check_tensor("view_as_complex", input)
     array = input._array
     if array.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for floating point tensors")

@@ -12,6 +12,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions.arithmetic import add, add_, mul, mul_
+from convcore.functions.calls import check_tensor
 from convcore.functions.shape import squeeze, unsqueeze
 from convcore.random import fill_bernoulli
 
@@ -47,6 +48,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever, R. Salakhutdinov, "Dropout", JMLR 15,
     2014, section 10 (the larger weights while training).
     """
+    check_tensor("dropout", input)
     return _dropped(input, p, training, inplace, feature=False)
 
 
@@ -54,6 +56,7 @@ def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Do what `dropout` does, to whole channels of (N, C, L) or (C, L)."""
+    check_tensor("dropout1d", input)
     _check_rank("dropout1d", input, (2, 3))
     return _unbatched(input, 2, p, training, inplace)
 
@@ -65,6 +68,7 @@ def dropout2d(
 
     Three axes are taken for (N, C, L), with a warning, as in PyTorch.
     """
+    check_tensor("dropout2d", input)
     if input._array.ndim == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
@@ -83,6 +87,7 @@ def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Do what `dropout` does, to whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    check_tensor("dropout3d", input)
     _check_rank("dropout3d", input, (4, 5))
     return _unbatched(input, 4, p, training, inplace)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.functions.broadcast import broadcast_to
+from convcore.functions.calls import check_arguments
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
 from convcore.functions.shape import diagonal, permute, reshape, wrap_dims
@@ -109,6 +110,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: None = None) -> Tensor:
     >>> tensordot(convcore.ones(2, 3, 4), convcore.ones(4, 3), dims=([1, 2], [1, 0]))
     tensor([12., 12.])
     """
+    check_arguments("tensordot", a=a, b=b)
     if out is not None:
         raise TypeError("tensordot(): argument 'out' is not supported")
     pairs = _pairs(a, b, dims)

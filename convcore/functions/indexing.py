@@ -20,6 +20,7 @@ from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine import layout
 from convcore.functions.broadcast import expand, fit
+from convcore.functions.calls import check_tensor
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
 from convcore.functions.shape import along, picked, reshape, slice_of, unsqueeze
 
@@ -557,6 +558,7 @@ def nonzero(input: Tensor, *, out: None = None, as_tuple: bool = False) -> Any:
     tensor([[1],
             [3]])
     """
+    check_tensor("nonzero", input)
     array = input._array
     if as_tuple:
         return tuple([wrap(place) for place in np.nonzero(np.atleast_1d(array))])
@@ -565,6 +567,7 @@ def nonzero(input: Tensor, *, out: None = None, as_tuple: bool = False) -> Any:
 
 def argwhere(input: Tensor) -> Tensor:
     """Return one row of indices for each element that is not zero."""
+    check_tensor("argwhere", input)
     return nonzero(input)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.views import inplace
+from convcore.functions.calls import check_tensor
 
 __all__: list[str] = []
 
@@ -15,6 +16,8 @@ def in_place(function: Callable) -> Callable:
     """Return the method that replaces a tensor by ``function`` of it and of further arguments."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(self, Tensor):  # as a function of the namespace, such as nn.functional
+            check_tensor(method.__name__, self)
         return inplace(self, function, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"

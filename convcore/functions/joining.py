@@ -14,6 +14,7 @@ from convcore.autograd.node import record
 from convcore.engine import layout
 from convcore.functions.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
+from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.shape import (
     along,
     ints,
@@ -342,6 +343,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     RuntimeError
         The sizes do not sum up to the axis, or one is negative.
     """
+    check_arguments("split", tensor=tensor)
     if isinstance(split_size_or_sections, tuple | list):
         return _split_with_sizes(tensor, ints(split_size_or_sections), dim)
     size = split_size_or_sections
@@ -414,6 +416,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     RuntimeError
         ``chunks`` is not positive, or the tensor has no axes.
     """
+    check_tensor("chunk", input)
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -442,6 +445,7 @@ def tensor_split(
     RuntimeError
         The number of pieces is not positive, or the tensor has no axes.
     """
+    check_tensor("tensor_split", input)
     shape = input._array.shape
     if not shape:
         raise RuntimeError(
@@ -467,6 +471,7 @@ def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the second axis, a vector along its only one."""
+    check_tensor("hsplit", input)
     rank = input._array.ndim
     if rank < 1:
         raise RuntimeError(
@@ -478,6 +483,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the first axis."""
+    check_tensor("vsplit", input)
     rank = input._array.ndim
     if rank < 2:
         raise RuntimeError(
@@ -505,6 +511,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     IndexError
         There is no such axis.
     """
+    check_tensor("unbind", input)
     shape = input._array.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")

@@ -10,7 +10,7 @@ import numpy as np
 from convcore._dtype import common
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.functions.arithmetic import compute, operand
-from convcore.functions.calls import check_tensors
+from convcore.functions.calls import check_tensor, check_tensors
 from convcore.functions.compare import compare_arrays
 from convcore.functions.inplace import in_place, in_place_methods
 
@@ -45,6 +45,7 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
 
 def logical_not(input: Tensor) -> Tensor:
     """Return where the elements are zero."""
+    check_tensor("logical_not", input)
     return wrap(np.asarray(np.logical_not(input._array)))
 
 
@@ -92,6 +93,7 @@ def bitwise_right_shift(input: Any, other: Any) -> Tensor:
 
 def bitwise_not(input: Tensor) -> Tensor:
     """Return the integers with every bit turned; of bools, whether they are false."""
+    check_tensor("bitwise_not", input)
     array = input._array
     if array.dtype.kind not in "biu":
         raise TypeError(

@@ -16,6 +16,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import add, div
 from convcore.functions.axes import axes, spread, with_numpy_names, wrap_dim
+from convcore.functions.calls import check_tensor
 from convcore.functions.piecewise import masked, maximum, minimum
 from convcore.functions.quiet import quiet
 
@@ -161,6 +162,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     values=tensor([5, 7]),
     indices=tensor([1, 0]))
     """
+    check_tensor("max", input)
     if other is not None or isinstance(dim, Tensor):
         return maximum(input, dim if other is None else other)
     if dim is None:
@@ -176,6 +178,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
     The arguments, and the errors, are those of `max`.
     """
+    check_tensor("min", input)
     if other is not None or isinstance(dim, Tensor):
         return minimum(input, dim if other is None else other)
     if dim is None:
@@ -216,12 +219,14 @@ def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
 @with_numpy_names
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the largest element over some axes; equal ones share the gradient."""
+    check_tensor("amax", input)
     return _extreme("amax", "AmaxBackward0", np.maximum, input, dim, keepdim)
 
 
 @with_numpy_names
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the smallest element over some axes; equal ones share the gradient."""
+    check_tensor("amin", input)
     return _extreme("amin", "AminBackward0", np.minimum, input, dim, keepdim)
 
 
@@ -242,6 +247,7 @@ def _extreme(
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
+    check_tensor("aminmax", input)
     array = input._array
     over = axes(() if dim is None else dim, array.ndim)
     if array.size == 0:
@@ -274,6 +280,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     IndexError
         There are no elements, of all or along the axis.
     """
+    check_tensor("argmax", input)
     return _arg("argmax", np.argmax, input, dim, keepdim)
 
 
@@ -286,6 +293,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     IndexError
         There are no elements, of all or along the axis.
     """
+    check_tensor("argmin", input)
     return _arg("argmin", np.argmin, input, dim, keepdim)
 
 
@@ -308,6 +316,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Where there is NaN, the median is NaN.
     """
+    check_tensor("median", input)
     array = input._array
     if dim is None:
         if array.size == 0:
@@ -358,6 +367,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     stable : bool
         Of no effect: equal elements always keep their order.
     """
+    check_tensor("sort", input)
     along = wrap_dim(dim, input._array.ndim)
     index = _order(input._array, along, descending)
     return _choose(_SORT, "SortBackward0", input, index, along)
@@ -365,6 +375,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort the elements along an axis; the rest as for `sort`."""
+    check_tensor("argsort", input)
     along = wrap_dim(dim, input._array.ndim)
     return wrap(np.asarray(_order(input._array, along, descending), np.int64))
 
@@ -387,6 +398,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     RuntimeError
         The axis has fewer than ``k`` elements.
     """
+    check_tensor("topk", input)
     array = input._array
     along = wrap_dim(dim, array.ndim)
     if not 0 <= k <= (array.shape[along] if array.ndim else 1):

@@ -13,7 +13,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import broadcast_shape, fitted
-from convcore.functions.calls import check_tensors
+from convcore.functions.calls import check_arguments, check_tensor, check_tensors
 from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.quiet import quiet
 
@@ -82,6 +82,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     >>> convcore.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
+    check_arguments("where", condition=condition)
     mask = condition._array
     if input is None and other is None:
         return tuple([wrap(index) for index in np.nonzero(np.atleast_1d(mask))][: mask.ndim or 1])
@@ -148,6 +149,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return the larger of each element and ``min``, a number or a Tensor."""
+    check_tensor("clamp_min", input)
     if isinstance(min, Tensor):
         return _clamp_to_tensors(input, min, None, "ClampMinBackward1")
     return _clamp(input, min, None, "ClampMinBackward0")
@@ -155,6 +157,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return the smaller of each element and ``max``, a number or a Tensor."""
+    check_tensor("clamp_max", input)
     if isinstance(max, Tensor):
         return _clamp_to_tensors(input, None, max, "ClampMaxBackward1")
     return _clamp(input, None, max, "ClampMaxBackward0")
@@ -303,6 +306,7 @@ def nan_to_num(
     posinf, neginf : number or None
         None: the largest and the lowest number of the dtype.
     """
+    check_tensor("nan_to_num", input)
     array = input._array
     if array.dtype.kind not in "fc":
         return wrap(array.copy(order="K"))

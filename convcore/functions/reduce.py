@@ -27,6 +27,7 @@ from convcore.functions.axes import (
     wrap_dim,
 )
 from convcore.functions.broadcast import cast, fit, fitted
+from convcore.functions.calls import check_tensor
 from convcore.functions.elementwise import abs, exp, pow, sgn
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.piecewise import kept, masked, where
@@ -87,6 +88,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> convcore.ones(2, 3).sum(0)
     tensor([2., 2., 2.])
     """
+    check_tensor("sum", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
     out = wrap(quiet(total_of, array, over, keepdim))
@@ -125,6 +127,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     RuntimeError
         The elements are integers and no floating-point ``dtype`` is given.
     """
+    check_tensor("mean", input)
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fc":
         found = legacy_name(array.dtype)[6:-6]
@@ -153,6 +156,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 @with_numpy_names
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the product of all elements, or over one axis; of integers and bools as int64."""
+    check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
     out = wrap(np.asarray(quiet(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
@@ -213,6 +217,7 @@ def _diagonal(x: Tensor, along: int) -> np.ndarray:
 @with_numpy_names
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the products of the elements up to each one along an axis."""
+    check_tensor("cumprod", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
@@ -243,6 +248,7 @@ def _cumprod_backward(along: int) -> Any:
 @with_numpy_names
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Return the sums of the elements up to each one along an axis; of integers as int64."""
+    check_tensor("cumsum", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     out = wrap(_running_sum(array, along))
@@ -298,6 +304,7 @@ def var(
     -----
     ``var(input, unbiased)``, with a bool in the place of ``dim``, is understood.
     """
+    check_tensor("var", input)
     return _deviation("VarBackward0", "var", input, dim, unbiased, keepdim, correction)
 
 
@@ -311,6 +318,7 @@ def std(
     correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation, the square root of `var`, whose arguments it takes."""
+    check_tensor("std", input)
     return _deviation("StdBackward0", "std", input, dim, unbiased, keepdim, correction)
 
 
@@ -384,6 +392,7 @@ def norm(
     dtype : dtype or None
         The elements are converted to it first.
     """
+    check_tensor("norm", input)
     p = 2.0 if p is None or p == "fro" else p
     if isinstance(p, str):
         raise RuntimeError(f"norm(): only p='fro' and numbers are supported, but got p='{p}'")
@@ -445,6 +454,7 @@ def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> A
 @with_numpy_names
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the logarithm of the sum of exponentials over some axes, without overflow."""
+    check_tensor("logsumexp", input)
     array = input._array
     if array.dtype.kind not in "fc":
         array = array.astype(get_default_dtype().numpy)
@@ -476,12 +486,14 @@ def _logsumexp(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.n
 @with_numpy_names
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether any element, of all or over some axes, is not zero."""
+    check_tensor("any", input)
     return _logical(np.logical_or, input, dim, keepdim)
 
 
 @with_numpy_names
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether every element, of all or over some axes, is not zero."""
+    check_tensor("all", input)
     return _logical(np.logical_and, input, dim, keepdim)
 
 
@@ -495,6 +507,7 @@ def _logical(ufunc: np.ufunc, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
 @with_numpy_names
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """Return the number of elements, of all or over some axes, that are not zero."""
+    check_tensor("count_nonzero", input)
     over = axes(dim, input._array.ndim)
     return wrap(np.asarray(np.count_nonzero(input._array, axis=over), np.int64))
 
@@ -515,6 +528,7 @@ def var_mean(
 
     The arguments are those of `var`.
     """
+    check_tensor("var_mean", input)
     _check_moments("var_mean", input)
     plain = wrap(input._array)
     spread_of = _deviation("", "var_mean", plain, dim, unbiased, keepdim, correction)
@@ -535,6 +549,7 @@ def std_mean(
 
     The arguments are those of `var`.
     """
+    check_tensor("std_mean", input)
     _check_moments("std_mean", input)
     plain = wrap(input._array)
     spread_of = _deviation("", "std_mean", plain, dim, unbiased, keepdim, correction)
@@ -587,6 +602,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     RuntimeError
         The elements are complex.
     """
+    check_tensor("nansum", input)
     if input._array.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     known = ~np.isnan(input._array)
@@ -611,6 +627,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     RuntimeError
         The elements are integers or complex.
     """
+    check_tensor("nanmean", input)
     if input._array.dtype.kind not in "fc":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "

@@ -17,6 +17,7 @@ from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, expand, fit
+from convcore.functions.calls import check_arguments, check_tensor, typename
 from convcore.functions.convert import clone, element, store
 from convcore.functions.indexing import (
     Indices,
@@ -57,6 +58,10 @@ def _name(array: np.ndarray) -> str:
 
 def _vector(function: str, index: Tensor) -> Tensor:
     """Return a vector of indices; a number counts as one."""
+    if not isinstance(index, Tensor):
+        raise TypeError(
+            f"{function}(): argument 'index' (position 3) must be Tensor, not {typename(index)}"
+        )
     if index._array.dtype not in (np.int64, np.int32):
         raise RuntimeError(f"{function}(): Expected dtype int32 or int64 for index")
     if index._array.ndim > 1:
@@ -126,6 +131,7 @@ def repeat_interleave(
     RuntimeError
         There are not as many repeats as places, or one is negative.
     """
+    check_tensor("repeat_interleave", input)
     if repeats is None:
         return wrap(np.repeat(np.arange(input._array.size), input._array))
     if dim is None:
@@ -294,6 +300,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[2],
             [3]])
     """
+    check_tensor("gather", input)
     axis = wrap_dim(dim, input._array.ndim)
     _check_int("gather", index)
     shape, places = input._array.shape, index._array
@@ -354,6 +361,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
     Unlike with `gather` the other axes broadcast.
     """
+    check_arguments("take_along_dim", input=input, indices=indices)
     if dim is None:
         return gather(reshape(input, -1), 0, reshape(indices, -1))
     axis = wrap_dim(dim, input._array.ndim)
@@ -382,6 +390,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     RuntimeError
         ``index`` is not of int64.
     """
+    check_arguments("take", input=input, index=index)
     array, places = input._array, index._array
     if places.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_name(places)}")
@@ -582,6 +591,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     RuntimeError
         The mask is not of bools, or does not broadcast with ``input``.
     """
+    check_arguments("masked_select", input=input, mask=mask)
     _check_mask("masked_select", mask)
     shape = broadcast_shape(mask._array.shape, input._array.shape)
     if input._array.shape != shape:
@@ -682,6 +692,7 @@ def scatter(
     RuntimeError
         The shapes or dtypes do not fit together, or an index is out of bounds.
     """
+    check_tensor("scatter", input)
     return _scatter(input, dim, index, src, value=value, reduce=reduce, in_place=False)
 
 
@@ -690,6 +701,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
     Places may be named several times; what goes to one is summed in order.
     """
+    check_tensor("scatter_add", input)
     return _scatter_add(input, dim, index, src, in_place=False)
 
 
@@ -707,11 +719,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     RuntimeError
         The mask is not of bools or does not broadcast; the value does not fit into input's dtype.
     """
+    check_arguments("masked_fill", input=input, mask=mask)
     return _masked_fill(input, mask, value, in_place=False)
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of ``source``, in order, where a mask is True."""
+    check_arguments("masked_scatter", input=input, mask=mask)
     shape = broadcast_shape(mask._array.shape, input._array.shape)
     if input._array.shape != shape:
         input = expand(input, shape)

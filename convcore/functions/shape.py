@@ -24,6 +24,7 @@ from convcore.autograd.views import Step
 from convcore.functions.arithmetic import conj
 from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import sum_to
+from convcore.functions.calls import check_tensor
 from convcore.functions.convert import clone, contiguous
 from convcore.functions.inplace import in_place_methods
 
@@ -203,6 +204,7 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
     RuntimeError
         The number of elements differs.
     """
+    check_tensor("reshape", input)
     array = input._array
     sizes = _resolved(ints(shape, more), array.size)
     if array.flags.c_contiguous:
@@ -229,6 +231,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     RuntimeError
         ``start_dim`` comes after ``end_dim``.
     """
+    check_tensor("flatten", input)
     shape = input._array.shape
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if start > end:
@@ -242,6 +245,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 def ravel(input: Tensor) -> Tensor:
     """Return the elements along one axis."""
+    check_tensor("ravel", input)
     return view(contiguous(input), -1)
 
 
@@ -253,6 +257,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     RuntimeError
         The sizes do not multiply up to the axis.
     """
+    check_tensor("unflatten", input)
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
     new = ints(sizes)
@@ -277,6 +282,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     >>> convcore.zeros(1, 2, 1).squeeze(0).shape
     torch.Size([2, 1])
     """
+    check_tensor("squeeze", input)
     shape = input._array.shape
     if dim is None:
         dims, name = range(len(shape)), "SqueezeBackward0"
@@ -292,6 +298,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Return a view with a new axis of size 1 at ``dim``."""
+    check_tensor("unsqueeze", input)
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape) + 1)
     sizes = (*shape[:axis], 1, *shape[axis:])
@@ -320,6 +327,7 @@ def permute(input: Tensor, dims: Any, *more: int) -> Tensor:
     RuntimeError
         There are more or fewer than there are axes, or one is named twice.
     """
+    check_tensor("permute", input)
     rank = input._array.ndim
     given = ints(dims, more)
     if len(given) != rank:
@@ -349,6 +357,7 @@ def _permute_to(x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a view with two axes exchanged."""
+    check_tensor("transpose", input)
     rank = input._array.ndim
     a, b = wrap_dim(dim0, rank), wrap_dim(dim1, rank)
     if not rank:
@@ -367,6 +376,7 @@ def _exchange(x: Tensor, a: int, b: int, name: str) -> Tensor:
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Return a view with two axes exchanged: `transpose` under NumPy's name."""
+    check_tensor("swapaxes", input)
     return transpose(input, axis0, axis1)
 
 
@@ -381,6 +391,7 @@ def t(input: Tensor) -> Tensor:
     RuntimeError
         The tensor has more than two axes.
     """
+    check_tensor("t", input)
     rank = input._array.ndim
     if rank > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
@@ -391,6 +402,7 @@ def t(input: Tensor) -> Tensor:
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with some axes at other places; the others keep their order."""
+    check_tensor("movedim", input)
     rank = input._array.ndim
     sources = tuple(source) if isinstance(source, tuple | list) else (source,)
     targets = tuple(destination) if isinstance(destination, tuple | list) else (destination,)
@@ -435,6 +447,7 @@ def _matrices_transposed(self: Tensor) -> Tensor:
 
 def adjoint(input: Tensor) -> Tensor:
     """Return the last two axes exchanged, and complex numbers conjugated."""
+    check_tensor("adjoint", input)
     if input._array.ndim < 2:
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. "
@@ -458,6 +471,7 @@ def _matrix_adjoint(self: Tensor) -> Tensor:
 
 def flip(input: Tensor, dims: Any, *more: int) -> Tensor:
     """Return a copy with the order along some axes reversed."""
+    check_tensor("flip", input)
     array = input._array
     axes = wrap_dims(ints(dims, more), array.ndim)
     out = empty_preserving(array, array.dtype)
@@ -469,6 +483,7 @@ def flip(input: Tensor, dims: Any, *more: int) -> Tensor:
 
 def fliplr(input: Tensor) -> Tensor:
     """Return a copy with the columns in the opposite order."""
+    check_tensor("fliplr", input)
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
@@ -476,6 +491,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 def flipud(input: Tensor) -> Tensor:
     """Return a copy with the rows in the opposite order."""
+    check_tensor("flipud", input)
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
@@ -490,6 +506,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     shifts : int, or one for each axis of ``dims``
     dims : int or ints; without them the elements are moved as if along one axis.
     """
+    check_tensor("roll", input)
     rank = input._array.ndim
     steps = tuple(shifts) if isinstance(shifts, tuple | list) else (shifts,)
     if dims is None or dims == () or dims == []:
@@ -515,6 +532,7 @@ def _roll(x: Tensor, steps: tuple[int, ...], axes: tuple[int, ...] | None) -> Te
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
+    check_tensor("rot90", input)
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     a, b = (wrap_dim(dim, input._array.ndim) for dim in dims)
@@ -558,6 +576,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     IndexError
         There is no such axis, or no such place.
     """
+    check_tensor("select", input)
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -581,6 +600,7 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     RuntimeError
         There are not as many places.
     """
+    check_tensor("narrow", input)
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -681,6 +701,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     RuntimeError
         ``dim1`` and ``dim2`` are the same axis.
     """
+    check_tensor("diagonal", input)
     rank = input._array.ndim
     a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
     if a == b:
@@ -696,6 +717,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices of zeros with the last axis of ``input`` as their diagonals."""
+    check_tensor("diag_embed", input)
     shape = input._array.shape
     a, b = wrap_dim(dim1, len(shape) + 1), wrap_dim(dim2, len(shape) + 1)
     if a == b:
@@ -718,6 +740,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     RuntimeError
         The tensor is neither.
     """
+    check_tensor("diag", input)
     rank = input._array.ndim
     if rank == 1:
         return diag_embed(input, diagonal)
@@ -731,11 +754,13 @@ _diagonal = diagonal
 
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
+    check_tensor("tril", input)
     return _triangle(input, np.tril, diagonal, "TrilBackward0")
 
 
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
+    check_tensor("triu", input)
     return _triangle(input, np.triu, diagonal, "TriuBackward0")
 
 
@@ -787,6 +812,7 @@ def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
 
 def tile(input: Tensor, dims: Any, *more: int) -> Tensor:
     """Return the tensor repeated along its last axes, as NumPy's tile does."""
+    check_tensor("tile", input)
     times = ints(dims, more)
     return repeat(input, (*(1,) * (input._array.ndim - len(times)), *times))
 
