@@ -83,6 +83,26 @@ def test_changed_input_is_named_after_what_made_it(lib):
         y.sum().backward()
 
 
+def test_changed_output_has_its_number():
+    """PyTorch numbers the outputs that another node saved 0, all of them."""
+
+    class Two(convcore.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            return grad * 2 + other * 3
+
+    one, other = Two.apply(leaf(convcore, 1.0))
+    y = one * other
+    with convcore.no_grad():
+        other.add_(1)
+    with pytest.raises(RuntimeError, match="which is output 1 of Two, is at version 1; expected"):
+        y.sum().backward()
+
+
 def test_changed_output_of_a_function_is_named_after_it(lib):
     class Twice(lib.autograd.Function):
         @staticmethod

@@ -7,6 +7,7 @@ import gc
 import importlib
 import pickle
 import re
+import threading
 import warnings
 import weakref
 
@@ -775,6 +776,17 @@ def test_fresh_gradients_of_one_tensor_are_told_apart():
     assert y.grad.tolist() == [2.0]
 
 
+def test_fresh_gradient_of_three_inputs_is_nobodys_own():
+    """What is added to the third's gradient does not reach the others'."""
+    xs = [leaf(convcore, 1.0) for _ in range(3)]
+    inputs = [x * 1 for x in xs]
+    more = inputs[2] * 5
+    out = convcore.ones(1)
+    record("ThreeBackward0", tuple(inputs), out, lambda needs, grad: (grad * 2,) * 3)
+    (out + more).backward()
+    assert [x.grad.tolist() for x in xs] == [[2.0], [2.0], [7.0]]
+
+
 def test_accumulated_grad_is_the_same_tensor(lib):
     x = leaf(lib, 1.0)
     (x * 2).sum().backward()
@@ -852,6 +864,50 @@ def test_multi_grad_hook_counts_each_pass_anew(lib):
     for _ in range(3):
         y.backward(retain_graph=True)
     assert seen == [2, 2, 2]
+
+
+def test_multi_grad_hook_forgets_a_pass_that_failed(lib):
+    a, b = leaf(lib, 1.0), leaf(lib, 2.0)
+    seen = []
+    graph_of(lib).register_multi_grad_hook((a, b), lambda grads: seen.append(len(grads)))
+
+    def fail(grad):
+        raise ZeroDivisionError
+
+    y = b * 1
+    y.register_hook(fail)
+    with pytest.raises(ZeroDivisionError):
+        (y + a * 1).sum().backward()  # a's gradient is there before the error
+    assert not seen
+    (a * b).sum().backward()
+    assert seen == [2]
+
+
+def test_multi_grad_hook_counts_each_thread_apart(lib):
+    a, b = leaf(lib, 1.0), leaf(lib, 2.0)
+    seen = []
+    graph_of(lib).register_multi_grad_hook(
+        (a, b), lambda grads: seen.append([None if g is None else g.item() for g in grads])
+    )
+    inside, done = threading.Event(), threading.Event()
+
+    def stop(grad):
+        inside.set()
+        assert done.wait(10)
+
+    def slow():  # waits between the gradients of a and of b
+        y = b * 10
+        y.register_hook(stop)
+        (y + a * 1).sum().backward()
+
+    worker = threading.Thread(target=slow)
+    worker.start()
+    assert inside.wait(10)
+    (a * 3 + b * 4).sum().backward()
+    assert seen == [[3.0, 4.0]]
+    done.set()
+    worker.join()
+    assert seen == [[3.0, 4.0], [1.0, 10.0]]
 
 
 def test_multi_grad_hook_of_any_is_called_at_the_first(lib):

@@ -136,6 +136,8 @@ class Traversal:
             if grad is not None:
                 owns = ours and grad._view is None and not _is_one_of(grad, grads)
                 self._deposit(parent, number, grad, owns)
+                if owns:
+                    grads.append(grad)  # given to another input as well, it is nobody's own
             pending[parent] -= 1
             if pending[parent] == 0:
                 self._push(parent)

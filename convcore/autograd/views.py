@@ -176,7 +176,7 @@ def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
         of another shape, or of a kind of dtype that x's cannot hold.
     """
     check_writable(x)
-    old = _stand_in(x) if mode.enabled else x
+    old = _stand_in(x) if needs_history(x, *args, *kwargs.values()) else x
     if mode.saved_hooks and old is not x:  # a hook may keep what it is shown
         old._array = x._array.copy(order="K")
     mark = next_number()
