@@ -29,6 +29,7 @@ from convcore.functions.sampling import *
 from convcore.functions.scatter import *
 from convcore.functions.shape import *
 from convcore.functions.special import *
+from convcore.functions.strided import *
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]

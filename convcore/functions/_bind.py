@@ -35,6 +35,7 @@ from convcore.functions import (
     scatter,
     shape,
     special,
+    strided,
 )
 
 FAMILIES: tuple[types.ModuleType, ...] = (
@@ -60,6 +61,7 @@ FAMILIES: tuple[types.ModuleType, ...] = (
     scatter,
     shape,
     special,
+    strided,
 )
 
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
@@ -75,7 +74,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
         if isinstance(tensor, Tensor):
             check_kind("xlogy_cpu", tensor, "fiub")
     a, b = (_as_float(one._array) if isinstance(one, Tensor) else one for one in (x, y))
-    out = wrap(compute(_xlogy, a, b))
+    out = wrap(compute(_xlogy, a, b))  # type: ignore[arg-type]  # called like a ufunc
     if mode.enabled:
         number = 1 if not isinstance(x, Tensor) else 2 if not isinstance(y, Tensor) else 0
         record(f"XlogyBackward{number}", (x, y), out, fitted(_xlogy_backward, x, y), (x, y))
@@ -87,6 +86,9 @@ def _as_float(array: np.ndarray) -> np.ndarray:
 
 
 def _xlogy(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
+    """Do what a ufunc of NumPy would."""
+    from scipy import special  # what it costs to load would be paid by everybody
+
     return np.asarray(special.xlogy(np.asarray(a, dtype), np.asarray(b, dtype)), dtype)
 
 
@@ -100,6 +102,8 @@ def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tu
 
 def erfinv(input: Tensor) -> Tensor:
     """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+    from scipy import special
+
     check_tensor("erfinv", input)
     check_kind("erfinv_vml_cpu", input, "fiub")
     array = _as_float(input._array)

@@ -1,0 +1,169 @@
+"""Other strides over the same memory: views with strides of one's own, and shapes set in place.
+
+The methods that set a tensor's own shape, such as unsqueeze_, leave its memory as it is; in the
+graph they are in-place operations like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd import views
+from convcore.autograd.node import needs_history
+from convcore.autograd.region import Region, may_overlap
+from convcore.functions.calls import check_tensor
+from convcore.functions.shape import ints, squeeze, swapaxes, swapdims, t, transpose, unsqueeze
+
+__all__ = ["as_strided"]
+
+
+def as_strided(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    """Return a view of a tensor's memory in a shape and with strides of one's own.
+
+    Elements may be seen several times; the gradients of all their places add up.
+
+    Parameters
+    ----------
+    input : Tensor
+    size : ints
+    stride : ints, not negative
+        For each axis, how many elements of the memory one step is.
+    storage_offset : int or None
+        How many elements of the memory lie before the first one; as many as before the first one
+        of ``input`` if it is None.
+
+    Raises
+    ------
+    RuntimeError
+        ``size`` and ``stride`` are not of one length, or negative; the view would reach beyond the
+        memory; or, where a gradient is wanted, see other elements than those of ``input``.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.arange(4).as_strided((3, 2), (1, 1))
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    check_tensor("as_strided", input)
+    array, sizes, steps = input._array, ints(size), ints(stride)
+    memory = _memory(array)
+    if storage_offset is None:
+        storage_offset = (_address(array) - _address(memory)) // array.itemsize
+    _check(sizes, steps, storage_offset, array.itemsize, memory.nbytes)
+    part = np.ndarray(
+        sizes,
+        array.dtype,
+        memory,
+        storage_offset * array.itemsize,
+        [step * array.itemsize for step in steps],
+    )
+    part.flags.writeable = array.flags.writeable
+    backward: Any = None
+    if needs_history(input):
+        region = _region(array, part)
+        backward = lambda needs, grad: region.whole_of(grad)  # noqa: E731
+    return views.view(input, lambda array: part, "AsStridedBackward0", backward)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _memory(array: np.ndarray) -> np.ndarray:
+    """Return what an array is a view of in the end, with its elements in the order of memory."""
+    root = found = array
+    while found is not None:  # views by strides have a base that is no array, but has one
+        if isinstance(found, np.ndarray):
+            root = found
+        found = getattr(found, "base", None)
+    order = sorted(range(root.ndim), key=lambda axis: -root.strides[axis])
+    memory = root.transpose(order)
+    if not memory.flags.c_contiguous:
+        raise RuntimeError("as_strided needs a tensor whose memory has no gaps; clone() it first")
+    return memory
+
+
+def _check(
+    sizes: tuple[int, ...], steps: tuple[int, ...], offset: int, itemsize: int, n_bytes: int
+) -> None:
+    if len(sizes) != len(steps):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(steps, default=0) < 0:
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(steps)}"
+        )
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(sizes)} and "
+            f"strides={list(steps)}"
+        )
+    last = sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+    needed = 0 if 0 in sizes else (offset + last + 1) * itemsize
+    if needed > n_bytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(sizes)}, strides {list(steps)}, storage offset {offset}, and "
+            f"itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
+            f"storage of size {n_bytes}"
+        )
+
+
+def _region(array: np.ndarray, part: np.ndarray) -> Region:
+    """Return where the view is in a tensor that requires grad."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    part_low, part_high = np.lib.array_utils.byte_bounds(part)
+    inside = not part.size or low <= part_low <= part_high <= high
+    if not inside or high - low != array.nbytes or may_overlap(array):
+        raise RuntimeError(
+            "as_strided, of a tensor that requires grad, needs all elements that it sees to be in "
+            "the tensor, and each at a place of its own: take the view of the tensor that this one "
+            "is a view of, or clone() it first"
+        )
+    return Region(array, part)
+
+
+# A tensor's own shape
+
+
+def _set_in_place(function: Callable) -> Callable:
+    """Return the method by which a tensor becomes its own view, ``function`` of it."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        views.check_writable(self)
+        before = wrap(self._array)
+        before._grad_fn, before._output_nr = self.grad_fn, self._output_nr
+        before._requires_grad = self._requires_grad
+        after = function(before, *args, **kwargs)
+        self._array = after._array
+        self._counter[0] += 1
+        views.take_history(self, after)
+        return self
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
+    method.__doc__ = f"Give the tensor the shape of its `{function.__name__}`, and keep its memory."
+    return method
+
+
+METHODS = {
+    "as_strided": as_strided,
+    "squeeze_": _set_in_place(squeeze),
+    "swapaxes_": _set_in_place(swapaxes),
+    "swapdims_": _set_in_place(swapdims),
+    "t_": _set_in_place(t),
+    "transpose_": _set_in_place(transpose),
+    "unsqueeze_": _set_in_place(unsqueeze),
+}
