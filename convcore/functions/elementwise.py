@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, legacy_name, wrap
@@ -21,7 +20,7 @@ from convcore.autograd.node import record
 from convcore.functions import arithmetic
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.calls import check_tensor, check_tensors
+from convcore.functions.calls import check_arguments, check_tensor, check_tensors
 from convcore.functions.inplace import in_place, in_place_methods
 from convcore.functions.piecewise import masked, zeros_like
 from convcore.functions.quiet import quiet
@@ -198,6 +197,7 @@ def square(input: Tensor) -> Tensor:
 
 def reciprocal(input: Tensor) -> Tensor:
     """Return 1 over each element."""
+    check_tensor("reciprocal", input)
     return arithmetic._reciprocal(input)
 
 
@@ -317,6 +317,7 @@ def _grad_of_exponent(grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: 
 
 def abs(input: Tensor) -> Tensor:
     """Return the absolute value of each element, a real number."""
+    check_tensor("abs", input)
     array = input._array
     if array.dtype.kind == "b":
         raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
@@ -332,6 +333,7 @@ def _abs_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 
 def sgn(input: Tensor) -> Tensor:
     """Return each element over its absolute value, and 0 for 0."""
+    check_tensor("sgn", input)
     array = input._array
     if array.dtype.kind != "c":
         return _step("SgnBackward0", _sign, input)
@@ -373,6 +375,7 @@ def _step_backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
 
 def sign(input: Tensor) -> Tensor:
     """Return -1, 0 or 1, by the sign of each element."""
+    check_tensor("sign", input)
     if input._array.dtype.kind == "c":
         raise NotImplementedError(
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
@@ -420,6 +423,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 def frac(input: Tensor) -> Tensor:
     """Return the fraction of each element, with its sign."""
+    check_tensor("frac", input)
     array = input._array
     out = wrap(np.asarray(quiet(np.subtract, array, np.trunc(array))))
     record("FracBackward0", (input,), out, lambda needs, grad: grad)
@@ -626,6 +630,8 @@ def erf(input: Tensor) -> Tensor:
 
 def erf_of(array: np.ndarray) -> np.ndarray:
     """Return the error function in the array's own dtype."""
+    from scipy import special  # a tenth of what importing convcore takes, for this one function
+
     return np.asarray(special.erf(array), array.dtype)
 
 
@@ -645,6 +651,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     weight : number or Tensor
         The shapes broadcast.
     """
+    check_arguments("lerp", input=input, end=end)
     if input._array.dtype != end._array.dtype:
         names = [legacy_name(t._array.dtype)[6:-6].lower() for t in (input, end)]
         raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
@@ -712,6 +719,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     RuntimeError
         All are integers: their quotient is none.
     """
+    check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     a, b = tensor1._array, tensor2._array
     if a.dtype.kind in "iub" and b.dtype.kind in "iub":
         raise RuntimeError(
