@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._creation import *
     from convcore._device import *
     from convcore._dtype import *
+    from convcore._settings import *
     from convcore._size import *
     from convcore._tensor import *
     from convcore._tensor_str import *
@@ -57,6 +58,7 @@ _FAMILIES = (
     "_creation",
     "_constants",
     "random",
+    "_settings",
     "_tensor_str",
     "autograd.grad_mode",
 )

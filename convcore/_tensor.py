@@ -164,6 +164,11 @@ class Tensor:
         return _CPU
 
     @property
+    def is_cpu(self) -> bool:
+        """True: tensors are on the CPU."""
+        return True
+
+    @property
     def is_cuda(self) -> bool:
         """False: tensors are on the CPU."""
         return False
@@ -382,6 +387,12 @@ class Tensor:
         if copy is False:
             return np.asarray(array, dtype=dtype, copy=False)
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(
+        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
+    ) -> Tensor:
+        """Return what a function of NumPy made of this tensor, as a tensor; bools as bytes."""
+        return wrap(array.astype(np.uint8) if array.dtype == bool else np.asarray(array))
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         if self.requires_grad:

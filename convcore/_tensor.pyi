@@ -79,6 +79,10 @@ class Tensor:
         """Where the tensor is: always the CPU."""
 
     @property
+    def is_cpu(self) -> builtins.bool:
+        """True: tensors are on the CPU."""
+
+    @property
     def is_cuda(self) -> builtins.bool:
         """False: tensors are on the CPU."""
 
@@ -166,6 +170,9 @@ class Tensor:
         """Return the same memory as an ndarray."""
 
     def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> np.ndarray: ...
+    def __array_wrap__(
+        self, array: np.ndarray, context: Any = None, return_scalar: builtins.bool = False
+    ) -> Tensor: ...
     def __dlpack__(self, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
     def __bool__(self) -> builtins.bool: ...
@@ -945,6 +952,21 @@ class Tensor:
 
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """Return how often each number from 0 to the largest one is there, or their weights' sums."""
+
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Tensor | None = None,
+        append: Tensor | None = None,
+    ) -> Tensor:
+        """Return the differences of neighbours along an axis; of bools whether they differ."""
+
+    def trace(self) -> Tensor:
+        """Return the sum of a matrix's diagonal; of integers as int64."""
+
     def amax(self, dim: Any = (), keepdim: builtins.bool = False) -> Tensor:
         """Return the largest element over some axes; equal ones share the gradient."""
 
@@ -1077,6 +1099,16 @@ class Tensor:
 
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
         """Return the mean of all elements, or over some axes; NaN where there are none."""
+
+    def nanmean(
+        self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
+    ) -> Tensor:
+        """Return the mean, of all elements or over some axes, of those that are not NaN."""
+
+    def nansum(
+        self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
+    ) -> Tensor:
+        """Return the sum, of all elements or over some axes, of those that are not NaN."""
 
     def norm(
         self, p: Any = "fro", dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None
@@ -1379,6 +1411,47 @@ class Tensor:
 
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """Replace the tensor, in place, by `triu` of it."""
+
+    def erfinv(self) -> Tensor:
+        """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+
+    def logaddexp(self, other: Tensor) -> Tensor:
+        """Return log(exp(input) + exp(other)), element by element, without overflow."""
+
+    def xlogy(self, other: Any) -> Tensor:
+        """Return input * log(other), element by element, and 0 where ``input`` is 0."""
+
+    def erfinv_(self) -> Tensor:
+        """Replace the tensor, in place, by `erfinv` of it."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `xlogy` of it."""
+
+    def as_strided(
+        self,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """Return a view of a tensor's memory in a shape and with strides of one's own."""
+
+    def squeeze_(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+        """Give the tensor the shape of its `squeeze`, and keep its memory."""
+
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Give the tensor the shape of its `swapaxes`, and keep its memory."""
+
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of its `transpose`, and keep its memory."""
+
+    def t_(self) -> Tensor:
+        """Give the tensor the shape of its `t`, and keep its memory."""
+
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Give the tensor the shape of its `transpose`, and keep its memory."""
+
+    def unsqueeze_(self, dim: builtins.int) -> Tensor:
+        """Give the tensor the shape of its `unsqueeze`, and keep its memory."""
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf around an ndarray, sharing its memory."""

@@ -141,7 +141,10 @@ def _chain(array: np.ndarray, over: tuple[int, ...]) -> int:
 
 
 def with_numpy_names(function: Function) -> Function:
-    """Let a reduction be called with NumPy's ``axis`` and ``keepdims``, as PyTorch's can be."""
+    """Let a reduction be called with NumPy's ``axis`` and ``keepdims``, as PyTorch's can be.
+
+    An ``out`` that is None is passed over: NumPy's own functions, such as ``np.sum``, give it.
+    """
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Any:
@@ -149,6 +152,8 @@ def with_numpy_names(function: Function) -> Function:
             kwargs["dim"] = kwargs.pop("axis")
         if "keepdims" in kwargs:
             kwargs["keepdim"] = kwargs.pop("keepdims")
+        if "out" in kwargs and kwargs["out"] is None:
+            del kwargs["out"]
         return function(*args, **kwargs)
 
     return renamed  # type: ignore[return-value]

@@ -1,0 +1,89 @@
+"""Settings of PyTorch that change nothing here, and an older way of setting the default dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore import _dtype
+from convcore._tensor import from_legacy_name
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_default_tensor_type",
+    "use_deterministic_algorithms",
+]
+
+
+class _Determinism:
+    enabled = False
+    warn_only = False
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Say that results must not change from run to run: they never do, so nothing changes.
+
+    Parameters
+    ----------
+    mode : bool
+        What `are_deterministic_algorithms_enabled` is to return.
+    warn_only : bool
+        What `is_deterministic_algorithms_warn_only_enabled` is to return.
+
+    Raises
+    ------
+    TypeError
+        ``mode`` is no bool.
+    """
+    for position, (name, value) in enumerate((("mode", mode), ("warn_only", warn_only)), 1):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name}' (position {position}) must be "
+                f"bool, not {type(value).__name__}"
+            )
+    _Determinism.enabled = mode
+    _Determinism.warn_only = warn_only
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told; results are deterministic anyway."""
+    return _Determinism.enabled
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return the ``warn_only`` that `use_deterministic_algorithms` was told."""
+    return _Determinism.warn_only
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default floating-point dtype by a type such as ``DoubleTensor``, or by its name.
+
+    `set_default_dtype` is the newer way.
+
+    Parameters
+    ----------
+    t : HalfTensor, FloatTensor or DoubleTensor, or a name such as 'torch.DoubleTensor'
+
+    Raises
+    ------
+    TypeError
+        It is no such type.
+    ValueError
+        It is a string and no such name.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> set_default_tensor_type(convcore.DoubleTensor)
+    >>> convcore.get_default_dtype()
+    torch.float64
+    >>> set_default_tensor_type("torch.FloatTensor")
+    """
+    dtype = _dtype.of(from_legacy_name(t)) if isinstance(t, str) else getattr(t, "dtype", None)
+    if not isinstance(dtype, _dtype.dtype) or not isinstance(t, str | type):
+        raise TypeError(
+            "invalid type object: only floating-point types are supported as the default type"
+        )
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _dtype.set_default_dtype(dtype)
