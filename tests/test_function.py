@@ -344,6 +344,46 @@ def test_function_second_backward_says_that_the_graph_is_freed(lib):
         y.backward()
 
 
+def test_function_unpacks_what_its_backward_asks_for(lib):
+    """Once, and not at all if it does not ask: then neither freed nor changed tensors matter."""
+    unpacked = []
+
+    def unpack(tensor):
+        unpacked.append(tensor.tolist())
+        return tensor
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    x = leaf(lib, 1.0)
+    asking = function(lib, forward, lambda ctx, grad: grad * ctx.saved_tensors[0])
+    with lib.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        y = asking.apply(x)
+    y.backward()
+    assert unpacked == [[1.0]]
+    z = x * 1
+    y = function(lib, forward, lambda ctx, grad: grad * 2).apply(z)
+    z.add_(1)
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [5.0]
+
+
+def test_function_keeps_a_gradient_that_it_returned(lib):
+    """What backward returns is the user's: it is neither taken for `.grad` nor added to."""
+    kept = lib.ones(1)
+    mine = function(lib, lambda ctx, x: x * 2, lambda ctx, grad: kept)
+    x = leaf(lib, 1.0)
+    mine.apply(x).backward()
+    x.grad.mul_(5)
+    y = x * 1
+    (y * 3 + mine.apply(y)).backward()
+    (mine.apply(y) + y * 3).backward()
+    assert kept.tolist() == [1.0]
+    assert x.grad.tolist() == [13.0]
+
+
 def test_function_that_saves_nothing_runs_twice(lib):
     x = leaf(lib, 1.0)
     y = function(lib, lambda ctx, x: x * 2, lambda ctx, grad: grad * 2).apply(x)
@@ -460,6 +500,20 @@ def test_function_mark_dirty_changes_in_place(lib):
     (y * 5).sum().backward()
     assert y.tolist() == [6.0, 12.0]
     assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_function_mark_dirty_counts_as_a_change(lib):
+    def forward(ctx, x):
+        x.detach().numpy()[...] *= 3
+        ctx.mark_dirty(x)
+        return x
+
+    y = leaf(lib, 1.0) * 1
+    z = y * y
+    function(lib, forward, lambda ctx, grad: grad * 3).apply(y)
+    assert y._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
 
 
 def test_function_mark_dirty_of_a_view_changes_its_base(lib):

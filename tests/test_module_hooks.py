@@ -671,11 +671,15 @@ def test_legacy_hook_without_history_does_nothing(lib):
 
 
 def test_legacy_hook_must_return_as_many_gradients_as_the_node_has(lib):
+    def short(net, gi, go):
+        return (None,)
+
     net = module(lib)
-    net.register_backward_hook(lambda net, gi, go: (None,))
+    net.register_backward_hook(short)
     with pytest.warns(FutureWarning):
         loss = net(leaf(lib, 1.0)).sum()
-    with pytest.raises(RuntimeError, match=r"incorrect number of values \(got 1, but expected 2"):
+    message = r"hook 'short' has returned an incorrect number of values \(got 1, but expected 2"
+    with pytest.raises(RuntimeError, match=message):
         loss.backward()
 
 

@@ -95,8 +95,6 @@ class BackwardFunction(Node):
                 wrap(np.zeros(*like)) if grad is None else grad
                 for grad, like in zip(grads, self.output_likes, strict=True)
             ]
-        if self._saved:
-            unpack(self)  # a graph that was freed is told of before the user's code runs
         results = self.function.backward(ctx, *grads)
         if not isinstance(results, tuple):
             results = tuple(results) if isinstance(results, list) else (results,)
