@@ -8,6 +8,8 @@ holding a result holds all of its graph, and nothing holds a graph whose results
 from __future__ import annotations
 
 import itertools
+import sys
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -145,12 +147,45 @@ class Node:
         if self._saved:
             self._saved = FREED
 
+    if sys.version_info[:2] == (3, 13):
+        # The other versions free a long chain of objects level by level by themselves.  This one
+        # goes 10,000 levels deep first, which is more than a small thread's stack holds.
+        def __del__(self) -> None:
+            take_apart(self)
+
     def __call__(self, *grads: Tensor | None) -> Any:
         """Run the operation's backward, with the node's own hooks, on gradients of its outputs."""
         from convcore.autograd.traversal import run_node
 
         results = run_node(self, list(grads), self._needs)
         return results[0] if len(results) == 1 else tuple(results)
+
+
+class _Apart(threading.local):
+    """What nodes that are being freed in this thread held; None while none is."""
+
+    waiting: list | None = None
+
+
+_apart = _Apart()
+
+
+def take_apart(node: Node) -> None:
+    """Free what a node held without recursion: what that frees in turn waits for its own turn."""
+    if not node.next_functions:
+        return
+    held = (node.next_functions, node._saved)
+    node.next_functions = node._saved = ()
+    if _apart.waiting is not None:
+        _apart.waiting.append(held)
+        return
+    _apart.waiting = [held]
+    del held
+    try:
+        while _apart.waiting:
+            _apart.waiting.pop()
+    finally:
+        _apart.waiting = None
 
 
 class AccumulateGrad(Node):
