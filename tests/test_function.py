@@ -362,7 +362,7 @@ def test_function_unpacks_what_its_backward_asks_for(lib):
         y = asking.apply(x)
     y.backward()
     assert unpacked == [[1.0]]
-    z = x * 1
+    z = x + 0
     y = function(lib, forward, lambda ctx, grad: grad * 2).apply(z)
     z.add_(1)
     y.backward()
@@ -377,7 +377,7 @@ def test_function_keeps_a_gradient_that_it_returned(lib):
     x = leaf(lib, 1.0)
     mine.apply(x).backward()
     x.grad.mul_(5)
-    y = x * 1
+    y = x + 0
     (y * 3 + mine.apply(y)).backward()
     (mine.apply(y) + y * 3).backward()
     assert kept.tolist() == [1.0]
