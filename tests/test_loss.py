@@ -100,7 +100,7 @@ def test_weighted_losses_agree_with_pytorch(torch, rng, reduction):
     agree(torch, weighted, p, t, rtol=1e-9)
     agree(torch, with_logits, x, t, rtol=1e-9)
     factors = rng.uniform(1, 2, (4, 3))
-    for name in ("mse_loss", "huber_loss"):
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
 
         def distance(m, x, t):
             loss, weight = getattr(functional(m), name), m.from_numpy(factors)  # noqa: B023
@@ -345,6 +345,29 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, lambda m: ERRORS[name](m, functional(m)))
+
+
+WEIGHTED = {
+    "binary_cross_entropy": "weight",
+    "binary_cross_entropy_with_logits": "weight",
+    "binary_cross_entropy_with_logits of positives": "pos_weight",
+    "cross_entropy": "weight",
+    "nll_loss": "weight",
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_that_want_a_gradient_are_refused(torch, name):
+    function, argument = name.split()[0], WEIGHTED[name]
+
+    def call(m):
+        weight = m.ones(2, requires_grad=True)
+        target = m.tensor([[0.0, 1.0]]) if "binary" in name else m.tensor([1])
+        return getattr(functional(m), function)(m.ones(1, 2), target, **{argument: weight})
+
+    same_error(torch, call)
+    with convcore.no_grad():
+        call(convcore)
 
 
 def test_losses_say_which_argument_is_no_tensor():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor, legacy_name
+from convcore.autograd.grad_mode import mode
 from convcore.functions.quiet import quiet
 
 
@@ -38,6 +39,16 @@ def check_arguments(function: str, **given: Any) -> None:
             raise TypeError(
                 f"{function}(): argument '{name}' (position {position}) must be Tensor, "
                 f"not {typename(value)}"
+            )
+
+
+def refuse_gradients(function: str, **given: Any) -> None:
+    """Raise RuntimeError where a gradient is wanted of an argument for which there is none."""
+    for name, value in given.items():
+        if value is not None and mode.enabled and value.requires_grad:
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument "
+                f"'{name}'. This input cannot have requires_grad True."
             )
 
 

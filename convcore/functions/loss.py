@@ -19,7 +19,7 @@ from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
 from convcore.functions.broadcast import broadcast_tensors, broadcast_to, fitted, sum_to
-from convcore.functions.calls import check_arguments, check_kind
+from convcore.functions.calls import check_arguments, check_kind, refuse_gradients
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, kept, masked, where
 from convcore.functions.quiet import quiet
@@ -81,6 +81,12 @@ def _reduce(x: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return x
     return mean(x) if reduction == "mean" else sum(x)
+
+
+def _reduce_weighted(x: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Return the products with the weights, reduced; the mean is the weighted one."""
+    values = mul(x, weight)
+    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
 
 # Of a prediction and a number
@@ -164,10 +170,8 @@ def mse_loss(
     if weight is None:
         return _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, reduction)
     _check_weight(input, weight)
-    values = mul(
-        _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, "none"), weight
-    )
-    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
+    values = _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, "none")
+    return _reduce_weighted(values, weight, reduction)
 
 
 def l1_loss(
@@ -176,11 +180,16 @@ def l1_loss(
     size_average: Any = None,
     reduce: Any = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
     """Return the distance |input - target|; the arguments are those of `mse_loss`."""
     reduction = _reduction(reduction, size_average, reduce)
-    input, target = _same_shapes("l1_loss", input, target)
-    return _reduce(abs(sub(input, target)), reduction)
+    x, y = _same_shapes("l1_loss", input, target)
+    distance = abs(sub(x, y))
+    if weight is None:
+        return _reduce(distance, reduction)
+    _check_weight(input, weight)
+    return _reduce_weighted(distance, weight, reduction)
 
 
 def smooth_l1_loss(
@@ -285,6 +294,7 @@ def binary_cross_entropy(
         An element of input is not from [0, 1].
     """
     check_arguments("binary_cross_entropy", input=input, target=target)
+    refuse_gradients("binary_cross_entropy", weight=weight)
     reduction = _reduction(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
         raise ValueError(
@@ -350,6 +360,7 @@ def binary_cross_entropy_with_logits(
         The shapes differ.
     """
     check_arguments("binary_cross_entropy_with_logits", input=input, target=target)
+    refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     reduction = _reduction(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
         raise ValueError(
@@ -465,6 +476,7 @@ def nll_loss(
         The shapes do not belong together, or the target's dtype is another one.
     """
     check_arguments("nll_loss", input=input, target=target)
+    refuse_gradients("nll_loss_forward", weight=weight)
     reduction = _reduction(reduction, size_average, reduce)
     _check_classes(input, target, weight)
     check_kind("nll_loss_out_frame", input, "f")
