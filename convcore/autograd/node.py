@@ -174,7 +174,8 @@ def take_apart(node: Node) -> None:
     """Free what a node held without recursion: what that frees in turn waits for its own turn."""
     if not node.next_functions:
         return
-    held = (node.next_functions, node._saved)
+    # A hook on what is saved may have raised before there was anything.
+    held = (node.next_functions, getattr(node, "_saved", None))
     node.next_functions = node._saved = ()
     if _apart.waiting is not None:
         _apart.waiting.append(held)
