@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import convcore
+from convcore.autograd.views import inplace
 
 # Random programs: a few tensors, to which views, in-place operations and plain ones are applied.
 # Besides PyTorch they are run on a model in which nothing is in place: each piece of memory is a
@@ -877,3 +878,11 @@ def test_base_whose_data_were_replaced_is_not_differentiated_wrongly():
     y.data = convcore.zeros(3)
     with pytest.raises(RuntimeError, match="the data of one of them was replaced"):
         part.mul_(2)
+
+
+def test_function_that_saves_a_view_of_what_it_replaces_is_not_differentiated_wrongly():
+    y = convcore.ones(2, requires_grad=True) * 3
+    inplace(y, lambda t: (t.view(1, 2) * t.view(1, 2)).view(2))
+    assert y.tolist() == [9.0, 9.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

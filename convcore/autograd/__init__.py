@@ -10,7 +10,8 @@ Nothing here knows what an operation computes.
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.autograd import function, functional, grad_mode, graph
+from convcore.autograd import anomaly_mode, function, functional, grad_mode, graph
+from convcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from convcore.autograd.differentiate import backward, grad
 from convcore.autograd.function import Function
 from convcore.autograd.grad_mode import (
@@ -25,7 +26,9 @@ __all__ = [
     "Function",
     "GradcheckError",
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
     "functional",
@@ -36,6 +39,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

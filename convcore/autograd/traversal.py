@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
 from convcore.autograd.views import check_writable
@@ -126,7 +127,10 @@ class Traversal:
             if node not in self.running:
                 return
             needs = tuple([parent in pending for parent, _ in node.next_functions])
-        results = run_node(node, grads, needs)
+        if anomaly.enabled:
+            results = watched(run_node, node, grads, needs)
+        else:
+            results = run_node(node, grads, needs)
         if not self.retain_graph:
             node.release()
         ours = node.returns_fresh and node._hooks is None and not self.create_graph
@@ -171,8 +175,8 @@ class Traversal:
         if node.has_hooks_on_outputs():
             owned = False
             grads = call_tensor_hooks(node, grads)
-        if self.captured and self._capture(node, grads):
-            owned = False
+        if self.captured:
+            self._capture(node, grads)
         return grads, owned
 
     def _deposit(self, node: Node, number: int, grad: Tensor, owns: bool) -> None:
@@ -196,12 +200,11 @@ class Traversal:
             if not self.create_graph:
                 owned.add(id(total))
 
-    def _capture(self, node: Node, grads: list) -> bool:
-        """Keep those gradients that are wanted; return whether there were some."""
-        numbers = [n for n in range(len(grads)) if (node, n) in self.captured]
-        for number in numbers:
-            self.captured[node, number] = grads[number]
-        return bool(numbers)
+    def _capture(self, node: Node, grads: list) -> None:
+        """Keep those gradients that are wanted."""
+        for number, grad in enumerate(grads):
+            if (node, number) in self.captured:
+                self.captured[node, number] = grad
 
 
 def _is_one_of(grad: Tensor, grads: list) -> bool:
