@@ -15,6 +15,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
+from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode, no_grad
 from convcore.autograd.node import Node, edge, next_number
 from convcore.autograd.saved import save, unpack
@@ -254,7 +255,8 @@ def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: 
         (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
     ]
     node._needs = tuple([ctx.needs_input_grad[n] for n in node.places])
-    node._backward = node._hooks = node._metadata = None
+    node._backward = node._hooks = None
+    node._metadata = where_made() if anomaly.enabled else None
     node._outputs = len(outputs)
     node._saved = ()
     node._sequence = next_number()

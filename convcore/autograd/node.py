@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.leaf import leaf_of
@@ -335,7 +336,8 @@ def record(
     node._needs = tuple(needs)
     node._backward = backward
     node._sequence = next_number()
-    node._hooks = node._metadata = None
+    node._hooks = None
+    node._metadata = where_made() if anomaly.enabled else None
     node._outputs = 1
     if isinstance(outputs, Tensor):
         outputs._grad_fn = node
