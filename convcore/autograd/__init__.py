@@ -3,8 +3,8 @@
 node.py has the nodes and how an operation becomes one, saved.py the tensors that it saves, views.py
 views and in-place operations, grad_mode.py the switch, traversal.py the backward pass,
 differentiate.py its entrances, hooks.py the hooks on tensors, function.py operations of the user's
-own, functional.py Jacobians and Hessians, gradcheck.py the comparison with finite differences.
-Nothing here knows what an operation computes.
+own, functional.py Jacobians and Hessians, gradcheck.py the comparison with finite differences,
+anomaly_mode.py the search for where NaN came from.  Nothing here knows what an operation computes.
 """
 
 from typing import Any
