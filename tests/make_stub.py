@@ -204,7 +204,7 @@ def method_stub(member: Any, name: str) -> Iterator[str]:
         yield from function_stub(member, name)
     elif isinstance(member, types.MemberDescriptorType):
         yield f"    {name}: {SLOTS[name]}"
-    elif isinstance(member, int):
+    elif isinstance(member, int) and name != "__firstlineno__":  # which Python 3.13 adds
         yield f"    {name}: builtins.int"
 
 
