@@ -82,7 +82,7 @@ class Region:
 
     def _laid_out(self, array: np.ndarray) -> np.ndarray:
         """Return new memory that holds the array as the base lies in its own."""
-        memory = np.empty(self.extent, np.uint8)
+        memory = np.zeros(self.extent, np.uint8)  # zeros, for the base may have gaps
         _at(memory, self.whole)[...] = array
         return memory
 

@@ -28,8 +28,6 @@ from convcore.autograd.region import Region, may_overlap
 
 _new = object.__new__
 
-Step = Callable[[np.ndarray], np.ndarray]
-
 
 class View:
     """What a view is a view of."""
@@ -92,18 +90,18 @@ def _attach(tensor: Tensor, x: Tensor) -> None:
     tensor._counter = x._counter
 
 
-def view(x: Tensor, step: Step, name: str, backward: Callable) -> Tensor:
+def view(x: Tensor, array: np.ndarray, name: str, backward: Callable) -> Tensor:
     """Return a view of ``x``.
 
     Parameters
     ----------
     x : Tensor
-    step : callable(ndarray) -> ndarray
-        Makes the view of an array of x's shape, sharing its memory.
+    array : ndarray
+        The view of x's array, sharing its memory.
     name, backward
         As for `convcore.autograd.node.record`; nothing can be saved.
     """
-    out = wrap(step(x._array))
+    out = wrap(array)
     _attach(out, x)
     record(name, (x,), out, backward)
     return out
@@ -111,7 +109,7 @@ def view(x: Tensor, step: Step, name: str, backward: Callable) -> Tensor:
 
 def views(
     x: Tensor,
-    steps: Sequence[Step],
+    arrays: Sequence[np.ndarray],
     name: str,
     backward: Callable,
 ) -> tuple[Tensor, ...]:
@@ -119,11 +117,11 @@ def views(
 
     Parameters
     ----------
-    steps : one step a view, as for `view`
+    arrays : one ndarray a view, as for `view`
     name, backward
         Of the node; its backward gets a tuple of gradients.
     """
-    outs = tuple([wrap(step(x._array)) for step in steps])
+    outs = tuple([wrap(array) for array in arrays])
     for out in outs:
         _attach(out, x)
     record(name, (x,), outs, backward)
@@ -132,7 +130,7 @@ def views(
 
 def alias(x: Tensor, name: str = "AliasBackward0", backward: Callable | None = None) -> Tensor:
     """Return ``x`` itself as a view, with a node of its own."""
-    return view(x, _same, name, backward or _pass_on)
+    return view(x, x._array.view(), name, backward or _pass_on)
 
 
 class _Aliases(Node):
@@ -151,15 +149,11 @@ def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tens
     None.
     """
     node_classes.make(name, _Aliases)
-    outs = tuple([wrap(_same(x._array)) for x in xs])
+    outs = tuple([wrap(x._array.view()) for x in xs])
     for out, x in zip(outs, xs, strict=True):
         _attach(out, x)
     record(name, xs, outs, backward)
     return outs
-
-
-def _same(array: np.ndarray) -> np.ndarray:
-    return array.view()
 
 
 def _pass_on(needs: tuple[bool, ...], grad: Tensor) -> Tensor:

@@ -64,24 +64,23 @@ def spread(x: Tensor, over: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 
     Those axes are missing in ``x``, or of size 1.
     """
-    before = x._array.shape
+    array = x._array
+    before = array.shape
     kept = len(before) == len(shape)
-
-    def step(array: np.ndarray) -> np.ndarray:
-        own = iter(array.strides)
-        strides = []
-        for position in range(len(shape)):
-            if position in over:
-                strides.append(0)
-                if kept:
-                    next(own)
-            else:
-                strides.append(next(own))
-        if array.flags.c_contiguous:  # as_strided costs more than a small operation
-            return np.ndarray(shape, array.dtype, array, 0, strides)
-        return np.lib.stride_tricks.as_strided(array, shape, strides)
-
-    return view(x, step, "ExpandBackward0", lambda needs, grad: gather_sum(grad, over, before))
+    own = iter(array.strides)
+    strides = []
+    for position in range(len(shape)):
+        if position in over:
+            strides.append(0)
+            if kept:
+                next(own)
+        else:
+            strides.append(next(own))
+    if array.flags.c_contiguous:  # as_strided costs more than a small operation
+        repeated = np.ndarray(shape, array.dtype, array, 0, strides)
+    else:
+        repeated = np.lib.stride_tricks.as_strided(array, shape, strides)
+    return view(x, repeated, "ExpandBackward0", lambda needs, grad: gather_sum(grad, over, before))
 
 
 def gather_sum(x: Tensor, over: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:

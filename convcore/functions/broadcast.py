@@ -80,19 +80,17 @@ def _expanded_shape(shape: tuple[int, ...], given: Sequence[int]) -> tuple[int, 
 
 
 def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    before = x._array.shape
-
-    def step(array: np.ndarray) -> np.ndarray:
-        # Not broadcast_to, whose result is read-only: a size that does not change must stay
-        # writable, and a stride of zero is refused by the in-place operations themselves.
-        new = len(shape) - len(before)
-        strides = [0] * new + [
-            0 if size != old else stride
-            for size, old, stride in zip(shape[new:], before, array.strides, strict=True)
-        ]
-        return np.lib.stride_tricks.as_strided(array, shape, strides)
-
-    return view(x, step, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
+    array = x._array
+    before = array.shape
+    new = len(shape) - len(before)
+    strides = [0] * new + [
+        0 if size != old else stride
+        for size, old, stride in zip(shape[new:], before, array.strides, strict=True)
+    ]
+    # Not broadcast_to, whose result is read-only: a size that does not change must stay writable,
+    # and a stride of zero is refused by the in-place operations themselves.
+    expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+    return view(x, expanded, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:

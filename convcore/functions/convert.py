@@ -400,8 +400,9 @@ def real(input: Tensor) -> Tensor:
     check_tensor("real", input)
     if input._array.dtype.kind != "c":
         return input
-    dtype = input._array.dtype
-    return view(input, lambda a: a.real, "RealBackward0", lambda needs, grad: cast(grad, dtype))
+    array = input._array
+    dtype = array.dtype
+    return view(input, array.real, "RealBackward0", lambda needs, grad: cast(grad, dtype))
 
 
 def imag(input: Tensor) -> Tensor:
@@ -416,9 +417,8 @@ def imag(input: Tensor) -> Tensor:
     dtype = input._array.dtype
     if dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return view(
-        input, lambda a: a.imag, "ImagBackward0", lambda needs, grad: mul(cast(grad, dtype), 1j)
-    )
+    imaginary = input._array.imag
+    return view(input, imaginary, "ImagBackward0", lambda needs, grad: mul(cast(grad, dtype), 1j))
 
 
 def view_as_real(input: Tensor) -> Tensor:
@@ -427,12 +427,8 @@ def view_as_real(input: Tensor) -> Tensor:
     dtype = input._array.dtype
     if dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    part = np.empty(0, dtype).real.dtype
-
-    def step(array: np.ndarray) -> np.ndarray:
-        return array[..., None].view(part)
-
-    return view(input, step, "ViewAsRealBackward0", lambda needs, grad: _to_complex(grad))
+    parts = input._array[..., None].view(np.empty(0, dtype).real.dtype)
+    return view(input, parts, "ViewAsRealBackward0", lambda needs, grad: _to_complex(grad))
 
 
 def _to_complex(x: Tensor) -> Tensor:
@@ -458,12 +454,8 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(step % 2 for step in steps[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    whole = np.result_type(array.dtype, np.complex64)
-
-    def step(a: np.ndarray) -> np.ndarray:
-        return a.view(whole)[..., 0]
-
-    return view(input, step, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
+    whole = array.view(np.result_type(array.dtype, np.complex64))[..., 0]
+    return view(input, whole, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
 
 
 METHODS = {

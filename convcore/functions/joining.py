@@ -403,7 +403,7 @@ def _apart(x: Tensor, steps: list, join: Any, name: str) -> tuple[Tensor, ...]:
             ]
         )
 
-    outs = views.views(x, steps, name, backward)
+    outs = views.views(x, [step(x._array) for step in steps], name, backward)
     pieces += [out._array.shape for out in outs]
     return outs
 

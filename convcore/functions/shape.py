@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index as as_int
 from operator import itemgetter
 from typing import Any
@@ -20,7 +20,6 @@ from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
-from convcore.autograd.views import Step
 from convcore.functions.arithmetic import conj
 from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import sum_to
@@ -57,6 +56,8 @@ __all__ = [
     "unflatten",
     "unsqueeze",
 ]
+
+Step = Callable[[np.ndarray], np.ndarray]  # makes a view of an array
 
 
 # Arguments
@@ -137,10 +138,9 @@ def view(self: Tensor, size: Any, *more: int) -> Tensor:
 
 
 def _view_to(x: Tensor, sizes: tuple[int, ...], name: str = "ViewBackward0") -> Tensor:
-    before = x._array.shape
-    return views.view(
-        x, lambda array: array.reshape(sizes), name, lambda needs, grad: reshape(grad, before)
-    )
+    array = x._array
+    before = array.shape
+    return views.view(x, array.reshape(sizes), name, lambda needs, grad: reshape(grad, before))
 
 
 def _is_viewable(array: np.ndarray, sizes: tuple[int, ...]) -> bool:
@@ -291,9 +291,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     else:
         dims, name = (wrap_dim(dim, len(shape)),), "SqueezeBackward1"
     axes = tuple([axis for axis in dims if shape and shape[axis] == 1])
-    return views.view(
-        input, lambda array: array.squeeze(axes), name, lambda needs, grad: reshape(grad, shape)
-    )
+    array = input._array.squeeze(axes)
+    return views.view(input, array, name, lambda needs, grad: reshape(grad, shape))
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
@@ -305,7 +304,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     # reshape gives the new axis PyTorch's stride: memory formats are told from those.
     return views.view(
         input,
-        lambda array: array.reshape(sizes),
+        input._array.reshape(sizes),
         "UnsqueezeBackward0",
         lambda needs, grad: squeeze(grad, axis),
     )
@@ -349,7 +348,7 @@ def _permute_to(x: Tensor, order: tuple[int, ...]) -> Tensor:
     back = tuple(back)
     return views.view(
         x,
-        lambda array: array.transpose(order),
+        x._array.transpose(order),
         "PermuteBackward0",
         lambda needs, grad: _permute_to(grad, back),
     )
@@ -368,7 +367,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 def _exchange(x: Tensor, a: int, b: int, name: str) -> Tensor:
     return views.view(
         x,
-        lambda array: array.swapaxes(a, b),
+        x._array.swapaxes(a, b),
         name,
         lambda needs, grad: _exchange(grad, a, b, name),
     )
@@ -550,8 +549,9 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 def picked(x: Tensor, step: Step, name: str) -> Tensor:
     """Return the view that ``step`` makes of x: some of its elements, each once."""
-    shape = x._array.shape
-    return views.view(x, step, name, lambda needs, grad: placed(grad, shape, step, name))
+    array = x._array
+    shape = array.shape
+    return views.view(x, step(array), name, lambda needs, grad: placed(grad, shape, step, name))
 
 
 def placed(x: Tensor, shape: tuple[int, ...], step: Step, name: str) -> Tensor:
@@ -659,19 +659,19 @@ def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
-    shape = x._array.shape
+    array = x._array
+    shape, strides = array.shape, array.strides
     n_windows = (shape[axis] - size) // step + 1
-
-    def steps(array: np.ndarray) -> np.ndarray:
-        stride = array.strides[axis]
-        sizes = (*shape[:axis], n_windows, *shape[axis + 1 :], size)
-        strides = (*array.strides[:axis], stride * step, *array.strides[axis + 1 :], stride)
-        return np.lib.stride_tricks.as_strided(array, sizes, strides)
+    windows = np.lib.stride_tricks.as_strided(
+        array,
+        (*shape[:axis], n_windows, *shape[axis + 1 :], size),
+        (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
+    )
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
         return _windows_added(grad, axis, size, step, shape)
 
-    return views.view(x, steps, "UnfoldBackward0", backward)
+    return views.view(x, windows, "UnfoldBackward0", backward)
 
 
 def _windows_added(x: Tensor, axis: int, size: int, step: int, shape: tuple[int, ...]) -> Tensor:
