@@ -14,6 +14,8 @@ from convcore.engine.cpus import cpu_limit
 def run_child(code: str, *arguments: str, threads: int | None = None) -> str:
     """Run Python code in a process of its own, no library held back; return what it printed."""
     environment = worker_environment(os.environ, threads or cpu_limit())
+    # An import that may not keep its bytecode compiles every time: that is not what users see.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     child = subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments],
         env=environment,
