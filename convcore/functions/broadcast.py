@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -216,11 +215,6 @@ def fitted(backward: Callable, *operands: Any) -> Callable:
         )
 
     return in_shape
-
-
-def count(shape: Sequence[int]) -> int:
-    """Return the number of elements of a shape."""
-    return math.prod(shape)
 
 
 METHODS = {
