@@ -43,6 +43,9 @@ BUILD = "build/" + "-".join(
     + ["debug"] * DEBUG
 )
 
+# Leaf loops in C, compiled once an instruction set.
+LEAVES = Path("convcore/kernels/leaves")
+
 # The kernels work on raw pointers, which Cython's own checks know nothing of; sanitizers do.
 DIRECTIVES = {"language_level": 3, "cdivision": True}
 
@@ -144,6 +147,24 @@ def scipy_blas_int():
     return "int64_t" if found and found[1] != "int" else "int"
 
 
+def instruction_sets(compiler_type):
+    """Map each level that the leaves are compiled for to the compiler's flags, base first."""
+    levels = {"base": []}
+    if compiler_type == "unix" and platform_machine() in ("x86_64", "amd64"):
+        levels["avx2"] = ["-mavx2", "-mfma"]
+        levels["avx512"] = ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
+        levels["avx512"] += ["-mprefer-vector-width=512"]
+    return levels
+
+
+def platform_machine():
+    """Name the processor that is built for, which is not always the one that builds."""
+    flags = os.environ.get("ARCHFLAGS", "")
+    if sys.platform == "darwin" and "-arch" in flags:
+        return "universal" if flags.count("-arch") > 1 else flags.split()[-1]
+    return sysconfig.get_platform().split("-")[-1].lower()
+
+
 class BuildKernels(build_ext):
     """build_ext that translates in parallel, probes OpenMP and leaves the source tree clean."""
 
@@ -167,7 +188,8 @@ class BuildKernels(build_ext):
             force=bool(self.force),
         )
         for extension, made in zip(self.extensions, translated, strict=True):
-            extension.sources, extension.depends = made.sources, made.depends
+            extension.sources = made.sources
+            extension.depends = [*made.depends, *map(str, LEAVES.glob("*.[ch]"))]
 
     def build_extensions(self):
         compiler = self.compiler
@@ -179,6 +201,27 @@ class BuildKernels(build_ext):
             extension.extra_compile_args = compile_flags(compiler.compiler_type) + openmp_compile
             extension.extra_link_args = link_flags(compiler.compiler_type) + openmp_link
         super().build_extensions()
+
+    def build_extension(self, extension):
+        if extension.name.endswith("._isa"):
+            extension.extra_objects = self.compile_leaves(extension)
+        super().build_extension(extension)
+
+    def compile_leaves(self, extension):
+        """Compile leaves/level.c once an instruction set; tell _isa.pyx which there are."""
+        levels = instruction_sets(self.compiler.compiler_type)
+        found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
+        extension.define_macros = extension.define_macros + found
+        objects = []
+        for level, flags in levels.items():
+            objects += self.compiler.compile(
+                [LEAVES / "level.c"],
+                output_dir=f"{self.build_temp}/{level}",
+                macros=[("CONVCORE_LEVEL", level)],
+                extra_postargs=compile_flags(self.compiler.compiler_type) + flags,
+                depends=extension.depends,
+            )
+        return objects
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.
@@ -197,6 +240,7 @@ def kernel(source):
         ".".join(source.with_suffix("").parts),
         [source.as_posix()],
         define_macros=macros,
+        include_dirs=[LEAVES.parent.as_posix()],
         py_limited_api=LIMITED_API,
     )
 

@@ -1,0 +1,77 @@
+"""Which instruction set the leaf loops use: chosen once, when this module is loaded.
+
+The best level that this build has and this processor can run; CONVCORE_ISA=base|avx2|avx512 in the
+environment asks for a lower one.  Levels differ in speed, and in the last bits of a result.
+"""
+
+import os
+
+cdef extern from *:
+    """
+    #include "leaves/leaves.h"
+
+    /* Tables of this build that this processor can run, best last; NULL past the end. */
+    static const convcore_leaves *convcore_level(int i)
+    {
+        const convcore_leaves *levels[4] = {&convcore_leaves_base};
+        int count = 1;
+    #ifdef CONVCORE_HAS_AVX2
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+            levels[count++] = &convcore_leaves_avx2;
+    #endif
+    #ifdef CONVCORE_HAS_AVX512
+        if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+            && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+            levels[count++] = &convcore_leaves_avx512;
+    #endif
+        return i < count ? levels[i] : NULL;
+    }
+    """
+    const Leaves *convcore_level(int i) noexcept nogil
+
+cdef const Leaves *chosen = NULL
+
+
+cdef const Leaves *leaves() noexcept nogil:
+    return chosen
+
+
+def levels():
+    """Return the names of the levels that this build has and this processor can run, best last."""
+    cdef int i = 0
+    names = []
+    while convcore_level(i) != NULL:
+        names.append(convcore_level(i).name.decode())
+        i += 1
+    return names
+
+
+def level():
+    """Return the name of the level in use."""
+    return chosen.name.decode()
+
+
+def lanes():
+    """Return how many floats a vector of the level in use has."""
+    return chosen.lanes
+
+
+def panel():
+    """Return how many columns a panel of `product` has at the level in use."""
+    return chosen.panel
+
+
+cdef int choose(asked) except -1:
+    """Take the level that is asked for, or the best."""
+    global chosen
+    names = levels()
+    if asked and asked not in names:
+        raise ImportError(
+            f"CONVCORE_ISA={asked}: this build on this processor has {', '.join(names)}; "
+            "unset CONVCORE_ISA to take the last of them"
+        )
+    chosen = convcore_level(names.index(asked) if asked else len(names) - 1)
+    return 0
+
+
+choose(os.environ.get("CONVCORE_ISA", ""))
