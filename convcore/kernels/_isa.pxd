@@ -1,6 +1,18 @@
 """The leaf loops of the instruction set that was chosen at import."""
 
 cdef extern from "leaves/leaves.h":
+    enum:
+        PLAIN "CONVCORE_PLAIN"
+        CLAMP "CONVCORE_CLAMP"
+        LEAKY "CONVCORE_LEAKY"
+
+    ctypedef struct Epilogue "convcore_epilogue":
+        const float *bias
+        int kind
+        float low
+        float high
+        float slope
+
     ctypedef struct Leaves "convcore_leaves":
         const char *name
         Py_ssize_t lanes

@@ -8,6 +8,17 @@
 
 #include <stddef.h>
 
+/* What follows a convolution, channel by channel: add the bias, then an activation. */
+enum { CONVCORE_PLAIN, CONVCORE_CLAMP, CONVCORE_LEAKY };
+
+typedef struct {
+    const float *bias;           /* a float a channel, or NULL */
+    int kind;                    /* CONVCORE_CLAMP to [low, high]; CONVCORE_LEAKY: y < 0 by slope */
+    float low;
+    float high;
+    float slope;
+} convcore_epilogue;
+
 typedef struct {
     const char *name;
     ptrdiff_t lanes;             /* floats of a vector */

@@ -1,5 +1,6 @@
 /* One level's leaves: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "leaves.h"
+#include "epilogue.h"
 #include "product.h"
 
 #define JOINED(a, b) a##b

@@ -29,6 +29,7 @@
 #if defined(__GNUC__)
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int lane_numbers __attribute__((vector_size(4 * LANES)));
 #define ALIGNED __attribute__((aligned(64)))
 #define INLINE static inline __attribute__((always_inline))
 #else
@@ -55,19 +56,81 @@ INLINE void store(float *p, vec v) { *(loose_vec *)p = v; }
 /* Every lane the same.  Subtracting zero, and not adding it, keeps the sign of a zero. */
 INLINE vec broadcast(float x) { return x - (vec){0}; }
 
-/* The first `count` floats, and zeros. */
+/* Copies of a constant size are moves, not calls. */
+#define MOVE_IF(size)                                                    \
+    if (count & (size)) {                                                \
+        memcpy(to, from, (size) * sizeof(float));                        \
+        to += (size), from += (size);                                    \
+    }
+
+/* Copy fewer than 16 floats. */
+INLINE void copy_few(const float *from, ptrdiff_t count, float *to)
+{
+    MOVE_IF(8) MOVE_IF(4) MOVE_IF(2) MOVE_IF(1)
+}
+
+/* The first `count` < LANES floats, and zeros. */
 INLINE vec load_first(const float *p, ptrdiff_t count)
 {
     ALIGNED float lanes[LANES] = {0};
-    memcpy(lanes, p, (size_t)count * sizeof(float));
+    copy_few(p, count, lanes);
     return load(lanes);
 }
 
+/* The first `count` < LANES lanes. */
 INLINE void store_first(float *p, vec v, ptrdiff_t count)
 {
     ALIGNED float lanes[LANES];
     store(lanes, v);
-    memcpy(p, lanes, (size_t)count * sizeof(float));
+    copy_few(lanes, count, p);
+}
+
+/* A list with F(half, lane) for each lane. */
+#if LANES == 16
+#define EACH_LANE(F, half)                                                                \
+    F(half, 0), F(half, 1), F(half, 2), F(half, 3), F(half, 4), F(half, 5), F(half, 6),   \
+    F(half, 7), F(half, 8), F(half, 9), F(half, 10), F(half, 11), F(half, 12),            \
+    F(half, 13), F(half, 14), F(half, 15)
+#elif LANES == 8
+#define EACH_LANE(F, half)                                                                \
+    F(half, 0), F(half, 1), F(half, 2), F(half, 3), F(half, 4), F(half, 5), F(half, 6),   \
+    F(half, 7)
+#elif LANES == 4
+#define EACH_LANE(F, half) F(half, 0), F(half, 1), F(half, 2), F(half, 3)
+#endif
+
+/* A vector of lanes of a and b, by constant numbers: 0 to LANES - 1 are a's, the others b's. */
+#if defined(__clang__)
+#define CHOOSE(a, b, F, half) __builtin_shufflevector(a, b, EACH_LANE(F, half))
+#elif defined(__GNUC__)
+#define CHOOSE(a, b, F, half) __builtin_shuffle(a, b, (lane_numbers){EACH_LANE(F, half)})
+#endif
+
+/* Swap blocks of `half` lanes between vectors that are `half` apart. */
+#define LOW_LANE(half, l) ((l) & (half) ? LANES + (l) - (half) : (l))
+#define HIGH_LANE(half, l) ((l) & (half) ? LANES + (l) : (l) + (half))
+#define SWAP_BLOCKS(v, half)                                 \
+    UNROLLED for (int i = 0; i < LANES; i++)                 \
+        if (!(i & (half))) {                                 \
+            vec a = v[i], b = v[i + (half)];                 \
+            v[i] = CHOOSE(a, b, LOW_LANE, half);             \
+            v[i + (half)] = CHOOSE(a, b, HIGH_LANE, half);   \
+        }
+
+/* Transpose LANES vectors in place: lane i of vector j becomes lane j of vector i. */
+INLINE void transpose(vec v[LANES])
+{
+#if LANES > 1
+    SWAP_BLOCKS(v, 1)
+    SWAP_BLOCKS(v, 2)
+#endif
+#if LANES > 4
+    SWAP_BLOCKS(v, 4)
+#endif
+#if LANES > 8
+    SWAP_BLOCKS(v, 8)
+#endif
+    (void)v;
 }
 
 #endif
