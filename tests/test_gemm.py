@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draws import numbers
 
-from convcore.engine.jobs import Correlation
+from convcore.kernels._conv import Correlation
 from convcore.kernels._gemm import gemm_arrays
 
 KINDS = {

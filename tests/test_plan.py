@@ -7,31 +7,32 @@ import pytest
 from draws import lay_out, numbers
 
 from convcore import engine
-from convcore.engine import jobs, memory
+from convcore.engine import memory
+from convcore.engine.algorithms import choose
+from convcore.engine.algorithms.problem import MAPS, Problem
+from convcore.engine.algorithms.selection import selection_of
 from convcore.engine.geometry import make_geometry
 from convcore.engine.layout import Layout, dense
 from convcore.engine.plan import plan_conv
 
-SCATTER = "gemm and col2im"
-MAPS = ("forward", "input_grad", "weight_grad")
 # input, weight, stride, padding, groups, and the algorithms of the three maps in contiguous memory
 LAYERS = {
     "dense": ((4, 64, 28, 28), (64, 64, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
     "pointwise": ((4, 64, 28, 28), (32, 64, 1, 1), 1, 0, 1, ("pointwise",) * 3),
     "pointwise, strided": (
-        (4, 64, 28, 28), (32, 64, 1, 1), 2, 0, 1, ("im2col", "im2col by phases", "im2col"),
+        (4, 64, 28, 28), (32, 64, 1, 1), 2, 0, 1, ("im2col", "phases", "im2col"),
     ),
     "pointwise, padded": (
         (4, 64, 28, 28), (32, 64, 1, 1), 1, 1, 1, ("im2col", "im2col", "im2col"),
     ),
     "strided": (
-        (4, 32, 28, 28), (64, 32, 3, 3), 2, 1, 1, ("im2col", "im2col by phases", "im2col"),
+        (4, 32, 28, 28), (64, 32, 3, 3), 2, 1, 1, ("im2col", "phases", "im2col"),
     ),
-    "few channels": ((2, 3, 64, 64), (16, 3, 7, 7), 2, 3, 1, ("im2col", SCATTER, "im2col")),
-    "small maps": ((8, 32, 12, 12), (16, 32, 5, 5), 1, 0, 1, ("im2col", SCATTER, "im2col")),
-    "patches": ((2, 32, 64, 64), (16, 32, 8, 8), 8, 0, 1, ("im2col", SCATTER, "im2col")),
+    "few channels": ((2, 3, 64, 64), (16, 3, 7, 7), 2, 3, 1, ("im2col", "scatter", "im2col")),
+    "small maps": ((8, 32, 12, 12), (16, 32, 5, 5), 1, 0, 1, ("im2col", "scatter", "im2col")),
+    "patches": ((2, 32, 64, 64), (16, 32, 8, 8), 8, 0, 1, ("im2col", "scatter", "im2col")),
     "grouped": ((2, 64, 14, 14), (64, 16, 3, 3), 1, 1, 4, ("im2col", "im2col", "im2col")),
-    "depthwise": ((2, 40, 14, 14), (40, 1, 3, 3), 1, 1, 40, ("im2col", SCATTER, "depthwise")),
+    "depthwise": ((2, 40, 14, 14), (40, 1, 3, 3), 1, 1, 40, ("im2col", "scatter", "depthwise")),
     "one image": ((1, 256, 7, 7), (256, 256, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
 }  # fmt: skip
 
@@ -139,9 +140,11 @@ def test_plan_errors_name_the_argument(geometry, dtype, words):
 def test_leading_dimension_beyond_blas_integers_is_an_error_not_a_wrap():
     # Two images of one pixel, 2**31 + 64 elements apart: a matrix in place that BLAS cannot take.
     g = make_geometry((2, 16, 1, 1), (1, 16, 1, 1))
+    single = np.dtype("float32")
     far = Layout((2, 16, 1, 1, 1), (2**31 + 64, 1, 16, 16, 16))
     near = dense((1, 16, 1, 1, 1), True)
     with pytest.raises(ValueError, match=str(2**31 + 64)):
-        jobs.forward_job(g, "f", 4, far, near, True)
+        choose(Problem("forward", g, single, far, near, True), selection_of())
+    gy = dense((2, 1, 1, 1, 1), True)
     with pytest.raises(ValueError, match=str(2**31 + 64)):
-        jobs.weight_grad_job(g, "f", 4, far, dense((2, 1, 1, 1, 1), True), True)
+        choose(Problem("weight_grad", g, single, far, gy, True), selection_of())

@@ -3,9 +3,9 @@
 The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
 and its like in shaping.py, products of matrices in matmul.py; pools in maximum_pooling.py and
 average_pooling.py, padding in all modes with its adjoint in pad.py.  geometry.py has the sizes,
-plan.py the choice of algorithm, jobs.py the way from a plan to a kernel's arguments, threads.py and
-memory.py what they run on.  reference.py is the slow, obvious oracle that all of it is tested
-against.
+algorithms/ the ways to compute a map and the choice among them, plan.py what that comes to,
+threads.py and memory.py what they run on.  reference.py is the slow, obvious oracle that all of it
+is tested against.
 """
 
 from convcore.engine.average_pooling import (

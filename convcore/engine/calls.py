@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine import jobs, memory
+from convcore.engine import memory
+from convcore.engine.algorithms import choose
+from convcore.engine.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD, MapPlan, Problem
+from convcore.engine.algorithms.selection import Selection, current
 from convcore.engine.checks import (
     Array,
     batched,
@@ -34,7 +37,6 @@ from convcore.engine.geometry import (
     transposed_geometry,
 )
 from convcore.engine.layout import SplitElementsError, empty, is_channels_last, layout
-from convcore.engine.plan import MapPlan
 
 # A net of a few hundred layers, each with its three maps, in a few shapes.
 _REMEMBERED = 4096
@@ -43,21 +45,17 @@ _REMEMBERED = 4096
 class Call:
     """A kernel with the plan of its memory: allocate, run, return."""
 
-    __slots__ = ("channels_last", "convert", "kernel", "plan", "shape", "squeeze")
+    __slots__ = ("channels_last", "kernel", "plan", "shape", "squeeze")
 
     def __init__(
         self, kernel: Any, plan: MapPlan, shape: Sequence[int], channels_last: bool, squeeze: bool
     ) -> None:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
         self.channels_last, self.squeeze = channels_last, squeeze
-        # What the scattering kernel's weights go through first: it takes one memory order only.
-        self.convert: Callable[[Array], Array] | None = None
 
     def __call__(self, left: Array, right: Array, extra: tuple[Array | None, ...]) -> Array:
         """Return the map of the two arrays; `extra` is what else the kernel takes."""
         plan = self.plan
-        if self.convert is not None:
-            right = self.convert(right)
         # Everything is allocated before BLAS is held and threads start: nothing there can fail.
         output = empty(self.shape, left.dtype, self.channels_last)
         threads = self.kernel.threads()
@@ -83,13 +81,14 @@ def apply(
     if not (left.flags.aligned and right.flags.aligned):
         left, right = whole_elements(left), whole_elements(right)
     arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
+    selection = current()
     try:
-        call = make(*arrays, *parameters)
+        call = make(*arrays, *parameters, selection)
     except SplitElementsError:
         left, right = whole_elements(left), whole_elements(right)
         return apply(make, names, left, right, parameters, extra)
     except TypeError:
-        call = _make_slowly(make, arrays, parameters)
+        call = _make_slowly(make, arrays, (*parameters, selection))
     return call(left, right, extra)
 
 
@@ -118,6 +117,7 @@ def forward_call(
     padding: Padding,
     dilation: Spatial,
     groups: int,
+    selection: Selection,
 ) -> Call:
     """Return the call of the forward map."""
     size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
@@ -126,7 +126,7 @@ def forward_call(
     check_memory(g.output_shape, size)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
     x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = jobs.forward_job(g, x_dtype.char, size, x, w, last)
+    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last), selection)
     return Call(kernel, plan, g.output_shape, last, squeeze)
 
 
@@ -143,6 +143,7 @@ def input_grad_call(
     padding: Padding,
     dilation: Spatial,
     groups: int,
+    selection: Selection,
 ) -> Call:
     """Return the call of the input gradient."""
     rank = weight_rank(w_shape)
@@ -159,7 +160,16 @@ def input_grad_call(
     )
     check_output("grad_output", y_shape, g)
     return _make_input_grad(
-        g, "grad_output", y_dtype, y_shape, y_strides, w_dtype, w_shape, w_strides, squeeze
+        g,
+        "grad_output",
+        y_dtype,
+        y_shape,
+        y_strides,
+        w_dtype,
+        w_shape,
+        w_strides,
+        squeeze,
+        selection,
     )
 
 
@@ -176,6 +186,7 @@ def transpose_call(
     output_padding: Spatial,
     dilation: Spatial,
     groups: int,
+    selection: Selection,
 ) -> Call:
     """Return the call of the transposed convolution."""
     squeeze, x_shape, x_strides = batched(
@@ -183,7 +194,7 @@ def transpose_call(
     )
     g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
     return _make_input_grad(
-        g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze
+        g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze, selection
     )
 
 
@@ -197,16 +208,14 @@ def _make_input_grad(
     w_shape: tuple[int, ...],
     w_strides: tuple[int, ...],
     squeeze: bool,
+    selection: Selection,
 ) -> Call:
     size = common_itemsize((name, y_dtype), ("weight", w_dtype))
     check_memory(g.input_shape, size)
     last = is_channels_last(y_shape, y_strides) or is_channels_last(w_shape, w_strides)
     y, w = layout(y_shape, y_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = jobs.input_grad_job(g, y_dtype.char, size, y, w, last)
-    call = Call(kernel, plan, g.input_shape, last, squeeze)
-    if plan.tile:
-        call.convert = _rows_of_taps if last else np.ascontiguousarray
-    return call
+    kernel, plan = choose(Problem(INPUT_GRAD, g, y_dtype, y, w, last), selection)
+    return Call(kernel, plan, g.input_shape, last, squeeze)
 
 
 @_remembered
@@ -222,6 +231,7 @@ def weight_grad_call(
     padding: Padding,
     dilation: Spatial,
     groups: int,
+    selection: Selection,
 ) -> Call:
     """Return the call of the weight gradient."""
     size = common_itemsize(("input", x_dtype), ("grad_output", y_dtype))
@@ -246,10 +256,5 @@ def weight_grad_call(
     check_output("grad_output", y_shape, g)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(y_shape, y_strides)
     x, y = layout(x_shape, x_strides, size), layout(y_shape, y_strides, size)
-    job, plan = jobs.weight_grad_job(g, x_dtype.char, size, x, y, last)
+    job, plan = choose(Problem(WEIGHT_GRAD, g, x_dtype, x, y, last), selection)
     return Call(job, plan, g.weight_shape, last, squeeze=False)
-
-
-def _rows_of_taps(weight: Array) -> Array:
-    """Return (O, C, *kernel) weights as a contiguous (O, *kernel, C)."""
-    return np.ascontiguousarray(np.moveaxis(weight, 1, -1))

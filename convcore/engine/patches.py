@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from convcore.engine import jobs
 from convcore.engine.checks import Array, check_memory, checked_array, whole_elements
+from convcore.engine.fields import forward_lines, window
 from convcore.engine.geometry import Geometry, Padding, Spatial, is_sequence, make_axes, per_axis
 from convcore.engine.layout import layout
 from convcore.kernels._im2col import move_patches
@@ -76,8 +76,8 @@ def im2col(
     check_memory(shape, input.itemsize)
     columns = np.empty(shape, input.dtype)
     array = layout(batch.shape, batch.strides, batch.itemsize)
-    window = jobs.window(jobs.forward_lines(g), array)
-    move_patches(input.dtype.char, False, batch, columns, g.n, g.c_in, channels_last, window)
+    fields = window(forward_lines(g), array)
+    move_patches(input.dtype.char, False, batch, columns, g.n, g.c_in, channels_last, fields)
     return columns[0] if unbatched else columns
 
 
@@ -158,8 +158,8 @@ def col2im(
     shape = (n, k // taps, *sizes)
     check_memory(shape, columns.itemsize)
     image = _zeros(shape, columns.dtype, channels_last)
-    window = jobs.window(jobs.forward_lines(g), layout(image.shape, image.strides, image.itemsize))
-    move_patches(columns.dtype.char, True, image, batch, g.n, g.c_in, channels_last, window)
+    fields = window(forward_lines(g), layout(image.shape, image.strides, image.itemsize))
+    move_patches(columns.dtype.char, True, image, batch, g.n, g.c_in, channels_last, fields)
     return image[0] if unbatched else image
 
 

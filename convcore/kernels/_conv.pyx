@@ -291,7 +291,7 @@ cdef class Correlation:
     ----------
     kind : one of 'f' 'd' 'F' 'D'
     job, phases : dict and list of dicts with the fields of Job and Phase
-        Computed by engine/plan.py, which owns every size; strides are those of the arrays that
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
         `run` will get.
     largest : the largest size or leading dimension of any gemm
     """

@@ -160,7 +160,7 @@ cdef class ScatteredGradient:
     ----------
     kind : one of 'f' 'd' 'F' 'D'
     job : dict with the fields of Job
-        Computed by engine/plan.py, which owns every size; strides are those of the arrays that
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
         `run` will get.
     largest : the largest size or leading dimension of any gemm
     """

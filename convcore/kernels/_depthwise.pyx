@@ -18,7 +18,7 @@ cdef enum:
     TAPS = 64        # the most that a kernel may have here
     LEAF = 64        # pixels added one after another before their sum joins the total
 
-# What engine/plan.py has to keep to.
+# What engine/algorithms/ has to keep to.
 MOST_TAPS = TAPS
 WIDTH = LANES
 
@@ -184,7 +184,7 @@ cdef class DepthwiseWeight:
     ----------
     kind : one of 'f' 'd' 'F' 'D'
     job : dict with the fields of Job
-        Computed by engine/plan.py, which owns every size; strides are those of the arrays that
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
         `run` will get.
     """
 

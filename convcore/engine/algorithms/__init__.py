@@ -1,0 +1,64 @@
+"""The algorithms of the three maps, one a file, and the choice among them.
+
+problem.py says what an algorithm is.  blocks.py cuts work into pieces that fit the cache;
+correlation.py and weight_gradient.py are gemms that several algorithms share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from convcore.engine.algorithms.depthwise import DEPTHWISE
+from convcore.engine.algorithms.im2col import IM2COL
+from convcore.engine.algorithms.phases import PHASES
+from convcore.engine.algorithms.pointwise import POINTWISE
+from convcore.engine.algorithms.problem import Algorithm, MapPlan, Problem
+from convcore.engine.algorithms.scatter import SCATTER
+
+if TYPE_CHECKING:
+    from convcore.engine.algorithms.selection import Selection
+
+# In order of preference: the first that can do a problem, and finds nothing against it, does it.
+# im2col takes every forward map and weight gradient, scatter every input gradient.
+ALGORITHMS = (DEPTHWISE, POINTWISE, IM2COL, PHASES, SCATTER)
+NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
+
+# How good a choice is; the least is taken.
+_FORCED, _GOOD, _UNPROFITABLE, _FORBIDDEN, _IMPOSSIBLE = range(5)
+
+
+def choose(problem: Problem, selection: Selection) -> tuple[Any, MapPlan]:
+    """Return the kernel of the algorithm that suits a problem best, and its plan.
+
+    A forced algorithm that cannot do the problem is passed over, and so is one that finds nothing
+    against it but is forbidden; where nothing else can do it, a forbidden one does.  The plan tells
+    why each of the others was not taken.
+    """
+    candidates = [a for a in ALGORITHMS if problem.map in a.maps]
+    verdicts = {a.name: _verdict(a, problem, selection) for a in candidates}
+    chosen = min(candidates, key=lambda a: verdicts[a.name][0])
+    refused = tuple(
+        (name, reason or f"{chosen.name} comes before it")
+        for name, (_, reason) in verdicts.items()
+        if name != chosen.name
+    )
+    kernel, plan = chosen.prepare(problem)
+    return kernel, replace(plan, refused=refused)
+
+
+def _verdict(
+    algorithm: Algorithm, problem: Problem, selection: Selection
+) -> tuple[int, str | None]:
+    """Return how good an algorithm is for a problem, and what is against it."""
+    if reason := algorithm.impossible(problem):
+        return _IMPOSSIBLE, reason
+    if algorithm.name in selection.forbidden:
+        return _FORBIDDEN, "forbidden"
+    if selection.strict and not algorithm.direct:
+        return _FORBIDDEN, "strict mode"
+    if algorithm.name == selection.algorithm:
+        return _FORCED, None
+    if reason := algorithm.unprofitable(problem):
+        return _UNPROFITABLE, reason
+    return _GOOD, None

@@ -1,0 +1,31 @@
+"""Phases: an input gradient of stride S as S convolutions of stride 1 an axis, by im2col.
+
+No multiplication is by a zero put between the elements of grad_output: see engine/phases.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore.engine.algorithms.correlation import (
+    correlation,
+    n_phases,
+    too_many_phases,
+    wasteful_to_gather,
+)
+from convcore.engine.algorithms.problem import INPUT_GRAD, Algorithm, MapPlan, Problem
+
+
+def _impossible(problem: Problem) -> str | None:
+    if n_phases(problem.geometry) <= 1:
+        return "a stride of 1 has one phase"
+    return too_many_phases(problem.geometry)
+
+
+def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
+    phases = n_phases(problem.geometry)
+    reason = f"{phases} remainders of the stride, each a convolution of stride 1"
+    return correlation(problem, "phases", reason)
+
+
+PHASES = Algorithm("phases", (INPUT_GRAD,), _prepare, _impossible, wasteful_to_gather)
