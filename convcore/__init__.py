@@ -34,6 +34,10 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._tensor_str import *
     from convcore.autograd.grad_mode import *
     from convcore.engine.memory import empty_cache as empty_cache
+    from convcore.engine.memory import get_cache_limit as get_cache_limit
+    from convcore.engine.memory import memory_stats as memory_stats
+    from convcore.engine.memory import reset_peak_memory_stats as reset_peak_memory_stats
+    from convcore.engine.memory import set_cache_limit as set_cache_limit
     from convcore.engine.threads import get_num_threads as get_num_threads
     from convcore.engine.threads import set_num_threads as set_num_threads
     from convcore.functions import *
@@ -66,7 +70,11 @@ _FAMILIES = (
 # What the engine has that needs no tensors.
 _ENGINE = {
     "empty_cache": "memory",
+    "get_cache_limit": "memory",
     "get_num_threads": "threads",
+    "memory_stats": "memory",
+    "reset_peak_memory_stats": "memory",
+    "set_cache_limit": "memory",
     "set_num_threads": "threads",
 }
 

@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--exact-scratch",
         action="store_true",
-        help="take scratch memory of exactly the size asked for, so that a sanitizer sees overruns",
+        help="take results and scratch of exactly the size asked for, for a sanitizer to watch",
     )
 
 
@@ -52,9 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def make_scratch_exact() -> None:
-    """Have every call allocate its scratch memory, no byte more than it asked for, and free it."""
+    """Have every call allocate its memory, no byte more than it asked for, and free it."""
     from convcore.engine import memory
 
+    memory.empty = np.empty
     memory.take = lambda n_bytes: np.empty(n_bytes, np.uint8)
     memory.give = lambda block: None
 

@@ -61,7 +61,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     import scipy
 
     import convcore
-    from convcore.engine import cpus, threads
+    from convcore.engine import cpus, memory, threads
 
     blas = threads.blas()
     openmp, stable, compiler = threads.build()
@@ -78,6 +78,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
+    yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB kept for results to come"
     yield "variables", _variables()
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from convcore.engine import memory
+
 
 def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether an (N, C, *sizes) array is channels_last, as PyTorch would suggest.
@@ -116,6 +118,6 @@ def dense(shape: Sequence[int], channels_last: bool) -> Layout:
 def empty(shape: Sequence[int], dtype: np.dtype, channels_last: bool) -> np.ndarray:
     """Return a new array of logical shape (N, C, *sizes) in one of the two formats."""
     if not channels_last:
-        return np.empty(shape, dtype)
-    memory = np.empty((shape[0], *shape[2:], shape[1]), dtype)
-    return memory.transpose(memory_order(len(shape) - 2))
+        return memory.empty(shape, dtype)
+    array = memory.empty((shape[0], *shape[2:], shape[1]), dtype)
+    return array.transpose(memory_order(len(shape) - 2))
