@@ -2,7 +2,7 @@
 
 A step writes arrays of one size, 128 MiB of them, holds them together and drops them, as the layers
 of a net do; once in blocks of convcore's pool and once in NumPy's arrays, in turn.  So does a step
-of convolutions.  Then the price: a block beside an array of NumPy's, and a search among idle blocks.
+of convolutions.  Then the price: a block beside an array of NumPy's, a search among idle blocks.
 """
 
 from __future__ import annotations

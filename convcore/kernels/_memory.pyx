@@ -95,7 +95,7 @@ cdef struct Counts:
     Py_ssize_t mapped       # mappings made since the start
 
 cdef Py_ssize_t page = convcore_page()
-# Idle spans that are looked at for one block: as many as a step of a deep net leaves behind; looking
+# Idle spans that are looked at for one block: as many as a step of a deep net leaves; looking
 # at all of them takes 3.5 us (python benchmarks/reuse.py).
 cdef int most_looked_at = 1024
 cdef Py_ssize_t limit = 0
