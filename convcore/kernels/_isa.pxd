@@ -13,6 +13,44 @@ cdef extern from "leaves/leaves.h":
         float high
         float slope
 
+    ctypedef struct Tiling "convcore_tiling":
+        Py_ssize_t image
+        Py_ssize_t channel
+        Py_ssize_t[2] line
+        Py_ssize_t[2] size
+        Py_ssize_t[2] first
+        Py_ssize_t[2] step
+        Py_ssize_t[2] advance
+        Py_ssize_t[2] class_step
+        Py_ssize_t[2] classes
+        Py_ssize_t[2] tiles
+
+    ctypedef struct Transforms "convcore_winograd":
+        Py_ssize_t outputs
+        Py_ssize_t points
+        void (*data)(
+            const Tiling *at, const float *x, Py_ssize_t channels, Py_ssize_t first,
+            Py_ssize_t end, float *v, Py_ssize_t tile, Py_ssize_t point,
+        ) noexcept nogil
+        void (*gradients)(
+            const Tiling *at, const float *gy, Py_ssize_t channels, Py_ssize_t first,
+            Py_ssize_t end, float *v, Py_ssize_t tile, Py_ssize_t point,
+        ) noexcept nogil
+        void (*outputs_of)(
+            const Tiling *at, const float *m, Py_ssize_t tile, Py_ssize_t point,
+            Py_ssize_t channels, Py_ssize_t first, Py_ssize_t end, const Epilogue *epilogue,
+            float *y,
+        ) noexcept nogil
+        void (*weights)(
+            const float *w, const float *end, Py_ssize_t lane, Py_ssize_t lanes, Py_ssize_t sum,
+            Py_ssize_t sums, Py_ssize_t row, Py_ssize_t column, float *u, Py_ssize_t panel,
+            Py_ssize_t point,
+        ) noexcept nogil
+        void (*weight_sums)(
+            const float *p, Py_ssize_t point, Py_ssize_t lanes, float *gw, Py_ssize_t lane,
+            Py_ssize_t row, Py_ssize_t column,
+        ) noexcept nogil
+
     ctypedef struct Leaves "convcore_leaves":
         const char *name
         Py_ssize_t lanes
@@ -22,5 +60,6 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t a_row,
             Py_ssize_t a_column, const float *b, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
+        Transforms[2] winograd
 
 cdef const Leaves *leaves() noexcept nogil

@@ -15,13 +15,14 @@ from convcore.engine.algorithms.phases import PHASES
 from convcore.engine.algorithms.pointwise import POINTWISE
 from convcore.engine.algorithms.problem import Algorithm, MapPlan, Problem
 from convcore.engine.algorithms.scatter import SCATTER
+from convcore.engine.algorithms.winograd import WINOGRAD
 
 if TYPE_CHECKING:
     from convcore.engine.algorithms.selection import Selection
 
 # In order of preference: the first that can do a problem, and finds nothing against it, does it.
 # im2col takes every forward map and weight gradient, scatter every input gradient.
-ALGORITHMS = (DEPTHWISE, POINTWISE, IM2COL, PHASES, SCATTER)
+ALGORITHMS = (DEPTHWISE, WINOGRAD, POINTWISE, IM2COL, PHASES, SCATTER)
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 
 # How good a choice is; the least is taken.

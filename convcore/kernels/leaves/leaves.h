@@ -19,6 +19,43 @@ typedef struct {
     float slope;
 } convcore_epilogue;
 
+/* How square tiles lie in the images of an array.  Tile (class, along) of an axis begins at element
+ * first + class * class_step + along * advance, and its elements are `step` apart: with dilation d
+ * there are d classes of outputs, each a convolution of its own over every d-th element.  Tiles are
+ * numbered by image, class of row, class of column, row, column.  Elements outside the array are
+ * zeros, and are not stored. */
+typedef struct {
+    ptrdiff_t image, channel;    /* strides */
+    ptrdiff_t line[2];           /* strides of rows and columns */
+    ptrdiff_t size[2];           /* rows and columns of an image */
+    ptrdiff_t first[2];
+    ptrdiff_t step[2];
+    ptrdiff_t advance[2];
+    ptrdiff_t class_step[2];
+    ptrdiff_t classes[2];
+    ptrdiff_t tiles[2];          /* of one class */
+} convcore_tiling;
+
+/* The transforms of Winograd's method for tiles of one size.  Transformed tiles are (points, tiles,
+ * channels): `tile` floats from a tile to the next and `point` from a point to the next; channels
+ * are filled up with zeros to whole vectors. */
+typedef struct {
+    ptrdiff_t outputs;           /* of a tile, an axis: F(outputs, 3) */
+    ptrdiff_t points;            /* products a tile, channel and output channel */
+    void (*data)(const convcore_tiling *at, const float *x, ptrdiff_t channels, ptrdiff_t first,
+                 ptrdiff_t end, float *v, ptrdiff_t tile, ptrdiff_t point);
+    void (*gradients)(const convcore_tiling *at, const float *gy, ptrdiff_t channels,
+                      ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile, ptrdiff_t point);
+    void (*outputs_of)(const convcore_tiling *at, const float *m, ptrdiff_t tile, ptrdiff_t point,
+                       ptrdiff_t channels, ptrdiff_t first, ptrdiff_t end,
+                       const convcore_epilogue *epilogue, float *y);
+    void (*weights)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
+                    ptrdiff_t sum, ptrdiff_t sums, ptrdiff_t row, ptrdiff_t column, float *u,
+                    ptrdiff_t panel, ptrdiff_t point);
+    void (*weight_sums)(const float *p, ptrdiff_t point, ptrdiff_t lanes, float *gw,
+                        ptrdiff_t lane, ptrdiff_t row, ptrdiff_t column);
+} convcore_winograd;
+
 typedef struct {
     const char *name;
     ptrdiff_t lanes;             /* floats of a vector */
@@ -26,6 +63,7 @@ typedef struct {
     ptrdiff_t rows;              /* rows that `product` keeps in registers */
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
                     ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
+    convcore_winograd winograd[2];   /* F(2x2, 3x3), F(4x4, 3x3) */
 } convcore_leaves;
 
 extern const convcore_leaves convcore_leaves_base;

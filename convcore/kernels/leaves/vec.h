@@ -58,12 +58,12 @@ INLINE vec broadcast(float x) { return x - (vec){0}; }
 
 /* Copies of a constant size are moves, not calls. */
 #define MOVE_IF(size)                                                    \
-    if (count & (size)) {                                                \
+    if (LANES > (size) && (count & (size))) {                            \
         memcpy(to, from, (size) * sizeof(float));                        \
         to += (size), from += (size);                                    \
     }
 
-/* Copy fewer than 16 floats. */
+/* Copy fewer than LANES floats. */
 INLINE void copy_few(const float *from, ptrdiff_t count, float *to)
 {
     MOVE_IF(8) MOVE_IF(4) MOVE_IF(2) MOVE_IF(1)

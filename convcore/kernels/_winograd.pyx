@@ -1,0 +1,225 @@
+"""Winograd's method for 3x3 kernels of stride 1: a convolution's forward map and input gradient.
+
+Tiles of the input are transformed into points, the points of all channels are multiplied with the
+transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
+output (leaves/winograd.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
+
+Two orders of work, for many tiles and for few:
+
+pixels first   the weights are transformed once, for all; a work item is a block of tiles, whose
+               points stay in its thread's cache while it goes through all output channels
+weights first  all tiles are transformed once, for all; a work item is a block of output channels,
+               whose weights are transformed part by part in cache and never leave it
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._isa cimport Epilogue, Tiling, Transforms, leaves
+from convcore.kernels._threads cimport enter, leave, team
+
+cdef struct Job:
+    Tiling x
+    Tiling y
+    int size                     # which of the leaves' transforms
+    bint weights_first
+    Py_ssize_t groups
+    Py_ssize_t c                 # channels of one group, summed and made
+    Py_ssize_t o
+    Py_ssize_t o_block           # whole panels
+    Py_ssize_t o_blocks
+    Py_ssize_t part              # summed channels whose weights are transformed at a time
+    Py_ssize_t parts
+    Py_ssize_t tiles             # of all images
+    Py_ssize_t block             # tiles of one item, or of one piece of the shared data
+    Py_ssize_t blocks
+    Py_ssize_t w_group           # weight strides: of groups, of channels made and summed, of taps
+    Py_ssize_t w_o
+    Py_ssize_t w_c
+    Py_ssize_t w_row
+    Py_ssize_t w_column
+    Py_ssize_t w_first           # where tap (0, 0) of the correlation is
+    Py_ssize_t w_size
+    Py_ssize_t v_tile            # data: floats from a tile, and from a point, to the next
+    Py_ssize_t v_point
+    Py_ssize_t u_point           # weights
+    Py_ssize_t m_point           # products
+    Py_ssize_t shared            # floats of the workspace that all threads share, which come first
+    Py_ssize_t m_first           # where products begin in a thread's scratch; data or weights do at 0
+    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t items
+    double work                  # multiply-adds
+
+
+cdef void transform_weights(
+    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t c0,
+    Py_ssize_t c1, Py_ssize_t channels, const float *w, float *u,
+) noexcept nogil:
+    """u[point, panel, c, o] from the filters of one block of o and of c in [c0, c1).
+
+    channels: rows of a panel of u, whose first is c0's.
+    """
+    cdef Py_ssize_t panel = leaves().panel, o = o_block * job.o_block, i
+    cdef const float *end = w + job.w_size
+    w += job.w_first + group * job.w_group + c0 * job.w_c
+    for i in range(job.o_block // panel):
+        t.weights(
+            w + (o + i * panel) * job.w_o, end, job.w_o, max(0, min(panel, job.o - o - i * panel)),
+            job.w_c, c1 - c0, job.w_row, job.w_column, u + i * channels * panel, panel,
+            job.u_point,
+        )
+
+
+cdef void multiply(
+    const Job *job, const Transforms *t, Py_ssize_t tiles, Py_ssize_t channels, const float *v,
+    const float *u, float *m, bint add,
+) noexcept nogil:
+    """m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
+    cdef Py_ssize_t i
+    for i in range(t.points):
+        leaves().product(
+            tiles, job.o_block, channels, v + i * job.v_point, job.v_tile, 1,
+            u + i * job.u_point, m + i * job.m_point, job.o_block, add,
+        )
+
+
+cdef void put_outputs(
+    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t first,
+    Py_ssize_t end, const float *m, const Epilogue *epilogue, float *y,
+) noexcept nogil:
+    cdef Py_ssize_t o = o_block * job.o_block, channel = group * job.o + o
+    cdef Epilogue own = epilogue[0]
+    if own.bias != NULL:
+        own.bias += channel
+    t.outputs_of(
+        &job.y, m, job.o_block, job.m_point, min(job.o_block, job.o - o), first, end, &own,
+        y + channel * job.y.channel,
+    )
+
+
+# ---- pixels first ----
+
+cdef void weights_item(
+    const Job *job, Py_ssize_t item, const float *w, float *shared
+) noexcept nogil:
+    """Transform one part of c, of one block of o, of one group, into the shared weights."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t c0 = item % job.parts * job.part, block = item // job.parts
+    cdef float *u = shared + block * t.points * job.u_point
+    transform_weights(
+        job, t, block // job.o_blocks, block % job.o_blocks, c0, min(job.c, c0 + job.part), job.c,
+        w, u + c0 * leaves().panel,
+    )
+
+
+cdef void pixels_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *shared,
+    const Epilogue *epilogue, float *y, float *scratch,
+) noexcept nogil:
+    """All output channels of one block of tiles."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block, i
+    cdef Py_ssize_t end = min(job.tiles, first + job.block)
+    cdef float *v = scratch + threadid() * job.scratch
+    cdef float *m = v + job.m_first
+    cdef const float *u = shared + group * job.o_blocks * t.points * job.u_point
+    t.data(&job.x, x + group * job.c * job.x.channel, job.c, first, end, v, job.v_tile, job.v_point)
+    for i in range(job.o_blocks):
+        multiply(job, t, end - first, job.c, v, u + i * t.points * job.u_point, m, False)
+        put_outputs(job, t, group, i, first, end, m, epilogue, y)
+
+
+# ---- weights first ----
+
+cdef void data_item(const Job *job, Py_ssize_t item, const float *x, float *shared) noexcept nogil:
+    """Transform one block of tiles of one group into the shared data."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block
+    t.data(
+        &job.x, x + group * job.c * job.x.channel, job.c, first, min(job.tiles, first + job.block),
+        shared + group * t.points * job.v_point + first * job.v_tile, job.v_tile, job.v_point,
+    )
+
+
+cdef void filters_item(
+    const Job *job, Py_ssize_t item, const float *w, const float *shared,
+    const Epilogue *epilogue, float *y, float *scratch,
+) noexcept nogil:
+    """All tiles of one block of output channels."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t group = item // job.o_blocks, o_block = item % job.o_blocks, c0, c1 = 0
+    cdef float *u = scratch + threadid() * job.scratch
+    cdef float *m = u + job.m_first
+    cdef const float *v = shared + group * t.points * job.v_point
+    while c1 < job.c:
+        c0, c1 = c1, min(job.c, c1 + job.part)
+        transform_weights(job, t, group, o_block, c0, c1, c1 - c0, w, u)
+        multiply(job, t, job.tiles, c1 - c0, v + c0, u, m, c0 > 0)
+    put_outputs(job, t, group, o_block, 0, job.tiles, m, epilogue, y)
+
+
+cdef void correlate(
+    const Job *job, const float *x, const float *w, float *y, float *shared,
+    const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """Transform what is shared, then do every item, in one parallel region."""
+    cdef float *scratch = shared + job.shared
+    cdef Py_ssize_t i, pieces = job.groups * job.blocks if job.weights_first else (
+        job.groups * job.o_blocks * job.parts
+    )
+    with parallel(num_threads=threads):
+        # A thread owns whole pieces of the shared memory; a barrier ends the loop.
+        for i in prange(pieces, schedule="dynamic"):
+            if job.weights_first:
+                data_item(job, i, x, shared)
+            else:
+                weights_item(job, i, w, shared)
+        # A thread owns whole tiles or whole channels of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            if job.weights_first:
+                filters_item(job, i, w, shared, epilogue, y, scratch)
+            else:
+                pixels_item(job, i, x, shared, epilogue, y, scratch)
+
+
+cdef class WinogradCorrelation:
+    """All that one call of `correlate` needs but the arrays; made once a geometry, used often.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/algorithms/winograd.py, which owns every size; strides are those of the
+        arrays that `run` will get: float32, with contiguous rows, or channels_last.
+    """
+
+    cdef Job job
+
+    def __cinit__(self, dict job):
+        self.job = job
+
+    def threads(self):
+        """Return the threads that `run` may use now."""
+        return team(self.job.items, self.job.work)
+
+    def run(
+        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
+        float slope=0,
+    ):
+        """Write y = correlation of x with w, finished by the epilogue.
+
+        workspace: at least shared + threads * scratch floats, contiguous.
+        """
+        cdef Buffers arrays = Buffers()
+        cdef float *x_ptr = <float *>arrays.borrow(x, False)
+        cdef float *w_ptr = <float *>arrays.borrow(w, False)
+        cdef float *y_ptr = <float *>arrays.borrow(y, True)
+        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        if bias is not None:
+            epilogue.bias = <float *>arrays.borrow(bias, False)
+        threads = enter(threads)
+        try:
+            with nogil:
+                correlate(&self.job, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads)
+        finally:
+            leave(threads)

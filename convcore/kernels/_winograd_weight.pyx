@@ -1,0 +1,167 @@
+"""The weight gradient by Winograd's method, for 3x3 kernels of stride 1.
+
+Tiles of the input and of grad_output are transformed into points; at each point the products of all
+pairs of channels are summed over the tiles by one matrix product; the sums are transformed into
+gradients of the nine taps at the end (leaves/winograd.h).
+
+Work items are (group, block of o, block of c, run of tiles).  Where the first three are too few,
+the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of its own;
+those are then added in index order, so the bits never depend on the number of threads.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._isa cimport Tiling, Transforms, leaves
+from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._vectors cimport add, zero
+
+cdef struct Job:
+    Tiling x
+    Tiling gy
+    int size                     # which of the leaves' transforms
+    Py_ssize_t groups
+    Py_ssize_t c                 # channels of one group
+    Py_ssize_t o
+    Py_ssize_t c_block           # channels of one item
+    Py_ssize_t c_blocks
+    Py_ssize_t o_block           # whole panels
+    Py_ssize_t o_blocks
+    Py_ssize_t tiles             # of all images
+    Py_ssize_t block             # tiles that are transformed at a time
+    Py_ssize_t partials
+    Py_ssize_t w_o               # strides of the gradient
+    Py_ssize_t w_c
+    Py_ssize_t w_row
+    Py_ssize_t w_column
+    Py_ssize_t v_tile            # floats from a tile, and from a point, to the next: of the input
+    Py_ssize_t v_point
+    Py_ssize_t z_point           # of grad_output
+    Py_ssize_t sum_point         # of the sums
+    Py_ssize_t z_first           # where grad_output's tiles and the sums begin in a thread's scratch
+    Py_ssize_t sum_first
+    Py_ssize_t shared            # floats of the partial gradients, which come first
+    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t items
+    double work                  # multiply-adds
+
+
+cdef void add_tiles(
+    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t c0, Py_ssize_t c1,
+    Py_ssize_t o0, Py_ssize_t first, Py_ssize_t end, const float *x, const float *gy,
+    float *scratch, bint add,
+) noexcept nogil:
+    """sums[point] = or += data[point]^T (c1-c0, tiles) @ gradients[point] (tiles, o_block).
+
+    What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
+    """
+    cdef Py_ssize_t panel = leaves().panel, count = end - first, made, i, p
+    cdef float *z = scratch + job.z_first
+    cdef float *sums = scratch + job.sum_first
+    t.data(
+        &job.x, x + (group * job.c + c0) * job.x.channel, c1 - c0, first, end, scratch, job.v_tile,
+        job.v_point,
+    )
+    for p in range(job.o_block // panel):
+        made = min(panel, job.o - o0 - p * panel)
+        if made > 0:
+            t.gradients(
+                &job.gy, gy + (group * job.o + o0 + p * panel) * job.gy.channel, made, first, end,
+                z + p * count * panel, panel, job.z_point,
+            )
+    for i in range(t.points):
+        leaves().product(
+            c1 - c0, job.o_block, count, scratch + i * job.v_point, 1, job.v_tile,
+            z + i * job.z_point, sums + i * job.sum_point, job.o_block, add,
+        )
+
+
+cdef void weight_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *gy, float *gw, float *scratch
+) noexcept nogil:
+    """Sum one run of tiles into one piece of one of the partial gradients."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t partial, c0, c1, o0, group, begin, first, end, c
+    partial, item = item % job.partials, item // job.partials
+    c0, item = item % job.c_blocks * job.c_block, item // job.c_blocks
+    o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
+    c1 = min(job.c, c0 + job.c_block)
+    first = partial * job.tiles // job.partials
+    end = (partial + 1) * job.tiles // job.partials
+    scratch += threadid() * job.scratch
+    begin = first
+    while first < end:
+        add_tiles(
+            job, t, group, c0, c1, o0, first, min(first + job.block, end), x, gy, scratch,
+            first > begin,
+        )
+        first += job.block
+    gw += partial * job.groups * job.o * job.c * 9 + (group * job.o + o0) * job.w_o
+    for c in range(c0, c1):
+        t.weight_sums(
+            scratch + job.sum_first + (c - c0) * job.o_block, job.sum_point,
+            min(job.o_block, job.o - o0), gw + c * job.w_c, job.w_o, job.w_row, job.w_column,
+        )
+
+
+cdef void add_partials(
+    const Job *job, Py_ssize_t row, const float *partials, float *gw
+) noexcept nogil:
+    """gw[row] = sum of the partial gradients' rows, in index order."""
+    cdef Py_ssize_t length = job.c * 9, size = job.groups * job.o * length, i
+    zero(gw + row * length, length)
+    for i in range(job.partials):
+        add(partials + i * size + row * length, length, gw + row * length, 1)
+
+
+cdef void weight_gradient(
+    const Job *job, const float *x, const float *gy, float *gw, float *shared, int threads
+) noexcept nogil:
+    """All items, then the sum of the partial gradients, in one parallel region."""
+    cdef float *scratch = shared + job.shared
+    cdef float *sums = shared if job.partials > 1 else gw
+    cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
+    with parallel(num_threads=threads):
+        # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            weight_item(job, i, x, gy, sums, scratch)
+        # A thread owns whole rows of gw; a barrier stands between the loops.
+        for i in prange(rows, schedule="static"):
+            add_partials(job, i, shared, gw)
+
+
+cdef class WinogradWeightGradient:
+    """All that one call needs but the arrays; made once a geometry, used often.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/algorithms/winograd.py, which owns every size; strides are those of the
+        arrays that `run` will get: float32, with contiguous rows, or channels_last.
+    """
+
+    cdef Job job
+
+    def __cinit__(self, dict job):
+        self.job = job
+
+    def threads(self):
+        """Return the threads that `run` may use now."""
+        return team(self.job.items, self.job.work)
+
+    def run(self, x, gy, gw, workspace, int threads):
+        """Write gw, contiguous in its memory format.
+
+        workspace: at least shared + threads * scratch floats, contiguous.
+        """
+        cdef Buffers arrays = Buffers()
+        cdef float *x_ptr = <float *>arrays.borrow(x, False)
+        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
+        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
+        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        threads = enter(threads)
+        try:
+            with nogil:
+                weight_gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+        finally:
+            leave(threads)
