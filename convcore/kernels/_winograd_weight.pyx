@@ -23,10 +23,10 @@ cdef struct Job:
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group
     Py_ssize_t o
-    Py_ssize_t c_block           # channels of one item
-    Py_ssize_t c_blocks
-    Py_ssize_t o_block           # whole panels
+    Py_ssize_t o_block           # channels of one item
     Py_ssize_t o_blocks
+    Py_ssize_t c_block           # whole panels
+    Py_ssize_t c_blocks
     Py_ssize_t tiles             # of all images
     Py_ssize_t block             # tiles that are transformed at a time
     Py_ssize_t partials
@@ -34,11 +34,11 @@ cdef struct Job:
     Py_ssize_t w_c
     Py_ssize_t w_row
     Py_ssize_t w_column
-    Py_ssize_t v_tile            # floats from a tile, and from a point, to the next: of the input
-    Py_ssize_t v_point
-    Py_ssize_t z_point           # of grad_output
+    Py_ssize_t z_tile            # floats from a tile, and from a point, to the next: of grad_output
+    Py_ssize_t z_point
+    Py_ssize_t v_point           # of the input
     Py_ssize_t sum_point         # of the sums
-    Py_ssize_t z_first           # where grad_output's tiles and the sums begin in a thread's scratch
+    Py_ssize_t v_first           # where the input's tiles and the sums begin in a thread's scratch
     Py_ssize_t sum_first
     Py_ssize_t shared            # floats of the partial gradients, which come first
     Py_ssize_t scratch           # floats of one thread
@@ -47,32 +47,32 @@ cdef struct Job:
 
 
 cdef void add_tiles(
-    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t c0, Py_ssize_t c1,
-    Py_ssize_t o0, Py_ssize_t first, Py_ssize_t end, const float *x, const float *gy,
+    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
+    Py_ssize_t c0, Py_ssize_t first, Py_ssize_t end, const float *x, const float *gy,
     float *scratch, bint add,
 ) noexcept nogil:
-    """sums[point] = or += data[point]^T (c1-c0, tiles) @ gradients[point] (tiles, o_block).
+    """sums[point] = or += gradients[point]^T (o1-o0, tiles) @ data[point] (tiles, c_block).
 
     What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
     """
-    cdef Py_ssize_t panel = leaves().panel, count = end - first, made, i, p
-    cdef float *z = scratch + job.z_first
+    cdef Py_ssize_t panel = leaves().panel, count = end - first, c, i, p
+    cdef float *v = scratch + job.v_first
     cdef float *sums = scratch + job.sum_first
-    t.data(
-        &job.x, x + (group * job.c + c0) * job.x.channel, c1 - c0, first, end, scratch, job.v_tile,
-        job.v_point,
+    t.gradients(
+        &job.gy, gy + (group * job.o + o0) * job.gy.channel, o1 - o0, first, end, scratch,
+        job.z_tile, job.z_point,
     )
-    for p in range(job.o_block // panel):
-        made = min(panel, job.o - o0 - p * panel)
-        if made > 0:
-            t.gradients(
-                &job.gy, gy + (group * job.o + o0 + p * panel) * job.gy.channel, made, first, end,
-                z + p * count * panel, panel, job.z_point,
+    for p in range(job.c_block // panel):
+        c = c0 + p * panel
+        if c < job.c:
+            t.data(
+                &job.x, x + (group * job.c + c) * job.x.channel, min(panel, job.c - c), first,
+                end, v + p * count * panel, panel, job.v_point,
             )
     for i in range(t.points):
         leaves().product(
-            c1 - c0, job.o_block, count, scratch + i * job.v_point, 1, job.v_tile,
-            z + i * job.z_point, sums + i * job.sum_point, job.o_block, add,
+            o1 - o0, job.c_block, count, scratch + i * job.z_point, 1, job.z_tile,
+            v + i * job.v_point, sums + i * job.sum_point, job.c_block, add,
         )
 
 
@@ -81,26 +81,26 @@ cdef void weight_item(
 ) noexcept nogil:
     """Sum one run of tiles into one piece of one of the partial gradients."""
     cdef const Transforms *t = &leaves().winograd[job.size]
-    cdef Py_ssize_t partial, c0, c1, o0, group, begin, first, end, c
+    cdef Py_ssize_t partial, o0, o1, c0, group, begin, first, end, o
     partial, item = item % job.partials, item // job.partials
     c0, item = item % job.c_blocks * job.c_block, item // job.c_blocks
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
-    c1 = min(job.c, c0 + job.c_block)
-    first = partial * job.tiles // job.partials
+    o1 = min(job.o, o0 + job.o_block)
+    begin = first = partial * job.tiles // job.partials
     end = (partial + 1) * job.tiles // job.partials
     scratch += threadid() * job.scratch
-    begin = first
     while first < end:
         add_tiles(
-            job, t, group, c0, c1, o0, first, min(first + job.block, end), x, gy, scratch,
+            job, t, group, o0, o1, c0, first, min(first + job.block, end), x, gy, scratch,
             first > begin,
         )
         first += job.block
-    gw += partial * job.groups * job.o * job.c * 9 + (group * job.o + o0) * job.w_o
-    for c in range(c0, c1):
+    gw += partial * job.groups * job.o * job.c * 9 + c0 * job.w_c
+    for o in range(o0, o1):
         t.weight_sums(
-            scratch + job.sum_first + (c - c0) * job.o_block, job.sum_point,
-            min(job.o_block, job.o - o0), gw + c * job.w_c, job.w_o, job.w_row, job.w_column,
+            scratch + job.sum_first + (o - o0) * job.c_block, job.sum_point,
+            min(job.c_block, job.c - c0), gw + (group * job.o + o) * job.w_o, job.w_c, job.w_row,
+            job.w_column,
         )
 
 

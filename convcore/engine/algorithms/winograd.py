@@ -175,19 +175,19 @@ def _weight_gradient(problem):
     lanes, panel = _isa.lanes(), _isa.panel()
     tiles = all_tiles(problem, size)
     c, o = problem.c, problem.o
-    o_block = _up(min(o, WOB), panel)
-    c_block = min(c, WCB)
+    c_block = _up(min(c, WCB), panel)
+    o_block = min(o, WOB)
     pieces = g.groups * -(-o // o_block) * -(-c // c_block)
     block = min(WT, tiles)
     runs = -(-tiles // block)
     size_bytes = 4 * g.c_out * c * 9
     partials = max(1, min(-(-ITEMS // pieces), 16, (32 << 20) // size_bytes, runs))
-    v_tile = _up(c_block, lanes)
-    v_point = block * v_tile + lanes
-    z_point = block * o_block + lanes
-    sum_point = c_block * o_block + lanes
-    z_first = lines(size.points * v_point)
-    sum_first = z_first + lines(size.points * z_point)
+    z_tile = _up(o_block, lanes)
+    z_point = block * z_tile + lanes
+    v_point = block * c_block + lanes
+    sum_point = o_block * c_block + lanes
+    v_first = lines(size.points * z_point)
+    sum_first = v_first + lines(size.points * v_point)
     scratch = sum_first + lines(size.points * sum_point)
     shared = lines(partials * g.c_out * c * 9) if partials > 1 else 0
     done = tiles * size.points * g.groups * c * o
@@ -197,8 +197,8 @@ def _weight_gradient(problem):
         "gy": tiling(problem, size, problem.right, [0, 0], _counts(problem)),
         "size": size.index, "groups": g.groups, "c": c, "o": o, "c_block": c_block, "c_blocks": -(-c // c_block),
         "o_block": o_block, "o_blocks": -(-o // o_block), "tiles": tiles, "block": block, "partials": partials,
-        "w_o": w_o, "w_c": w_c, "w_row": w_row, "w_column": w_column, "v_tile": v_tile, "v_point": v_point, "z_point": z_point,
-        "sum_point": sum_point, "z_first": z_first, "sum_first": sum_first, "shared": shared, "scratch": scratch,
+        "w_o": w_o, "w_c": w_c, "w_row": w_row, "w_column": w_column, "z_tile": z_tile, "v_point": v_point, "z_point": z_point,
+        "sum_point": sum_point, "v_first": v_first, "sum_first": sum_first, "shared": shared, "scratch": scratch,
         "items": pieces * partials, "work": float(done),
     }
     plan = MapPlan(algorithm=_NAME, reason="", itemsize=4, items=pieces * partials, scratch=scratch, shared=shared, block=block, o_block=o_block, partials=partials, multiply_adds=done)
