@@ -248,7 +248,7 @@ def test_ctrl_c_exits_with_130(monkeypatch, capsys):
 
 def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_path, capsys):
     pytest.importorskip("rich")
-    from convcore.bench.runner import Cell
+    from convcore.bench.cell import Cell
 
     def measured(request, outcome):
         outcome.cells.append(
@@ -299,7 +299,7 @@ def test_bench_says_what_spoils_its_numbers():
 
 def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, capsys):
     pytest.importorskip("rich")
-    from convcore.bench.runner import Cell
+    from convcore.bench.cell import Cell
 
     def interrupted(request, outcome):
         outcome.cells.append(

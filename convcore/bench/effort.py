@@ -18,6 +18,8 @@ class Step:
     text: str
     done: float
     """Between 0 and 1."""
+    left: float | None = None
+    """Seconds that the rest will take; None as long as nobody knows."""
 
 
 class Effort:
@@ -27,7 +29,7 @@ class Effort:
         self._request = request
         cells = len(request.maps) * len(request.formats) * len(request.threads)
         self._whole = sum(
-            self.of_oracle(layer) + cells * self.of_cell(layer) for layer in request.layers
+            self.of_oracle(layer) + cells * self.of_cell(layer) for layer, _ in request.problems
         )
         self._steps_done = 0.0
         self._mark = (0.0, 0.0)
@@ -37,10 +39,11 @@ class Effort:
         """Return how much of the whole has been done, between 0 and 1."""
         return min(1.0, self._steps_done / self._whole)
 
-    def step(self, text: str, effort: float) -> Step:
+    def step(self, text: str, effort: float, now: float | None = None) -> Step:
         """Add a step's effort to what has been done; return the progress."""
         self._steps_done += effort
-        return Step(text, self.done)
+        left = None if now is None else self.ahead(now)
+        return Step(text, self.done, left or None)
 
     def mark(self, now: float) -> None:
         """Measure the pace from this moment: what comes next has a pace of its own."""

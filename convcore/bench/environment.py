@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-ISAS = ("native", "avx2", "base")
+ISAS = ("native", "avx512", "avx2", "base")
 
-# What OpenBLAS, oneDNN and PyTorch want to hear.  convcore's own loops have one level so far, and
-# NumPy's are left as they are.  base is SSE4, the oldest that all three have: oneDNN starts at
-# SSE41, and SciPy's OpenBLAS takes Nehalem (SSE4.2) but knows no Prescott, its fallback below that.
+# What OpenBLAS, oneDNN (PyTorch's and OpenVINO's), PyTorch's own loops and convcore's want to hear.
+# ONNX Runtime listens to nothing, and NumPy's loops are left as they are.  base is SSE4, the oldest
+# that OpenBLAS and oneDNN have: oneDNN starts at SSE41, and SciPy's OpenBLAS takes Nehalem (SSE4.2)
+# but knows no Prescott, its fallback below that.
 _HELD: dict[str, dict[str, str]] = {
     "native": {},
+    "avx512": {
+        "CONVCORE_ISA": "avx512",
+        "OPENBLAS_CORETYPE": "SkylakeX",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+        "ATEN_CPU_CAPABILITY": "avx512",
+    },
     "avx2": {
+        "CONVCORE_ISA": "avx2",
         "OPENBLAS_CORETYPE": "Haswell",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "ATEN_CPU_CAPABILITY": "avx2",
     },
     "base": {
+        "CONVCORE_ISA": "base",
         "OPENBLAS_CORETYPE": "Nehalem",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "ATEN_CPU_CAPABILITY": "default",
@@ -28,6 +37,7 @@ _HELD: dict[str, dict[str, str]] = {
 }
 # Any of these left from the shell would hold one side of a comparison and not the other.
 _REMOVED = (
+    "CONVCORE_ISA",
     "OPENBLAS_CORETYPE",
     "OPENBLAS_L2_SIZE",
     "ONEDNN_MAX_CPU_ISA",
@@ -63,15 +73,15 @@ def worker_environment(
         The environment to start from, usually ``os.environ``; only read.
     threads : int
         How many threads the worker is to compute with.
-    isa : {'native', 'avx2', 'base'}
-        Instruction set to which OpenBLAS, oneDNN and PyTorch are held; native holds none.
+    isa : {'native', 'avx512', 'avx2', 'base'}
+        Instruction set to which convcore, OpenBLAS, oneDNN and PyTorch are held; native holds none.
     keep : bool
         Leave everything as found; threads are then set by the libraries' own functions only.
 
     Raises
     ------
     ValueError
-        An isa that is not one of the three.
+        An isa that is not one of the four.
     """
     if isa not in ISAS:
         raise ValueError(f"isa must be one of {', '.join(ISAS)}, got {isa!r}")

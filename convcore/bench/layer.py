@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 FIELDS = ("N", "C", "H", "W", "O", "k", "s", "p", "d", "g")
 MAPS = ("forward", "input_grad", "weight_grad")
 FORMATS = ("contiguous", "channels_last")
+DTYPES = ("float32", "float64")
 _MEANINGS = {
     "N": "images in the batch",
     "C": "input channels",

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from convcore.bench.cell import OURS
 from convcore.bench.environment import worker_environment
 from convcore.bench.operations import OPERATIONS, Operation
 from convcore.bench.pairing import Spread, spread
 from convcore.bench.process import WorkerProcess
-from convcore.bench.runner import OURS, take_turns
+from convcore.bench.runner import take_turns
 
 # Peers that have the names the operations are written in.
 PEERS = ("torch",)
@@ -93,5 +94,6 @@ def measure(
                 cost.results[peer] = np.asarray(worker.ask("operate", name=one.name))
                 worker.ask("calibrate")
             timed = {peer: (lambda w=worker: w.ask("time")) for peer, worker in workers.items()}
-            take_turns(timed, dict.fromkeys(workers, rounds), rounds, cost.seconds)
+            for peer, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
+                cost.seconds.setdefault(peer, []).append(seconds)
             yield cost

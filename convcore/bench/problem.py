@@ -1,4 +1,15 @@
-"""A layer's arrays and their exact results, on disk: every peer computes on the same bits."""
+"""A layer's arrays and their exact results, on disk: every peer computes on the same bits.
+
+Exact means far beyond the dtype that is measured.  For float32 the oracle's float64 is that.  For
+float64 the operands are split in two, a high part on a coarse grid and a rest: the map of the high
+parts has no rounding error at all in float64 (its products and sums are multiples of the grid's
+square, fewer than 2^53 of it), and what the rests add is small, so its own rounding is nothing.
+
+References
+----------
+Ozaki, Ogita, Oishi & Rump 2012, "Error-free transformations of matrix multiplication by using fast
+routines of matrix multiplication and its applications", section 3: the splitting.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +25,23 @@ from convcore.engine import reference
 
 Arrays = dict[str, np.ndarray]
 OPERANDS = ("input", "weight", "grad_output")
+# Of each map, the two operands that it multiplies.
+_FACTORS = {
+    "forward": ("input", "weight"),
+    "input_grad": ("grad_output", "weight"),
+    "weight_grad": ("input", "grad_output"),
+}
+# Steps of the coarse grid.  Sums up to 2^53 / _GRID^2 = 2^23 are exact on its square.
+_GRID = 2.0**15
+_LARGEST_SCALE = 2.0**53 / _GRID**2
 
 
-def draw_operands(layer: Layer, seed: int) -> Arrays:
-    """Return normal deviates, float32, in the shapes of input, weight and grad_output."""
+def draw_operands(layer: Layer, seed: int, dtype: str = "float32") -> Arrays:
+    """Return normal deviates in the shapes of input, weight and grad_output."""
     geometry, generator = layer.geometry, np.random.default_rng(seed)
     shapes = (geometry.input_shape, geometry.weight_shape, geometry.output_shape)
     return {
-        name: generator.standard_normal(shape, dtype=np.float32)
+        name: generator.standard_normal(shape, dtype=np.dtype(dtype))
         for name, shape in zip(OPERANDS, shapes, strict=True)
     }
 
@@ -37,39 +57,66 @@ def exact_maps(layer: Layer, operands: Arrays) -> dict[str, Callable[[], np.ndar
     }
 
 
-def write_problem(layer: Layer, maps: Iterable[str], folder: Path, seed: int = 0) -> None:
+def exact_parts(layer: Layer, operands: Arrays, map_name: str) -> list[np.ndarray]:
+    """Return one map of the operands, as float64 arrays whose sum is exact for their dtype.
+
+    One array for float32, two for float64: each is subtracted by itself from what is measured.
+    """
+    if operands["input"].dtype == np.float32:
+        return [exact_maps(layer, operands)[map_name]()]
+    high = {name: np.round(array * _GRID) / _GRID for name, array in operands.items()}
+    rest = {name: operands[name] - high[name] for name in OPERANDS}
+    first, second = _FACTORS[map_name]
+
+    def of(**factors: np.ndarray) -> np.ndarray:
+        return exact_maps(layer, {**operands, **factors})[map_name]()
+
+    # a b = ha hb + (ra b + ha rb)
+    small = of(**{first: rest[first]}) + of(**{first: high[first], second: rest[second]})
+    return [of(**high), small]
+
+
+def write_problem(
+    layer: Layer, maps: Iterable[str], folder: Path, seed: int = 0, dtype: str = "float32"
+) -> None:
     """Draw a layer's arrays and save them, their exact maps, and the scale of each map's error.
 
     The scale is the largest element of the same map of the operands' absolute values: what an error
     is measured against, because it does not shrink where a sum cancels.
     """
-    operands = draw_operands(layer, seed)
+    operands = draw_operands(layer, seed, dtype)
     magnitudes = {name: np.abs(array) for name, array in operands.items()}
-    exact, bounds = exact_maps(layer, operands), exact_maps(layer, magnitudes)
     for name, array in operands.items():
         np.save(folder / f"{name}.npy", array)
     scales = {}
     for name in maps:
-        np.save(folder / f"exact_{name}.npy", exact[name]())
-        scales[name] = float(bounds[name]().max(initial=0.0))
-    (folder / "scales.json").write_text(json.dumps(scales))
+        scales[name] = float(exact_maps(layer, magnitudes)[name]().max(initial=0.0))
+        assert dtype == "float32" or scales[name] < _LARGEST_SCALE, "high parts' sums are not exact"
+        for part, array in enumerate(exact_parts(layer, operands, name)):
+            np.save(folder / f"exact_{name}_{part}.npy", array)
+    (folder / "scales.json").write_text(json.dumps({"dtype": dtype, "scales": scales}))
 
 
 def read_operands(folder: Path) -> Arrays:
-    """Return input, weight and grad_output, float32, contiguous."""
+    """Return input, weight and grad_output, contiguous."""
     return {name: np.load(folder / f"{name}.npy") for name in OPERANDS}
 
 
 def measure_error(result: np.ndarray, folder: Path, map_name: str) -> float:
-    """Return a result's error in float32's eps; inf for a wrong shape or type, or a NaN."""
-    exact = np.load(folder / f"exact_{map_name}.npy", mmap_mode="r")
-    scale = json.loads((folder / "scales.json").read_text())[map_name]
-    return error_of(result, exact, scale)
+    """Return a result's error in its dtype's eps; inf for a wrong shape or dtype, or a NaN."""
+    about = json.loads((folder / "scales.json").read_text())
+    parts = [np.load(file) for file in sorted(folder.glob(f"exact_{map_name}_*.npy"))]
+    return error_of(result, parts, about["scales"][map_name], about["dtype"])
 
 
-def error_of(result: np.ndarray, exact: np.ndarray, scale: float) -> float:
-    """Return max|result - exact| / scale / eps, or inf where the two cannot be compared."""
-    if result.shape != exact.shape or result.dtype != np.float32:
+def error_of(
+    result: np.ndarray, parts: list[np.ndarray], scale: float, dtype: str = "float32"
+) -> float:
+    """Return max|result - sum(parts)| / scale / eps, or inf where they cannot be compared."""
+    if result.shape != parts[0].shape or result.dtype != np.dtype(dtype):
         return float("inf")
-    error = float(reference.error_in_eps(result, exact, np.float64(scale), np.float32))
+    *others, last = parts
+    for part in others:  # close to one another, so that this difference is exact
+        result = result - part
+    error = float(reference.error_in_eps(result, last, np.float64(scale), dtype))
     return error if error == error else float("inf")

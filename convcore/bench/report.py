@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from convcore.bench.cell import OURS, Cell, Outcome
+from convcore.bench.compare import TOLERANCE, Change, Comparison
 from convcore.bench.overhead import Cost
 from convcore.bench.pairing import Spread, spread
-from convcore.bench.peers import ALLOWED_EPS, title
-from convcore.bench.record import Mean, means, verdict, worst
+from convcore.bench.peers import title
+from convcore.bench.promises import Promise
+from convcore.bench.record import Mean, errors_by_algorithm, means, verdict
 from convcore.bench.request import Request
-from convcore.bench.runner import OURS, Cell, Outcome
+from convcore.bench.scaling import growths
+from convcore.bench.text import mebibytes, milliseconds, quartiles, short, whole
 
-_SHORT = {
-    "forward": "forward",
-    "input_grad": "input grad",
-    "weight_grad": "weight grad",
-    "contiguous": "NCHW",
-    "channels_last": "NHWC",
-}
+# A comparison shows so many cells each way; the rest are only counted.
+_MOST_CHANGES = 20
 
 
 def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
     """Print the CPU, and of every worker what was loaded in it and the variables that matter."""
     console.print(f"CPU: {cpu}", highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for threads, peaks in outcome.peaks.items():
+        speeds = ", ".join(f"{gflops:.0f} GFLOP/s in {dtype}" for dtype, gflops in peaks.items())
+        plural = "" if threads == 1 else "s"
+        console.print(f"Peak, a large matrix product on {threads} thread{plural}: {speeds}")
+    table = _table()
     for name in ("worker", "threads", "kernel", "loaded", "variables"):
         table.add_column(name, overflow="fold")
+    table.add_column("peak memory", justify="right")
     for key, about in outcome.workers.items():
         loaded = dict(about["loaded"])
         kernel = loaded.pop("kernel", "?")
@@ -40,35 +44,28 @@ def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
             kernel,
             _listed(loaded),
             _listed(about["variables"], "="),
+            mebibytes(about.get("peak_bytes")),
         )
     console.print(table)
 
 
 def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
-    """Print a row a cell: convcore's time and speed, peers' times over convcore's, the error."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    # The one column that gives way in a narrow terminal: most of its cells are empty.
-    table.add_column("layer", overflow="fold")
-    table.add_column("map", no_wrap=True)
-    table.add_column("format", no_wrap=True)
-    for name in ("threads", "ms", "GFLOP/s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for peer in request.peers:
-        table.add_column(f"{title(peer)}\n/ convcore", justify="right", no_wrap=True)
-    table.add_column("error,\neps", justify="right", no_wrap=True)
-    before = None
-    for cell in outcome.cells:
-        if before not in (None, cell.layer.name):
-            table.add_section()
-        table.add_row(*_row(cell, request, first=before != cell.layer.name))
-        before = cell.layer.name
-    console.print(table)
+    """Print a row a cell: convcore's time and speed, peers' times over convcore's, the error.
+
+    Small cells, whose time is what a call costs, are a table of their own.
+    """
+    large = [cell for cell in outcome.cells if not cell.small]
+    if large:
+        console.print(_cell_table(large, outcome, request))
+    if small := [cell for cell in outcome.cells if cell.small]:
+        console.print("Cells that take PyTorch under 50 us:")
+        console.print(_cell_table(small, outcome, request))
 
 
 def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
     """Print a row an operation: microseconds a call, by library, and what is promised."""
     console.print("Microseconds a call, one thread, median of the rounds:")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _table()
     table.add_column("operation")
     for name in ("convcore", *map(title, peers), "promised"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -84,18 +81,21 @@ def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -
 
 
 def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
-    """Print geometric means, the worst cells, what failed, and whether all results were right."""
-    found = means(outcome, request)
-    if found:
-        console.print("Geometric means over dense layers; above 1, convcore is faster:")
+    """Print geometric means and the worst cells, errors, growth, what failed, and the verdict."""
+    if found := means(outcome, request):
+        console.print("Geometric means; above 1, convcore is faster:")
         console.print(_means_table(found, request))
-    for peer in request.peers:
-        if (lowest := worst(outcome, peer)) is not None:
-            cell, ratio = lowest
+    for mean in found:
+        if mean.kind == "all cells":
             console.print(
-                f"Worst dense cell against {title(peer)}: {ratio:.2f} ({cell.name})",
+                f"Worst cell against {title(mean.peer)}: {mean.worst:.2f} ({mean.worst_cell})",
                 highlight=False,
             )
+    if outcome.cells:
+        console.print(_errors_table(outcome))
+    if "scaling" in request.suites:
+        console.print("Time follows the power of the number of pixels; 1 is linear:")
+        console.print(_growth_table(outcome))
     for cell in outcome.cells:
         for text in _faults(cell):
             console.print(f"{cell.name}: {text}", style="bold red", highlight=False, markup=False)
@@ -105,24 +105,87 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
     console.print(verdict(outcome), style=style, highlight=False)
 
 
-def _row(cell: Cell, request: Request, first: bool) -> list[str]:
+def print_promises(console: Console, found: Sequence[Promise]) -> None:
+    """Print a row a promise: the figure, its limit, whether it is kept, the worst cell."""
+    if not found:
+        return
+    console.print("What is promised, and what was measured:")
+    table = _table()
+    table.add_column("figure", overflow="fold")
+    for name in ("is", "limit", "kept"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("worst", overflow="fold")
+    for promise in found:
+        kept = "[green]yes[/]" if promise.kept else "[bold red]no[/]"
+        table.add_row(promise.text, promise.value, promise.limit, kept, promise.worst)
+    console.print(table)
+
+
+def print_comparison(console: Console, comparison: Comparison, file: str) -> None:
+    """Print what has become slower and faster since another run."""
+    for warning in comparison.warnings:
+        console.print(f"Compared with another setting: {warning}", style="yellow", highlight=False)
+    changes = comparison.changes
+    console.print(
+        f"Beside {file}: {len(changes)} ratios, {comparison.mean:.3f} times the older ones in "
+        f"geometric mean; {len(comparison.regressions)} are lower and "
+        f"{len(comparison.improvements)} higher beyond the noise (quartiles apart and "
+        f"{TOLERANCE:.0%} between medians).",
+        highlight=False,
+    )
+    for heading, found in (
+        ("Slower than before", comparison.regressions),
+        ("Faster than before", comparison.improvements),
+    ):
+        if found:
+            console.print(f"{heading}:")
+            console.print(_changes_table(found))
+
+
+def _cell_table(cells: Sequence[Cell], outcome: Outcome, request: Request) -> Table:
+    table = _table()
+    # The one column that gives way in a narrow terminal: most of its cells are empty.
+    table.add_column("layer", overflow="fold")
+    for name in ("map", "format"):
+        table.add_column(name, no_wrap=True)
+    if len(request.dtypes) > 1:
+        table.add_column("dtype", no_wrap=True)
+    table.add_column("algorithm", overflow="fold")
+    for name in ("threads", "ms", "GFLOP/s", "% of\npeak"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for peer in request.peers:
+        table.add_column(f"{title(peer)}\n/ convcore", justify="right", no_wrap=True)
+    table.add_column("error,\neps", justify="right", no_wrap=True)
+    before = None
+    for cell in cells:
+        if before not in (None, cell.layer.name):
+            table.add_section()
+        table.add_row(*_row(cell, outcome, request, first=before != cell.layer.name))
+        before = cell.layer.name
+    return table
+
+
+def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[str]:
     ours = cell.seconds.get(OURS)
     error = cell.errors.get(OURS, math.nan)
     mark = "[bold red]{:.2f} WRONG[/]" if OURS in cell.wrong else "{:.2f}"
     return [
         cell.layer.name if first else "",
-        _SHORT[cell.map],
-        _SHORT[cell.format],
+        short(cell.map),
+        short(cell.format),
+        *([cell.dtype] if len(request.dtypes) > 1 else []),
+        cell.algorithm,
         str(cell.threads),
-        _milliseconds(spread(ours).median) if ours else "-",
-        f"{cell.gflops:.0f}" if ours else "-",
+        milliseconds(spread(ours).median) if ours else "-",
+        whole(cell.gflops),
+        whole(outcome.percent_of_peak(cell)),
         *(_ratio(cell.ratio(peer)) for peer in request.peers),
         mark.format(error),
     ]
 
 
 def _means_table(found: list[Mean], request: Request) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _table()
     table.add_column("over", no_wrap=True)
     for peer in request.peers:
         table.add_column(f"{title(peer)} / convcore", justify="right")
@@ -130,18 +193,61 @@ def _means_table(found: list[Mean], request: Request) -> Table:
     for kind in dict.fromkeys(mean.kind for mean in found):
         entries = [by_key.get((kind, peer)) for peer in request.peers]
         cells = ["-" if mean is None else f"{mean.value:.2f}" for mean in entries]
-        table.add_row(_SHORT.get(kind, kind), *cells)
+        table.add_row(short(kind), *cells)
     return table
 
 
-def _faults(cell: Cell) -> list[str]:
-    """Return what went wrong in a cell, a sentence each."""
-    off = [
-        f"{title(peer)}'s result is off by {error:.3g} eps, {ALLOWED_EPS[peer]:g} are allowed"
-        for peer, error in cell.errors.items()
-        if peer in cell.wrong and peer not in cell.problems
-    ]
-    return off + list(cell.problems.values())
+def _errors_table(outcome: Outcome) -> Table:
+    table = _table()
+    for name in ("algorithm", "dtype"):
+        table.add_column(name)
+    for name in ("largest error, eps", "allowed"):
+        table.add_column(name, justify="right")
+    for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items():
+        table.add_row(algorithm or "?", dtype, f"{error:.2f}", f"{allowed:g}")
+    return table
+
+
+def _growth_table(outcome: Outcome) -> Table:
+    table = _table()
+    for name in ("sweep", "map", "format"):
+        table.add_column(name)
+    for name in ("threads", "power", "ns a pixel, first to last"):
+        table.add_column(name, justify="right")
+    for growth in growths(outcome):
+        paces = [1e9 * s / n for n, s in zip(growth.sizes, growth.seconds, strict=True)]
+        table.add_row(
+            growth.sweep,
+            short(growth.map),
+            short(growth.format),
+            str(growth.threads),
+            f"{growth.exponent:.2f}",
+            " ".join(f"{pace:.3g}" for pace in paces),
+        )
+    return table
+
+
+def _changes_table(changes: Sequence[Change]) -> Table:
+    table = _table()
+    table.add_column("cell", overflow="fold")
+    table.add_column("peer")
+    for name in ("before", "now"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for change in changes[:_MOST_CHANGES]:
+        both = (Spread(**change.before), Spread(**change.after))
+        table.add_row(change.cell, title(change.peer), *map(_ratio, both))
+    if len(changes) > _MOST_CHANGES:
+        table.add_row(f"... and {len(changes) - _MOST_CHANGES} more")
+    return table
+
+
+def _faults(cell: Cell) -> Iterator[str]:
+    """Yield what went wrong in a cell, a sentence each."""
+    for peer, error in cell.errors.items():
+        if peer in cell.wrong and peer not in cell.problems:
+            allowed = cell.allowed(peer)
+            yield f"{title(peer)}'s result is off by {error:.3g} eps, {allowed:g} are allowed"
+    yield from cell.problems.values()
 
 
 def _ratio(ratio: Spread | None) -> str:
@@ -149,14 +255,12 @@ def _ratio(ratio: Spread | None) -> str:
     if ratio is None:
         return ""
     style = "green" if ratio.median >= 1 else "yellow"
-    return f"[{style}]{ratio.median:.2f}[/] [dim]{ratio.low:.2f}-{ratio.high:.2f}[/]"
-
-
-def _milliseconds(seconds: float) -> str:
-    """Return three significant digits, without an exponent."""
-    value = 1e3 * seconds
-    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f}"
+    return f"[{style}]{ratio.median:.2f}[/] [dim]{quartiles(ratio)}[/]"
 
 
 def _listed(pairs: Mapping[str, str], between: str = " ") -> str:
     return ", ".join(f"{name}{between}{value}" for name, value in pairs.items()) or "-"
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)

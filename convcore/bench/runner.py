@@ -3,83 +3,28 @@
 from __future__ import annotations
 
 import itertools
-import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
+from convcore.bench.cell import OURS, Cell, Outcome
 from convcore.bench.effort import Effort, Step, rounds_within
 from convcore.bench.environment import worker_environment
 from convcore.bench.layer import Layer
-from convcore.bench.pairing import Spread, paired_ratios, spread
-from convcore.bench.peers import ALLOWED_EPS
 from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.request import Request
 
-OURS = "convcore"
-# The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve.
+# The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve and to judge.
 _ORACLE = "numpy"
 
-
-@dataclass
-class Cell:
-    """One layer, map, format and number of threads, and what was measured there, by peer."""
-
-    layer: Layer
-    map: str
-    format: str
-    threads: int
-    errors: dict[str, float] = field(default_factory=dict)
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return what identifies the cell, for people."""
-        plural = "" if self.threads == 1 else "s"
-        return f"{self.layer.name}, {self.map}, {self.format}, {self.threads} thread{plural}"
-
-    @property
-    def wrong(self) -> list[str]:
-        """Peers whose result was off; convcore also if it gave none."""
-        off = {peer for peer, error in self.errors.items() if not error <= ALLOWED_EPS[peer]}
-        return sorted(off | ({OURS} & self.problems.keys()))
-
-    @property
-    def gflops(self) -> float:
-        """Return convcore's speed in 1e9 operations a second: two a multiply-add, none left out."""
-        if not self.seconds.get(OURS):
-            return math.nan
-        return 2e-9 * self.layer.geometry.multiply_adds / spread(self.seconds[OURS]).median
-
-    def ratio(self, peer: str) -> Spread | None:
-        """Return a peer's time over convcore's; None where either was not timed or not right."""
-        timed = self.seconds.get(OURS) and self.seconds.get(peer)
-        if not timed or {OURS, peer} & {*self.wrong, *self.problems}:
-            return None
-        return spread(paired_ratios(self.seconds[OURS], self.seconds[peer]))
-
-
-@dataclass
-class Outcome:
-    """What a run has measured so far, and with what."""
-
-    cells: list[Cell] = field(default_factory=list)
-    workers: dict[str, Any] = field(default_factory=dict)
-    """A worker's description, by ``peer@threads``."""
-    finished: bool = False
-
-    @property
-    def wrong(self) -> list[Cell]:
-        """Cells in which any result was wrong or missing."""
-        return [cell for cell in self.cells if cell.wrong]
+Workers = Mapping[tuple[str, int], WorkerProcess]
+Name = TypeVar("Name", bound=Hashable)
 
 
 def run(
@@ -112,26 +57,33 @@ def run(
 
         solvers = [start(_ORACLE, 1) for _ in range(min(oracles, len(request.layers)))]
         # All start now and import while the oracle works.
+        rulers = {threads: start(_ORACLE, threads) for threads in request.threads}
         names = (OURS, *request.peers)
         workers = {(p, t): start(p, t) for t, p in itertools.product(request.threads, names)}
         effort = Effort(request)
         yield effort.step("exact results", 0.0)
         for layer in _solve(request, solvers, root):
             yield effort.step(f"exact results: {layer.name}", effort.of_oracle(layer))
-        for solver in solvers:
+        judge = solvers[0]
+        for solver in solvers[1:]:
             solver.close()
         for (peer, threads), worker in workers.items():
-            outcome.workers[f"{peer}@{threads}"] = _describe(worker)
+            outcome.workers[f"{peer}@{threads}"] = _describe(worker, request.strict)
+        yield effort.step("the speed of a large matrix product", 0.0)
+        for threads, ruler in rulers.items():
+            outcome.peaks[threads] = ruler.ask("measure_peak", dtypes=request.dtypes)
+            ruler.close()
         effort.mark(time.monotonic())
-        for cell in _cells(request):
-            yield effort.step(cell.name, 0.0)
-            outcome.cells.append(cell)
+        for layer, map_name, threads, dtype in request.bouts:
+            cells = [Cell(layer, map_name, f, threads, dtype=dtype) for f in request.formats]
             now = time.monotonic()
+            yield effort.step(cells[0].name, 0.0, now)
             left = None if request.budget is None else request.budget - (now - start_time)
             rounds = rounds_within(request.rounds, left, effort.ahead(now))
-            folder = _folder(root, request, cell.layer)
-            _measure(cell, request.peers, rounds, workers, outcome.workers, folder)
-            yield effort.step(cell.name, effort.of_cell(cell.layer))
+            outcome.cells.extend(cells)
+            folder = _folder(root, request, layer, dtype)
+            _measure(cells, request.peers, rounds, workers, outcome.workers, folder, judge)
+            effort.step("", len(cells) * effort.of_cell(layer))
         outcome.finished = True
 
 
@@ -141,8 +93,9 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
     for solver in solvers:
         idle.put(solver)
 
-    def solve(layer: Layer) -> Layer:
-        folder = _folder(root, request, layer)
+    def solve(problem: tuple[Layer, str]) -> Layer:
+        layer, dtype = problem
+        folder = _folder(root, request, layer, dtype)
         folder.mkdir()
         solver = idle.get()
         try:
@@ -150,6 +103,7 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
                 "solve",
                 layer=layer.spec,
                 maps=request.maps,
+                dtype=dtype,
                 folder=str(folder),
                 seed=request.seed + request.layers.index(layer),
             )
@@ -157,7 +111,7 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
             idle.put(solver)
         return layer
 
-    largest_first = sorted(request.layers, key=lambda layer: -layer.geometry.multiply_adds)
+    largest_first = sorted(request.problems, key=lambda p: -p[0].geometry.multiply_adds)
     pool = ThreadPoolExecutor(len(solvers))
     try:
         yield from pool.map(solve, largest_first)
@@ -166,9 +120,11 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _describe(worker: WorkerProcess) -> dict[str, Any]:
+def _describe(worker: WorkerProcess, strict: bool) -> dict[str, Any]:
     """Return what a worker says it is made of; a peer that cannot even start computes nothing."""
     try:
+        if strict and worker.peer == OURS:
+            worker.ask("forbid_winograd")
         return worker.ask("describe")
     except WorkerError as error:
         if error.peer == OURS:
@@ -177,68 +133,86 @@ def _describe(worker: WorkerProcess) -> dict[str, Any]:
         return {"threads": worker.threads, "formats": [], "loaded": loaded, "variables": {}}
 
 
-def _folder(root: Path, request: Request, layer: Layer) -> Path:
-    return root / str(request.layers.index(layer))
-
-
-def _cells(request: Request) -> Iterator[Cell]:
-    for axes in itertools.product(request.layers, request.maps, request.formats, request.threads):
-        yield Cell(*axes)
+def _folder(root: Path, request: Request, layer: Layer, dtype: str) -> Path:
+    return root / f"{request.layers.index(layer)}-{dtype}"
 
 
 def _measure(
-    cell: Cell,
+    cells: Sequence[Cell],
     peers: tuple[str, ...],
     rounds: int,
-    workers: Mapping[tuple[str, int], WorkerProcess],
+    workers: Workers,
     described: Mapping[str, Any],
     folder: Path,
+    judge: WorkerProcess,
 ) -> None:
-    """Check every peer's result of a cell, then time them in turn, round by round."""
-    about = {peer: described[f"{peer}@{cell.threads}"] for peer in (OURS, *peers)}
-    ready: dict[str, WorkerProcess] = {}
-    for peer in about:
-        if cell.format not in about[peer]["formats"]:
-            continue
+    """Check every peer's results in the cells of a bout, then time them in turn, round by round."""
+    threads = cells[0].threads
+    about = {peer: described[f"{peer}@{threads}"] for peer in (OURS, *peers)}
+    ready: dict[tuple[int, str], WorkerProcess] = {}
+    for (i, cell), peer in itertools.product(enumerate(cells), about):
         try:
-            worker = workers[peer, cell.threads]
-            cell.errors[peer] = _check(cell, worker, folder)
-            worker.ask("calibrate")
-            ready[peer] = worker
+            worker = workers[peer, threads]
+            if _knows(about[peer], cell) and _check(cell, worker, folder, judge):
+                worker.ask("calibrate", format=cell.format)
+                ready[i, peer] = worker
         except WorkerError as error:
-            cell.problems[error.peer] = str(error)
+            cell.problems[peer] = str(error)
+    timed = {
+        (i, peer): partial(worker.ask, "time", format=cells[i].format)
+        for (i, peer), worker in ready.items()
+    }
+    most_rounds = {(i, peer): about[peer]["most_rounds"] for i, peer in ready}
     try:
         for worker in ready.values():
             worker.ask("settle")
-        timed = {peer: partial(worker.ask, "time") for peer, worker in ready.items()}
-        most_rounds = {peer: about[peer]["most_rounds"] for peer in ready}
-        take_turns(timed, most_rounds, rounds, cell.seconds)
+        for (i, peer), seconds in take_turns(timed, most_rounds, rounds):
+            cells[i].seconds.setdefault(peer, []).append(seconds)
+        for (_, peer), worker in ready.items():
+            about[peer]["peak_bytes"] = worker.ask("peak_bytes")
     except WorkerError as error:
-        cell.problems[error.peer] = str(error)
+        for cell in cells:
+            cell.problems[error.peer] = str(error)
 
 
-def _check(cell: Cell, worker: WorkerProcess, folder: Path) -> float:
-    """Return the error in eps of a worker's result."""
-    return worker.ask(
-        "prepare",
-        layer=cell.layer.spec,
-        folder=str(folder),
-        map_name=cell.map,
-        channels_last=cell.format == "channels_last",
+def _knows(about: Mapping[str, Any], cell: Cell) -> bool:
+    """Return whether a peer computes cells of this format, map and dtype at all."""
+    return (
+        cell.format in about["formats"]
+        and cell.map in about["maps"]
+        and cell.dtype in about["dtypes"]
     )
 
 
+def _check(cell: Cell, worker: WorkerProcess, folder: Path, judge: WorkerProcess) -> bool:
+    """Have a worker compute a cell and the oracle judge it; False if it has no such convolution."""
+    # In a file, and judged elsewhere: a worker's memory is to be its peer's alone.
+    result = str(folder / f"result-{worker.peer}.npy")
+    prepared = worker.ask(
+        "prepare",
+        layer=cell.layer.spec,
+        dtype=cell.dtype,
+        map_name=cell.map,
+        format=cell.format,
+        folder=str(folder),
+        result=result,
+    )
+    if prepared is None:
+        return False
+    if worker.peer == OURS:
+        cell.algorithm = prepared["algorithm"]
+    error = judge.ask("judge", folder=str(folder), map_name=cell.map, result=result)
+    cell.errors[worker.peer] = error
+    return True
+
+
 def take_turns(
-    timed: Mapping[str, Callable[[], float]],
-    most_rounds: Mapping[str, int],
-    rounds: int,
-    seconds: dict[str, list[float]],
-) -> None:
-    """Take samples in turn, A B C A B C ..., into ``seconds`` by name.
+    timed: Mapping[Name, Callable[[], float]], most_rounds: Mapping[Name, int], rounds: int
+) -> Iterator[tuple[Name, float]]:
+    """Take samples in turn, A B C A B C ...; yield each with its name as it comes.
 
     A name sits out once it has had its ``most_rounds``.
     """
-    for turn in range(rounds):
-        for name, take in timed.items():
-            if turn < most_rounds[name]:
-                seconds.setdefault(name, []).append(take())
+    for turn, name in itertools.product(range(rounds), timed):
+        if turn < most_rounds[name]:
+            yield name, timed[name]()

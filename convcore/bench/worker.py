@@ -15,8 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from convcore.bench.environment import variables_that_matter
 from convcore.bench.layer import parse_layer
+from convcore.bench.memory import PeakMemory
 from convcore.bench.operations import operation
 from convcore.bench.peers import Peer, load_peer
 from convcore.bench.sampling import Sampling, calibrate, sample
@@ -25,21 +28,25 @@ from convcore.bench.settling import settle
 if TYPE_CHECKING:
     from convcore.bench.problem import Arrays
 
+# The name of a call that is in no particular format.
+ONLY = ""
+
 # Nothing above loads convcore's kernels, and the methods below import `problem`, which does, only
-# when a peer is there: the first OpenMP runtime of a name is the only one that a process gets, and
-# PyTorch has to be timed on its own.
+# in the oracle's worker or when a peer is there: the first OpenMP runtime of a name is the only one
+# that a process gets, and PyTorch has to be timed on its own.
 
 
 class Worker:
-    """One peer, one number of threads; the convolution it is at; the commands it knows."""
+    """One peer, one number of threads; the convolutions it is at; the commands it knows."""
 
     def __init__(self, peer: Peer, threads: int) -> None:
         self.peer, self.threads = peer, threads
         self.folder: Path | None = None
         self.arrays: Arrays = {}
-        self.operands: dict[bool, dict[str, Any]] = {}
-        self.call: Callable[[], Any] | None = None
-        self.sampling = Sampling(1, 1)
+        self.operands: dict[str, dict[str, Any]] = {}
+        self.calls: dict[str, Callable[[], Any]] = {}
+        self.extents: dict[str, Sampling] = {}
+        self.peak: PeakMemory | None = None
         peer.set_threads(threads)
 
     def describe(self) -> dict[str, Any]:
@@ -47,45 +54,76 @@ class Worker:
         return {
             "threads": self.threads,
             "formats": list(self.peer.formats),
+            "maps": list(self.peer.maps),
+            "dtypes": list(self.peer.dtypes),
             "most_rounds": self.peer.most_rounds,
             "loaded": self.peer.describe(),
             "variables": variables_that_matter(os.environ),
         }
 
-    def solve(self, layer: str, maps: list[str], folder: str, seed: int) -> None:
+    def forbid_winograd(self) -> None:
+        """Hold convcore to strict mode."""
+        from convcore.bench.peers import own
+
+        own.forbid_winograd()
+
+    def measure_peak(self, dtypes: list[str]) -> dict[str, float]:
+        """Return the speed of a large matrix product in each dtype, in GFLOP/s."""
+        from convcore.bench.peak import gemm_gflops
+
+        return {dtype: gemm_gflops(dtype, self.threads) for dtype in dtypes}
+
+    def solve(self, layer: str, maps: list[str], dtype: str, folder: str, seed: int) -> None:
         """Let the oracle write a layer's problem into a folder."""
         from convcore.bench.problem import write_problem
 
-        write_problem(parse_layer(layer), maps, Path(folder), seed)
+        write_problem(parse_layer(layer), maps, Path(folder), seed, dtype)
 
-    def prepare(self, layer: str, folder: str, map_name: str, channels_last: bool) -> float:
-        """Make a map of a layer the current call and compute it once; return its error in eps."""
+    def judge(self, folder: str, map_name: str, result: str) -> float:
+        """Return the error in eps of a result that another worker saved."""
         from convcore.bench.problem import measure_error
 
+        return measure_error(np.load(result), Path(folder), map_name)
+
+    def prepare(
+        self, layer: str, dtype: str, map_name: str, format: str, folder: str, result: str
+    ) -> dict[str, str] | None:
+        """Make a map of a layer the current call of a format, and save what it computes.
+
+        Returns
+        -------
+        dict or None
+            The algorithm; None if the peer has no such convolution.
+        """
+        # From here on: what is read is part of the memory that a peer needs.
+        self.peak = self.peak or PeakMemory()
+        parsed, channels_last = parse_layer(layer), format == "channels_last"
+        if not self.peer.can(parsed):
+            return None
         self._load(Path(folder))
-        if channels_last not in self.operands:
-            self.operands[channels_last] = {
+        if format not in self.operands:
+            self.operands[format] = {
                 name: self.peer.convert(array, channels_last) for name, array in self.arrays.items()
             }
-        operands = self.operands[channels_last]
-        self.call = self.peer.call(parse_layer(layer), map_name, operands)
-        return measure_error(self.peer.to_numpy(self.call()), Path(folder), map_name)
+        self.calls.pop(format, None)
+        call = self.calls[format] = self.peer.call(parsed, map_name, self.operands[format])
+        np.save(result, self.peer.to_numpy(call()))
+        return {"algorithm": self.peer.algorithm(parsed, map_name, dtype, channels_last)}
 
     def operate(self, name: str) -> Any:
-        """Make a small operation the current call; return its result as nested lists."""
+        """Make a small operation the only current call; return its result as nested lists."""
         module = importlib.import_module(self.peer.module)
-        self.call = operation(name).build(module)
-        return self.call().detach().tolist()
+        call = operation(name).build(module)
+        self.calls = {ONLY: call}
+        return call().detach().tolist()
 
-    def calibrate(self) -> None:
-        """Decide how often a sample repeats the current call."""
-        assert self.call is not None, "prepare comes first"
-        self.sampling = calibrate(self.call)
+    def calibrate(self, format: str = ONLY) -> None:
+        """Decide how often a sample repeats a format's call."""
+        self.extents[format] = calibrate(self._call(format))
 
-    def time(self) -> float:
-        """Return one sample of the current call: seconds a call."""
-        assert self.call is not None, "prepare comes first"
-        seconds = sample(self.call, self.sampling)
+    def time(self, format: str = ONLY) -> float:
+        """Return one sample of a format's call: seconds a call."""
+        seconds = sample(self._call(format), self.extents[format])
         self.settle()
         return seconds
 
@@ -94,17 +132,38 @@ class Worker:
         if self.threads > 1:
             settle()
 
+    def peak_bytes(self) -> int:
+        """Return the most memory held so far, above what was held before the first layer."""
+        return self.peak.added if self.peak else 0
+
+    def _call(self, format: str) -> Callable[[], Any]:
+        assert format in self.calls, "prepare comes first"
+        return self.calls[format]
+
     def _load(self, folder: Path) -> None:
-        """Read a folder's arrays, and let go of those of the layer before."""
+        """Let go of the arrays of the layer before, and read a folder's."""
         from convcore.bench.problem import read_operands
 
         if folder != self.folder:
-            self.call = None
+            self.calls.clear()
             self.operands.clear()
+            self.arrays.clear()
             self.arrays, self.folder = read_operands(folder), folder
 
 
-COMMANDS = ("describe", "operate", "solve", "prepare", "calibrate", "settle", "time")
+COMMANDS = (
+    "describe",
+    "forbid_winograd",
+    "measure_peak",
+    "operate",
+    "solve",
+    "judge",
+    "prepare",
+    "calibrate",
+    "settle",
+    "time",
+    "peak_bytes",
+)
 
 
 def answer(worker: Worker, line: str) -> dict[str, Any]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convcore.bench.environment import ISAS, removed_variables
-from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
+from convcore.bench.layer import DTYPES, FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError, require_extra
 from convcore.cli.machine import cpu_name, load_average
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from convcore.bench.cell import Outcome
     from convcore.bench.overhead import Cost
     from convcore.bench.request import Request
-    from convcore.bench.runner import Outcome
+    from convcore.bench.saving import Files
 
 _QUICK_ROUNDS, _ROUNDS = 5, 9
 # Leaves something of a minute to start, and to end the cell that is being measured.
@@ -29,74 +32,120 @@ _QUICK_SECONDS = 50.0
 _MOST_ORACLES = 4
 # Load average a CPU beyond which timings say something about other programs too.
 _BUSY = 0.25
+# Operations around the arithmetic, not layers: timed and shown in a way of its own.
+_OVERHEAD = "overhead"
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
     """Add ``bench`` to the parser."""
     parser = commands.add_parser(
         "bench",
-        help="check and time real layers beside NumPy and PyTorch",
+        help="check and time real layers beside PyTorch and other libraries",
         description="Compute layers of real nets, forward and both gradients; check every result "
         "against a slow oracle in float64; time convcore beside its peers, in processes of their "
-        "own, taking turns. Exit code 1 if a result is wrong.",
+        "own, taking turns. Exit code 1 if a result is wrong, if --check finds a figure beyond its "
+        "limit, or if --compare finds a cell that has become slower.",
     )
-    what = parser.add_argument_group("what to measure")
-    what.add_argument(
-        "--quick", action="store_true", help=f"at most {_QUICK_ROUNDS} rounds: under a minute"
-    )
-    what.add_argument(
-        "--suite",
-        choices=("quick", "overhead"),
-        default="quick",
-        help="quick: layers of real nets; overhead: small operations, by which the cost of a call "
-        "and of the graph shows",
-    )
-    what.add_argument(
-        "--layer",
-        action="append",
-        metavar=",".join(FIELDS),
-        help="a layer of your own instead of the suite; may be repeated",
-    )
-    what.add_argument("--maps", type=_some_of(MAPS), default=MAPS, metavar=",".join(MAPS))
-    what.add_argument(
-        "--formats", type=_some_of(FORMATS), default=FORMATS, metavar=",".join(FORMATS)
-    )
-    what.add_argument("--threads", type=_counts, metavar="1,2", help="default: 1 and all")
-    what.add_argument("--peers", type=_names, metavar="torch,numpy", help="default: all installed")
-    how = parser.add_argument_group("how")
-    how.add_argument("--rounds", type=_count, metavar="R", help="samples a cell, taken in turn")
-    how.add_argument("--seed", type=int, default=0, help="of the arrays' random numbers")
-    how.add_argument(
-        "--isa",
-        choices=ISAS,
-        default="native",
-        help="hold OpenBLAS, oneDNN and PyTorch to an instruction set; native lets them use "
-        "all that the CPU has",
-    )
-    how.add_argument(
-        "--env", choices=("keep",), help="keep: give the workers the environment as it was found"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save everything measured")
+    _add_what(parser.add_argument_group("what to measure"))
+    _add_how(parser.add_argument_group("how"))
+    _add_results(parser.add_argument_group("what to do with it"))
     parser.set_defaults(run=run)
 
 
+def _add_what(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--quick", action="store_true", help=f"at most {_QUICK_ROUNDS} rounds: under a minute"
+    )
+    group.add_argument(
+        "--suite",
+        action="append",
+        type=_names,
+        metavar="NAME,...",
+        help="quick (the default), table, resnet50, vgg16, mobilenetv2, unet, lenet, stems, "
+        "depthwise, dilated, grouped, n1 (one image), tiny, scaling (how cost grows with N and "
+        "H*W); may be repeated. overhead, alone: small operations, by which the cost of a call and "
+        "of the graph shows",
+    )
+    group.add_argument(
+        "--layer",
+        action="append",
+        metavar=",".join(FIELDS),
+        help="a layer of your own, instead of a suite or beside those named; may be repeated",
+    )
+    group.add_argument("--maps", type=_some_of(MAPS), default=MAPS, metavar=",".join(MAPS))
+    group.add_argument(
+        "--formats", type=_some_of(FORMATS), default=FORMATS, metavar=",".join(FORMATS)
+    )
+    group.add_argument(
+        "--dtypes", type=_some_of(DTYPES), default=DTYPES[:1], metavar=",".join(DTYPES),
+        help="default: float32",
+    )  # fmt: skip
+    group.add_argument("--threads", type=_counts, metavar="1,2", help="default: 1 and all")
+    group.add_argument(
+        "--peers",
+        type=_names,
+        metavar="torch,onnxruntime,openvino,numpy,scipy",
+        help="default: all installed but scipy, which takes seconds a call; none for none",
+    )
+
+
+def _add_how(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--rounds", type=_count, metavar="R", help="samples a cell, taken in turn")
+    group.add_argument("--seed", type=int, default=0, help="of the arrays' random numbers")
+    group.add_argument(
+        "--isa",
+        choices=ISAS,
+        default="native",
+        help="hold convcore, OpenBLAS, oneDNN and PyTorch to an instruction set; native lets them "
+        "use all that the CPU has",
+    )
+    group.add_argument(
+        "--strict", action="store_true", help="hold convcore to direct summation: no Winograd"
+    )
+    group.add_argument(
+        "--env", choices=("keep",), help="keep: give the workers the environment as it was found"
+    )
+
+
+def _add_results(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--json", type=Path, metavar="FILE", help="save everything measured")
+    group.add_argument("--csv", type=Path, metavar="FILE", help="save a row a cell")
+    group.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the ratios, layer by layer: .svg or .png"
+    )
+    group.add_argument(
+        "--page", type=Path, metavar="FILE.md", help="write a page in Markdown, its chart beside it"
+    )
+    group.add_argument(
+        "--compare",
+        type=Path,
+        metavar="OLD.json",
+        help="exit 1 if a cell is slower beside its peers than it was there, beyond the noise",
+    )
+    group.add_argument(
+        "--check", action="store_true", help="exit 1 if a figure is beyond the limit promised"
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print, save; return 1 if any result was wrong."""
+    """Measure, print, save; return 1 if any result was wrong or any figure beyond its limit."""
     require_extra("bench", "rich")
-    from rich.console import Console
-
-    if arguments.suite == "overhead":
+    if _OVERHEAD in _suites(arguments):
         return _run_overhead(arguments)
+    from convcore.bench.cell import Outcome
     from convcore.bench.process import WorkerError
-    from convcore.bench.runner import Outcome
 
-    request, outcome = _request(arguments), Outcome()
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # A file has no width; the table has.
-        console.width = 140
+    request, files, outcome = _request(arguments), _files(arguments), Outcome()
+    before = _older_run(arguments.compare)
+    console = _console(request)
     load = load_average()
-    console.print(*_announcements(request, load), sep="\n")
+    machine = {
+        "cpu": cpu_name(),
+        "date": datetime.date.today().isoformat(),
+        "load_average_before": load,
+    }
+    console.print(*_announcements(request, load), sep="\n", highlight=False)
+    all_well = False
     try:
         _measure(request, outcome)
     except WorkerError as error:
@@ -105,9 +154,21 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
-            machine = {"cpu": cpu_name(), "load_average_before": load}
-            _finish(console, request, outcome, machine, arguments.json)
-    return 1 if outcome.wrong else 0
+            all_well = _finish(console, request, outcome, machine, arguments.check)
+            _save(console, files, outcome, request, machine)
+    if before is not None:
+        all_well &= _compare(console, before, outcome, request, machine, arguments.compare)
+    return 0 if all_well else 1
+
+
+def _console(request: Request) -> Console:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A file has no width; the table has.
+        console.width = 130 + 18 * len(request.peers)
+    return console
 
 
 def _run_overhead(arguments: argparse.Namespace) -> int:
@@ -115,9 +176,11 @@ def _run_overhead(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from convcore.bench import overhead, report
+    from convcore.bench.cell import Outcome
     from convcore.bench.process import WorkerError
-    from convcore.bench.runner import Outcome
 
+    if _suites(arguments) != (_OVERHEAD,) or arguments.layer:
+        raise UsageError("--suite overhead measures operations, not layers: give it alone")
     asked = tuple(peer for peer in _peers(arguments.peers) if peer in overhead.PEERS)
     rounds = arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS)
     console = Console(highlight=False)
@@ -154,47 +217,98 @@ def _save_costs(file: Path, costs: Sequence[Cost]) -> None:
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
     from convcore.bench.request import Request
-    from convcore.bench.suites import SUITES
+    from convcore.bench.suites import layers_of
     from convcore.engine.cpus import cpu_limit
 
     if arguments.env == "keep" and arguments.isa != "native":
         raise UsageError("--isa sets variables and --env keep leaves them: give one of the two")
-    if arguments.json and not arguments.json.absolute().parent.is_dir():
-        raise UsageError(f"--json: there is no directory {arguments.json.parent}")
+    suites = _suites(arguments)
     return Request(
-        layers=_layers(arguments.layer) if arguments.layer else SUITES["quick"],
+        layers=tuple(dict.fromkeys((*layers_of(suites), *_layers(arguments.layer or ())))),
         maps=arguments.maps,
         formats=arguments.formats,
         threads=arguments.threads or tuple(sorted({1, cpu_limit()})),
         peers=_peers(arguments.peers),
         rounds=arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS),
+        dtypes=arguments.dtypes,
+        suites=suites,
         budget=_QUICK_SECONDS if arguments.quick else None,
         isa=arguments.isa,
+        strict=arguments.strict,
         keep=arguments.env == "keep",
         seed=arguments.seed,
     )
 
 
+def _suites(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the suites asked for; quick if neither a suite nor a layer was."""
+    from convcore.bench.suites import SUITES
+
+    asked = tuple(dict.fromkeys(name for names in arguments.suite or () for name in names))
+    for name in asked:
+        if name not in SUITES and name != _OVERHEAD:
+            raise UsageError(f"--suite: {name!r} is none of {', '.join((*SUITES, _OVERHEAD))}")
+    return asked or (() if arguments.layer else ("quick",))
+
+
 def _layers(specs: Sequence[str]) -> tuple[Layer, ...]:
     try:
-        return tuple(dict.fromkeys(parse_layer(spec) for spec in specs))
+        return tuple(parse_layer(spec) for spec in specs)
     except ValueError as error:
         raise UsageError(f"--layer: {error}") from None
 
 
 def _peers(asked: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the peers asked for, or all that are installed."""
-    from convcore.bench.peers import PEERS, is_installed
+    """Return the peers asked for, or all that are installed and not too slow."""
+    from convcore.bench.peers import PEERS, SLOW, is_installed
 
     known = [name for name in PEERS if name != "convcore"]
     if asked is None:
-        return tuple(filter(is_installed, known))
+        return tuple(name for name in known if is_installed(name) and name not in SLOW)
+    if asked == ("none",):
+        return ()
     for name in asked:
         if name not in known:
             raise UsageError(f"--peers: {name!r} is none of {', '.join(known)}")
         if not is_installed(name):
-            raise UsageError(f"--peers: {name} is not installed")
+            lacking = " and ".join(m for m in PEERS[name][0])
+            raise UsageError(f"--peers: {name} is not installed (it needs {lacking})")
     return asked
+
+
+def _files(arguments: argparse.Namespace) -> Files:
+    """Return where to save what; whatever could not be saved is refused before anything runs."""
+    from convcore.bench.saving import Files
+
+    files = Files(arguments.json, arguments.csv, arguments.plot, arguments.page)
+    for option, file in files.asked():
+        if not file.absolute().parent.is_dir():
+            raise UsageError(f"--{option}: there is no directory {file.parent}")
+    if files.plot or files.page:
+        require_extra("bench", "matplotlib")
+    if files.plot:
+        from convcore.bench.chart import is_drawable
+
+        if not is_drawable(files.plot):
+            raise UsageError(f"--plot: cannot write a picture as {files.plot.name!r}, .svg is one")
+    return files
+
+
+def _older_run(file: Path | None) -> dict[str, Any] | None:
+    """Read the run to compare with, before anything is measured."""
+    from convcore.bench.compare import check_readable
+    from convcore.bench.record import VERSION
+
+    if file is None:
+        return None
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        check_readable(data, VERSION)
+    except OSError as error:
+        raise UsageError(f"--compare: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"--compare: {file} {error}") from None
+    return data
 
 
 def _announcements(request: Request, load: float | None) -> list[str]:
@@ -207,9 +321,11 @@ def _announcements(request: Request, load: float | None) -> list[str]:
     ]
     if request.isa != "native":
         lines.append(
-            f"OpenBLAS, oneDNN and PyTorch are held to --isa {request.isa}; convcore's and NumPy's "
-            "own loops are not."
+            f"convcore, OpenBLAS, oneDNN and PyTorch are held to --isa {request.isa}; ONNX Runtime "
+            "and NumPy's own loops cannot be."
         )
+    if request.strict:
+        lines.append("convcore is held to strict mode: direct summation, no Winograd.")
     if load is not None and load > _BUSY * (os.cpu_count() or 1):
         lines.append(
             f"The machine was busy (load average {load:.1f} on {os.cpu_count()} CPUs): if other "
@@ -219,51 +335,66 @@ def _announcements(request: Request, load: float | None) -> list[str]:
 
 
 def _measure(request: Request, outcome: Outcome) -> None:
-    """Run the benchmark behind a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
+    """Run the benchmark, and show how far it is."""
+    from convcore.bench.progress import follow
     from convcore.bench.runner import run as run_bench
     from convcore.engine.cpus import cpu_limit
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("starting", total=1.0)
-        for step in run_bench(request, os.environ, outcome, min(cpu_limit(), _MOST_ORACLES)):
-            bar.update(task, description=step.text, completed=step.done)
+    follow(run_bench(request, os.environ, outcome, min(cpu_limit(), _MOST_ORACLES)))
 
 
 def _finish(
-    console: Console,
-    request: Request,
-    outcome: Outcome,
-    machine: Mapping[str, Any],
-    file: Path | None,
-) -> None:
-    """Print the report; save the data if asked to."""
+    console: Console, request: Request, outcome: Outcome, machine: Mapping[str, Any], check: bool
+) -> bool:
+    """Print the report; return whether all results are right and, if asked, all promises kept."""
     from convcore.bench import report
-    from convcore.bench.record import as_data
+    from convcore.bench.promises import promises
 
+    found = promises(outcome, request)
     report.print_workers(console, outcome, machine["cpu"])
     report.print_cells(console, outcome, request)
+    report.print_promises(console, found)
     report.print_summary(console, outcome, request)
-    if file is not None:
-        data = as_data(outcome, request, machine)
-        file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        console.print(f"Saved to {file}")
+    kept = all(promise.kept for promise in found)
+    if check:
+        console.print("All figures are within their limits." if kept else "A limit is not kept.")
+    return not outcome.wrong and (kept or not check)
+
+
+def _save(
+    console: Console,
+    files: Files,
+    outcome: Outcome,
+    request: Request,
+    machine: Mapping[str, Any],
+) -> None:
+    from convcore.bench.saving import save
+
+    command = shlex.join(["convcore", *sys.argv[1:]])
+    for line in save(files, outcome, request, machine, command):
+        console.print(line, markup=False)
+
+
+def _compare(
+    console: Console,
+    before: Mapping[str, Any],
+    outcome: Outcome,
+    request: Request,
+    machine: Mapping[str, Any],
+    file: Path,
+) -> bool:
+    """Print what has changed since an older run; return whether nothing has become slower."""
+    from convcore.bench import report
+    from convcore.bench.compare import compare
+    from convcore.bench.record import as_data
+
+    # Through JSON's own text, so that both have what the older has been through.
+    after = json.loads(json.dumps(as_data(outcome, request, machine)))
+    comparison = compare(before, after)
+    if not comparison.changes:
+        raise UsageError(f"--compare: {file} has no cell and peer in common with this run")
+    report.print_comparison(console, comparison, file.name)
+    return not comparison.regressions
 
 
 def _some_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """What computes in a benchmark, a file each, under one small interface.
 
-A peer is imported in a worker process of its own only.  `PEERS` says which module has to be
+A peer is imported in a worker process of its own only.  `PEERS` says which modules have to be
 installed for it; nothing here imports any of them.
 """
 
@@ -9,66 +9,124 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from convcore.bench.layer import Layer
+from convcore.bench.layer import DTYPES, FORMATS, MAPS, Layer
 
 # name: (what it needs installed, what a table calls it)
 PEERS = {
-    "convcore": ("convcore", "convcore"),
-    "numpy": ("numpy", "NumPy"),
-    "torch": ("torch", "PyTorch"),
+    "convcore": (("convcore",), "convcore"),
+    "torch": (("torch",), "PyTorch"),
+    "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime"),
+    "openvino": (("openvino",), "OpenVINO"),
+    "numpy": (("numpy",), "NumPy"),
+    "scipy": (("scipy",), "scipy.signal"),
 }
-_MODULES = {"convcore": "own", "numpy": "numpy_im2col", "torch": "torch_cpu"}
-# float32's eps by which a result may be off.  Ours is a promise; a peer only has to be computing
-# the same thing, by whatever algorithm, for its time to be comparable.
-ALLOWED_EPS = {"convcore": 4.0, "numpy": 100.0, "torch": 100.0}
+_FILES = {
+    "convcore": "own",
+    "torch": "torch_cpu",
+    "onnxruntime": "onnx_runtime",
+    "openvino": "open_vino",
+    "numpy": "numpy_im2col",
+    "scipy": "scipy_signal",
+}
+# Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
+SLOW = ("scipy",)
+
+# Eps by which a result may be off.  Ours are promises, by algorithm; a peer only has to be
+# computing the same thing, by whatever algorithm, for its time to be comparable.
+_DIRECT_EPS, _WINOGRAD_EPS, _PEER_EPS = 4.0, 12.0, 100.0
 
 
-class Peer(Protocol):
-    """What a worker asks of a peer."""
+class Peer:
+    """What a worker asks of a peer; one is made in each worker."""
 
-    formats: tuple[str, ...]
+    formats: tuple[str, ...] = FORMATS
     """Memory formats that it computes in."""
+
+    maps: tuple[str, ...] = MAPS
+    dtypes: tuple[str, ...] = DTYPES
+
+    most_rounds: int = 1_000_000
+    """Rounds after which it sits out, so that a slow peer does not take the user's time."""
 
     module: str
     """What to import for PyTorch's names: `convcore.bench.operations` is written in them."""
 
-    most_rounds: int
-    """Rounds after which it sits out, so that a slow peer does not take the user's time."""
-
     def set_threads(self, threads: int) -> None:
         """Compute with that many threads from now on, by the library's own setter."""
+        raise NotImplementedError
 
     def describe(self) -> dict[str, str]:
         """Return versions and what was loaded: the BLAS kernel, the instruction set."""
+        raise NotImplementedError
+
+    def can(self, layer: Layer) -> bool:
+        """Return whether it has such a convolution at all."""
+        return True
+
+    def algorithm(self, layer: Layer, map_name: str, dtype: str, channels_last: bool) -> str:
+        """Return what it would compute by, if it tells; an empty text if it does not."""
+        return ""
 
     def convert(self, array: np.ndarray, channels_last: bool) -> Any:
         """Return an operand in the peer's own type and in the memory format asked for."""
+        return in_format(array, channels_last)
 
     def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         """Return a function of no arguments that computes one map of the converted operands."""
+        raise NotImplementedError
 
     def to_numpy(self, result: Any) -> np.ndarray:
         """Return a call's result as an array, (N, C, H, W) in any strides."""
+        return result
 
 
 def is_installed(name: str) -> bool:
     """Return whether what a peer needs can be found; nothing is imported."""
-    return importlib.util.find_spec(PEERS[name][0]) is not None
+    return all(importlib.util.find_spec(module) is not None for module in PEERS[name][0])
 
 
 def load_peer(name: str) -> Peer:
     """Import a peer and return it."""
-    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    module = importlib.import_module(f"{__name__}.{_FILES[name]}")
     return module.make_peer()
 
 
 def title(name: str) -> str:
     """Return what a table calls a peer."""
     return PEERS[name][1]
+
+
+def allowed_eps(name: str, algorithm: str = "") -> float:
+    """Return by how many eps of its dtype a peer's result may be off.
+
+    Parameters
+    ----------
+    name : str
+        The peer.
+    algorithm : str
+        What convcore computed by, as its plan calls it.
+    """
+    if name != "convcore":
+        return _PEER_EPS
+    return _WINOGRAD_EPS if "winograd" in algorithm.lower() else _DIRECT_EPS
+
+
+def loaded_blas(beside: str) -> dict[str, str]:
+    """Return the version and the kernel of the BLAS loaded, of several the one beside a package."""
+    import threadpoolctl
+
+    loaded = [d for d in threadpoolctl.threadpool_info() if d["user_api"] == "blas"]
+    mine = [d for d in loaded if beside in d["filepath"]] or loaded
+    kernels = {f"{d.get('architecture', '?')}" for d in mine}
+    versions = {f"{d['internal_api']} {d['version']}" for d in mine}
+    return {
+        "BLAS": " or ".join(sorted(versions)) or "none",
+        "kernel": " or ".join(sorted(kernels)) or "none",
+    }
 
 
 def in_format(array: np.ndarray, channels_last: bool) -> np.ndarray:

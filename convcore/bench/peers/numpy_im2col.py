@@ -25,7 +25,7 @@ import numpy as np
 import threadpoolctl
 
 from convcore.bench.layer import Layer, Pair
-from convcore.bench.peers import Peer, in_format
+from convcore.bench.peers import Peer, loaded_blas
 
 Array = np.ndarray
 
@@ -116,7 +116,7 @@ def _dilated(
     return full
 
 
-class _NumPy:
+class _NumPy(Peer):
     # A notebook knows one format; in the other the view's copies only get slower.
     formats = ("contiguous",)
     most_rounds = 2
@@ -126,19 +126,7 @@ class _NumPy:
         self._limit = threadpoolctl.threadpool_limits(threads, user_api="blas")
 
     def describe(self) -> dict[str, str]:
-        loaded = [d for d in threadpoolctl.threadpool_info() if d["user_api"] == "blas"]
-        # SciPy brings a BLAS of its own into the process; NumPy's lies beside NumPy, in wheels.
-        mine = [d for d in loaded if "numpy" in d["filepath"]] or loaded
-        kernels = {f"{d.get('architecture', '?')}" for d in mine}
-        versions = {f"{d['internal_api']} {d['version']}" for d in mine}
-        return {
-            "NumPy": np.__version__,
-            "BLAS": " or ".join(sorted(versions)) or "none",
-            "kernel": " or ".join(sorted(kernels)) or "none",
-        }
-
-    def convert(self, array: Array, channels_last: bool) -> Array:
-        return in_format(array, channels_last)
+        return {"NumPy": np.__version__, **loaded_blas("numpy")}
 
     def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
@@ -149,9 +137,6 @@ class _NumPy:
             "weight_grad": lambda: weight_grad(x, gy, layer.kernel, *steps),
         }
         return calls[map_name]
-
-    def to_numpy(self, result: Any) -> Array:
-        return result
 
 
 def make_peer() -> Peer:

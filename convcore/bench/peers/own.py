@@ -9,15 +9,14 @@ import numpy as np
 
 import convcore
 from convcore import engine
-from convcore.bench.layer import FORMATS, Layer
-from convcore.bench.peers import Peer, in_format
+from convcore.bench.layer import Layer
+from convcore.bench.peers import Peer
 from convcore.engine import threads as engine_threads
+from convcore.kernels import _isa
 
 
-class _Own:
-    formats = FORMATS
+class _Own(Peer):
     module = "convcore"
-    most_rounds = 1_000_000
 
     def set_threads(self, threads: int) -> None:
         engine.set_num_threads(threads)
@@ -26,13 +25,15 @@ class _Own:
         blas = engine_threads.blas()
         return {
             "convcore": convcore.__version__,
+            "instructions": _isa.level(),
             "BLAS": f"{blas.name} {blas.version}",
             "kernel": str(blas.architecture),
             "OpenMP": str(engine_threads.openmp() or "none"),
         }
 
-    def convert(self, array: np.ndarray, channels_last: bool) -> np.ndarray:
-        return in_format(array, channels_last)
+    def algorithm(self, layer: Layer, map_name: str, dtype: str, channels_last: bool) -> str:
+        plan = engine.plan_conv(layer.geometry, np.dtype(dtype), channels_last)
+        return getattr(plan, map_name).algorithm
 
     def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
@@ -46,8 +47,10 @@ class _Own:
         }
         return calls[map_name]
 
-    def to_numpy(self, result: Any) -> np.ndarray:
-        return result
+
+def forbid_winograd() -> None:
+    """Hold this process to strict mode: direct summation only."""
+    convcore.backends.conv.strict = True
 
 
 def make_peer() -> Peer:

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from convcore.bench.layer import FORMATS, Layer
+from convcore.bench.layer import Layer
 from convcore.bench.peers import Peer
 
 _BACKWARD = torch.ops.aten.convolution_backward.default
 _MASKS = {"input_grad": [True, False, False], "weight_grad": [False, True, False]}
 
 
-class _Torch:
-    formats = FORMATS
+class _Torch(Peer):
     module = "torch"
-    most_rounds = 1_000_000
 
     def set_threads(self, threads: int) -> None:
         torch.set_num_threads(threads)

@@ -1,0 +1,216 @@
+"""Pictures of a run: ratios layer by layer, and how cost grows along a sweep."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from convcore.bench.cell import Outcome
+from convcore.bench.peers import title
+from convcore.bench.record import Ratio, better_ratios, ratios
+from convcore.bench.request import Request
+from convcore.bench.scaling import Growth, growths
+
+# Blue, orange, green of Okabe & Ito's palette, which colour-blind people can tell apart.
+_COLOURS = {"contiguous": "#0072B2", "channels_last": "#D55E00", "better": "#009E73"}
+_LABELS = {"contiguous": "NCHW", "channels_last": "NHWC", "better": "each side's better format"}
+_TITLES = {"forward": "forward", "input_grad": "input gradient", "weight_grad": "weight gradient"}
+_MARKERS = "osDv^"
+_ROW_INCHES, _HEAD_INCHES = 0.3, 1.5
+
+
+def save_chart(file: Path, outcome: Outcome, request: Request) -> None:
+    """Draw a run into a file; the ending says the format.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw: no ratio to any peer, and no sweep.
+    """
+    lines = growths(outcome) if "scaling" in request.suites else []
+    figure = _growth_figure(lines) if lines else _ratio_figure(outcome, request)
+    # Written whole or not at all.
+    picture = io.BytesIO()
+    # Text stays text, and the same run gives the same file.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "convcore"}):
+        figure.savefig(picture, format=file.suffix[1:], dpi=120, metadata=_metadata(file))
+    file.write_bytes(picture.getvalue())
+
+
+def _metadata(file: Path) -> dict[str, None] | None:
+    """Return what keeps the hour of drawing out of the file."""
+    return {"Date": None} if file.suffix.lower() == ".svg" else None
+
+
+def is_drawable(file: Path) -> bool:
+    """Return whether a picture can be written in a file's format."""
+    return file.suffix[1:].lower() in FigureCanvasAgg(Figure()).get_supported_filetypes()
+
+
+def _ratio_figure(outcome: Outcome, request: Request) -> Figure:
+    """Return a row of panels a peer, a column a map: a line a layer, a mark a ratio."""
+    drawn = {peer: _drawn(outcome, peer) for peer in request.peers}
+    drawn = {peer: kinds for peer, kinds in drawn.items() if any(kinds.values())}
+    if not drawn:
+        raise ValueError("no ratio to any peer was measured")
+    shown = {r.ours.layer.name for kinds in drawn.values() for rs in kinds.values() for r in rs}
+    names = [layer.name for layer in request.layers if layer.name in shown]
+    maps = [name for name in request.maps if _maps_of(drawn, name)]
+    threads = sorted(request.threads)
+    height = len(drawn) * (_ROW_INCHES * len(names) + _HEAD_INCHES) + 0.6
+    figure = Figure((4.0 * len(maps) + 3.0, height), layout="constrained")
+    panels = figure.subplots(len(drawn), len(maps), squeeze=False, sharey=True, sharex="row")
+    for (peer, kinds), row in zip(drawn.items(), panels, strict=True):
+        for name, axes in zip(maps, row, strict=True):
+            mine = {k: [r for r in rs if r.ours.map == name] for k, rs in kinds.items()}
+            if any(mine.values()):
+                _draw_ratios(axes, mine, names, threads)
+                axes.set_title(f"{title(peer)}: {_TITLES[name]}", fontsize=10)
+                axes.set_xlabel(f"{title(peer)}'s time / convcore's", fontsize=9)
+            else:
+                axes.set_visible(False)
+    figure.legend(
+        handles=_legend(drawn, threads), loc="outside upper center", ncols=6, frameon=False
+    )
+    return figure
+
+
+def _drawn(outcome: Outcome, peer: str) -> dict[str, list[Ratio]]:
+    """Return a peer's ratios by kind: by format, or of better formats if it has one format only."""
+    same = ratios(outcome, peer)
+    formats = {ratio.ours.format for ratio in same}
+    if len(formats) > 1:
+        return {form: [r for r in same if r.ours.format == form] for form in sorted(formats)[::-1]}
+    return {"better": better_ratios(outcome, peer)}
+
+
+def _maps_of(drawn: dict[str, dict[str, list[Ratio]]], name: str) -> bool:
+    return any(r.ours.map == name for kinds in drawn.values() for rs in kinds.values() for r in rs)
+
+
+def _draw_ratios(
+    axes: Axes, kinds: dict[str, list[Ratio]], names: Sequence[str], threads: Sequence[int]
+) -> None:
+    """Draw one panel: quartiles as a line, the median as a mark, a row of its own each."""
+    slots = [(kind, count) for kind in kinds for count in threads]
+    for slot, (kind, count) in enumerate(slots):
+        mine = [ratio for ratio in kinds[kind] if ratio.ours.threads == count]
+        offset = 0.64 * ((slot + 0.5) / len(slots) - 0.5)
+        rows = [names.index(ratio.ours.layer.name) + offset for ratio in mine]
+        colour = _COLOURS[kind]
+        axes.hlines(
+            rows,
+            [ratio.spread.low for ratio in mine],
+            [ratio.spread.high for ratio in mine],
+            colour,
+            linewidth=1,
+        )
+        axes.plot(
+            [ratio.spread.median for ratio in mine],
+            rows,
+            linestyle="none",
+            marker=_MARKERS[threads.index(count) % len(_MARKERS)],
+            markersize=4,
+            color=colour,
+            markerfacecolor="white" if count == threads[0] and len(threads) > 1 else colour,
+        )
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(LogLocator(2))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", color="0.85", linewidth=0.6)
+    for row in range(1, len(names), 2):
+        axes.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _legend(drawn: dict[str, dict[str, list[Ratio]]], threads: Sequence[int]) -> list[Line2D]:
+    kinds = dict.fromkeys(kind for kinds in drawn.values() for kind in kinds)
+    handles = [
+        Line2D([], [], color=_COLOURS[kind], linewidth=3, label=_LABELS[kind]) for kind in kinds
+    ]
+    for i, count in enumerate(threads):
+        hollow = i == 0 and len(threads) > 1
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color="0.3",
+                linestyle="none",
+                marker=_MARKERS[i % len(_MARKERS)],
+                markerfacecolor="white" if hollow else "0.3",
+                label=f"{count} thread{'' if count == 1 else 's'}",
+            )
+        )
+    handles.append(Line2D([], [], color="black", linewidth=0.8, label="right of it convcore leads"))
+    return handles
+
+
+def _growth_figure(lines: Sequence[Growth]) -> Figure:
+    """Return a panel a sweep and a map: time over size, both by powers, beside a linear slope."""
+    sweeps = list(dict.fromkeys(line.sweep for line in lines))
+    maps = list(dict.fromkeys(line.map for line in lines))
+    figure = Figure((4.2 * len(maps) + 0.6, 3.2 * len(sweeps) + 0.6), layout="constrained")
+    panels = figure.subplots(len(sweeps), len(maps), squeeze=False, sharex="row", sharey="row")
+    for sweep, row in zip(sweeps, panels, strict=True):
+        for name, axes in zip(maps, row, strict=True):
+            _draw_growth(axes, [x for x in lines if x.sweep == sweep and x.map == name])
+            axes.set_title(f"{sweep}: {_TITLES[name]}", fontsize=10)
+        row[0].set_ylabel("ms a call", fontsize=9)
+    for axes in panels[-1]:
+        axes.set_xlabel("output pixels of the batch, N x OH x OW", fontsize=9)
+    return figure
+
+
+def _draw_growth(axes: Axes, lines: Sequence[Growth]) -> None:
+    threads = sorted({line.threads for line in lines})
+    for line in lines:
+        hollow = line.threads == threads[0] and len(threads) > 1
+        plural = "" if line.threads == 1 else "s"
+        axes.plot(
+            line.sizes,
+            [1e3 * seconds for seconds in line.seconds],
+            marker=_MARKERS[threads.index(line.threads) % len(_MARKERS)],
+            markersize=4,
+            linewidth=1,
+            color=_COLOURS[line.format],
+            markerfacecolor="white" if hollow else _COLOURS[line.format],
+            linestyle="--" if hollow else "-",
+            label=f"{_LABELS[line.format]}, {line.threads} thread{plural}: "
+            f"size^{line.exponent:.2f}",
+        )
+    _draw_linear(axes, lines)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.legend(fontsize=7, frameon=False)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_linear(axes: Axes, lines: Sequence[Growth]) -> None:
+    """Draw the slope that linear growth has, below all lines."""
+    sizes = sorted({size for line in lines for size in line.sizes})
+    least = min(s / n for line in lines for n, s in zip(line.sizes, line.seconds, strict=True))
+    axes.plot(
+        sizes,
+        [0.7e3 * least * size for size in sizes],
+        color="0.6",
+        linewidth=3,
+        alpha=0.6,
+        label="linear",
+    )
