@@ -66,6 +66,7 @@ for size in (64 << 10, 256 << 10, MIB, 4 * MIB, 8 * MIB, 32 * MIB):
     name = f"filled, {size >> 10} KiB"
     worst = max(worst, compare(name, lambda: fill(size), 128 * MIB // size))
 for name, times, x, w in (
+    ("3x3 64 @224, N=4, one", 1, ones(4, 64, 224, 224), ones(64, 64, 3, 3)),
     ("3x3 64 @224, N=2", 4, ones(2, 64, 224, 224), ones(64, 64, 3, 3)),
     ("1x1 64-256 @56, N=8", 8, ones(8, 64, 56, 56), ones(256, 64, 1, 1)),
     ("3x3 512 @7, N=8", 16, ones(8, 512, 7, 7), ones(512, 512, 3, 3)),

@@ -37,7 +37,13 @@ from convcore.engine.maximum_pooling import (
     max_pool,
     scatter_pixels,
 )
-from convcore.engine.memory import empty_cache
+from convcore.engine.memory import (
+    empty_cache,
+    get_cache_limit,
+    memory_stats,
+    reset_peak_memory_stats,
+    set_cache_limit,
+)
 from convcore.engine.pad import pad, pad_grad
 from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
 from convcore.engine.plan import Plan, plan_conv
@@ -69,17 +75,21 @@ __all__ = [
     "empty_cache",
     "fold",
     "gather_pixels",
+    "get_cache_limit",
     "get_num_threads",
     "im2col",
     "im2col_view",
     "make_geometry",
     "matmul",
     "max_pool",
+    "memory_stats",
     "pad",
     "pad_grad",
     "plan_conv",
+    "reset_peak_memory_stats",
     "rotate180",
     "scatter_pixels",
+    "set_cache_limit",
     "set_num_threads",
     "unfold",
     "unpad",
