@@ -53,7 +53,7 @@ class Call:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
         self.channels_last, self.squeeze = channels_last, squeeze
 
-    def __call__(self, left: Array, right: Array, extra: tuple[Array | None, ...]) -> Array:
+    def __call__(self, left: Array, right: Array, extra: tuple[Any, ...]) -> Array:
         """Return the map of the two arrays; `extra` is what else the kernel takes."""
         plan = self.plan
         # Everything is allocated before BLAS is held and threads start: nothing there can fail.
@@ -73,7 +73,7 @@ def apply(
     left: Array,
     right: Array,
     parameters: tuple[Any, ...],
-    extra: tuple[Array | None, ...] = (),
+    extra: tuple[Any, ...] = (),
 ) -> Array:
     """Make or remember the call for these arrays and parameters, and call it."""
     if type(left) is not np.ndarray or type(right) is not np.ndarray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from convcore.engine.activation import Activation, activation_terms
 from convcore.engine.calls import (
     apply,
     forward_call,
@@ -34,11 +35,12 @@ def conv_forward(
     padding: Padding = 0,
     dilation: Spatial = 1,
     groups: int = 1,
+    activation: Activation = None,
 ) -> Array:
     """Correlate input with weight.
 
-    y[n, o, j] = bias[o] + sum over c, t of input[n, c, j*stride - before + t*dilation] *
-    weight[o, c, t], where c runs over the channels of o's group and input is 0 in its padding.
+    y[n, o, j] = activation(bias[o] + sum over c, t of input[n, c, j*stride - before + t*dilation] *
+    weight[o, c, t]), where c runs over the channels of o's group and input is 0 in its padding.
 
     Parameters
     ----------
@@ -49,6 +51,9 @@ def conv_forward(
     stride, dilation : int, or one int a spatial axis; at least 1
     padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
     groups : int, a divisor of C_in and C_out
+    activation : None, 'relu', 'relu6' or ('leaky_relu', slope)
+        Of real dtypes; applied, like the bias, while a block of outputs is in cache: the result is
+        that of the same activation afterwards, in one pass over memory less.  A NaN stays a NaN.
 
     Returns
     -------
@@ -91,13 +96,16 @@ def conv_forward(
     if bias is not None:
         weight = checked_array("weight", weight)
         bias = checked_bias(bias, weight.dtype, weight.shape[0] if weight.ndim else 0)
+    extra: tuple = (bias,)
+    if activation is not None:
+        extra += activation_terms(activation, checked_array("weight", weight).dtype)
     return apply(
         forward_call,
         ("input", "weight"),
         input,
         weight,
         (stride, padding, dilation, groups),
-        (bias,),
+        extra,
     )
 
 

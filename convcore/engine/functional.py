@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from convcore.engine.activation import Activation
 from convcore.engine.checks import Array, checked_array
 from convcore.engine.conv import conv_forward, conv_transpose
 from convcore.engine.geometry import Padding, Spatial
@@ -15,6 +16,8 @@ def conv1d(
     padding: Padding = 0,
     dilation: Spatial = 1,
     groups: int = 1,
+    *,
+    activation: Activation = None,
 ) -> Array:
     """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
 
@@ -26,7 +29,14 @@ def conv1d(
     """
     _check_rank("conv1d", weight, 1)
     return conv_forward(
-        input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
+        input,
+        weight,
+        bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        activation=activation,
     )
 
 
@@ -38,6 +48,8 @@ def conv2d(
     padding: Padding = 0,
     dilation: Spatial = 1,
     groups: int = 1,
+    *,
+    activation: Activation = None,
 ) -> Array:
     """Correlate (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
 
@@ -50,7 +62,14 @@ def conv2d(
     """
     _check_rank("conv2d", weight, 2)
     return conv_forward(
-        input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
+        input,
+        weight,
+        bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        activation=activation,
     )
 
 
@@ -62,6 +81,8 @@ def conv3d(
     padding: Padding = 0,
     dilation: Spatial = 1,
     groups: int = 1,
+    *,
+    activation: Activation = None,
 ) -> Array:
     """Correlate (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
 
@@ -75,7 +96,14 @@ def conv3d(
     """
     _check_rank("conv3d", weight, 3)
     return conv_forward(
-        input, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
+        input,
+        weight,
+        bias,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        activation=activation,
     )
 
 

@@ -138,7 +138,7 @@ def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
 # Two straight lines, or three
 
 
-def _sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
+def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     """Return the gradient where the mask is true, and ``slope`` times it elsewhere."""
     dtype = grad._array.dtype
     if 0 <= slope <= 1:  # np.where takes seven times as long, where the mask has no pattern
@@ -183,7 +183,7 @@ def _leaky_relu(x: Tensor, slope: float) -> Tensor:
         return np.where(array > 0, array, scaled)
 
     def backward(needs: tuple[bool, ...], grad: Tensor, kept: Tensor) -> Tensor:
-        return _sloped(grad, kept._array > 0, slope)
+        return sloped(grad, kept._array > 0, slope)
 
     # The result tells the sides apart as well, and the input need not be kept.
     return _recorded("LeakyReluBackward0", x, value, backward, by_output=slope > 0)

@@ -18,6 +18,7 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.activation import Activation
 from convcore.engine.geometry import per_axis
 from convcore.functions.arithmetic import conj
 from convcore.functions.axes import spread
@@ -37,6 +38,8 @@ __all__ = [
 
 Steps = dict[str, Any]  # stride, padding, dilation and groups, as the engine takes them
 Needs = tuple[bool, ...]
+# An activation as the engine takes it, and its gradient from that of its result and the result.
+Fused = tuple[Activation, Callable[[Tensor, Tensor], Tensor]]
 
 
 def conv1d(
@@ -49,7 +52,7 @@ def conv1d(
     groups: int = 1,
 ) -> Tensor:
     """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+    return convolution(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -103,7 +106,7 @@ def conv2d(
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+    return convolution(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -119,7 +122,7 @@ def conv3d(
 
     The rest as for `conv2d`.
     """
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+    return convolution(3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose1d(
@@ -208,7 +211,7 @@ def conv_transpose3d(
     )
 
 
-def _conv(
+def convolution(
     rank: int,
     input: Tensor,
     weight: Tensor,
@@ -217,14 +220,16 @@ def _conv(
     padding: Any,
     dilation: Any,
     groups: int,
+    fused: Fused | None = None,
 ) -> Tensor:
+    """Return a convolution over ``rank`` axes, or its activation where one is ``fused``."""
     steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     try:
         if padding.__class__ is str and padding == "same":
             input = _evened(rank, input, weight, bias, steps)
         if _is_batched(rank, input, weight, bias):
-            return _forward(input, weight, bias, steps)
-        return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps), 0)
+            return _forward(input, weight, bias, steps, fused)
+        return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps, fused), 0)
     except Refused as refused:
         raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
 
@@ -289,13 +294,36 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
 # The three maps.  `needs` and the results of a backward go with the inputs that were recorded.
 
 
-def _forward(x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps) -> Tensor:
-    """Return y = the convolution of x with w, and the bias added."""
+def _forward(
+    x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps, fused: Fused | None = None
+) -> Tensor:
+    """Return y = the convolution of x with w, and the bias added; or the activation of that."""
     b = None if bias is None else bias._array
+    if fused is not None:
+        return _forward_fused(x, w, bias, b, steps, fused)
     out = wrap(_computed(engine.conv_forward, x._array, w._array, b, **steps))
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
+    return out
+
+
+def _forward_fused(
+    x: Tensor, w: Tensor, bias: Tensor | None, b: np.ndarray | None, steps: Steps, fused: Fused
+) -> Tensor:
+    activation, derivative = fused
+    out = wrap(
+        _computed(engine.conv_forward, x._array, w._array, b, activation=activation, **steps)
+    )
+    if mode.enabled:
+        backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
+        record(
+            "ConvolutionActivationBackward0",
+            (x, w, bias),
+            out,
+            lambda needs, grad, x, w, y: backward(needs, derivative(grad, y), x, w),
+            (*_needed(x, w), out),
+        )
     return out
 
 

@@ -27,6 +27,7 @@ from convcore.kernels._im2col cimport (
     gather_columns,
     gather_rows,
 )
+from convcore.kernels._isa cimport CLAMP, LEAKY, PLAIN
 from convcore.kernels._threads cimport enter, leave, team
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport copy, spread, zero
@@ -69,6 +70,14 @@ cdef struct Job:
     Py_ssize_t phases
     Py_ssize_t items
     double work                  # multiply-adds
+
+# What follows the sums: bias, then the activation of that `kind`.  See leaves/leaves.h.
+cdef struct Ending:
+    const void *bias             # an element an output channel, or NULL
+    int kind
+    double low
+    double high
+    double slope
 
 
 cdef void pack_item(const Job *job, const Phase *phase, Py_ssize_t item, const number *w,
@@ -136,20 +145,43 @@ cdef void multiply_part(
         gemm(job.transposed, False, o1 - o0, count, k, one, w, ldw, patches, ld, beta, y, ldy)
 
 
-cdef void add_bias(
-    bint channels_last, const number *bias, Py_ssize_t o, Py_ssize_t count, number *y,
-    Py_ssize_t ldy,
-) noexcept nogil:
-    """y[pixel, o] or y[o, pixel] += bias[o]."""
-    cdef Py_ssize_t i, j
-    if channels_last:
-        for i in range(count):
-            for j in range(o):
-                y[i * ldy + j] += bias[j]
-    else:
-        for j in range(o):
+cdef inline void activate(const Ending *ending, Py_ssize_t count, number *y) noexcept nogil:
+    """Replace y by its activation; a NaN stays, for no comparison with it holds.  Real y only."""
+    cdef Py_ssize_t i
+    cdef number low, high, slope, v
+    if number is float or number is double:
+        if ending.kind == CLAMP:
+            low, high = <number>ending.low, <number>ending.high
             for i in range(count):
-                y[j * ldy + i] += bias[j]
+                v = y[i]
+                v = low if v < low else v
+                y[i] = high if v > high else v
+        elif ending.kind == LEAKY:
+            slope = <number>ending.slope
+            for i in range(count):
+                v = y[i]
+                y[i] = v * slope if v < 0 else v
+
+
+cdef void finish(
+    const Job *job, const Ending *ending, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t count,
+    number *y, Py_ssize_t ldy,
+) noexcept nogil:
+    """y[pixel, o] or y[o, pixel] = activation(y + bias[channel + o])."""
+    cdef const number *bias = <const number *>ending.bias
+    cdef Py_ssize_t rows = count if job.channels_last else o
+    cdef Py_ssize_t length = o if job.channels_last else count, i, j
+    if bias == NULL and ending.kind == PLAIN:
+        return
+    for i in range(rows):
+        if bias != NULL and job.channels_last:
+            for j in range(length):
+                y[j] += bias[channel + j]
+        elif bias != NULL:
+            for j in range(length):
+                y[j] += bias[channel + i]
+        activate(ending, length, y)
+        y += ldy
 
 
 cdef void fill_zeros(
@@ -200,7 +232,7 @@ cdef void unstage(
 
 cdef void block_item(
     const Job *job, const Phase *phase, Py_ssize_t item, const number *x, const number *w,
-    const number *bias, number *y, number *scratch,
+    const Ending *ending, number *y, number *scratch,
 ) noexcept nogil:
     """One block of pixels by one block of output channels, all of K."""
     cdef const Window *v = &phase.window
@@ -235,21 +267,20 @@ cdef void block_item(
                 job, phase, part, group, o0, o1, q0, q1, x, w, scratch, out, ld,
                 part.t0 == 0 and part.c0 == 0,
             )
-    if bias != NULL:
-        add_bias(job.channels_last, bias + channel, o1 - o0, q1 - q0, out, ld)
+    finish(job, ending, channel, o1 - o0, q1 - q0, out, ld)
     if not in_place:
         unstage(job, phase, channel, o1 - o0, q0, q1, out, y)
 
 
 cdef void item_of(
     const Job *job, const Phase *phases, Py_ssize_t item, const number *x, const number *w,
-    const number *bias, number *y, number *scratch,
+    const Ending *ending, number *y, number *scratch,
 ) noexcept nogil:
     """Find the item's phase and do it."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
-    block_item(job, &phases[i], item - phases[i].first_item, x, w, bias, y,
+    block_item(job, &phases[i], item - phases[i].first_item, x, w, ending, y,
                scratch + threadid() * job.scratch)
 
 
@@ -262,14 +293,13 @@ cdef void pack_phases(
 
 
 cdef void correlate(
-    const Job *job, const Phase *phases, const number *x, const void *weights, const void *biases,
-    void *out, void *workspace, int threads,
+    const Job *job, const Phase *phases, const number *x, const void *weights,
+    const Ending *ending, void *out, void *workspace, int threads,
 ) noexcept nogil:
     """Pack the weights if need be, then do every item, in one parallel region."""
     cdef Py_ssize_t i
     cdef Py_ssize_t outer = job.groups * (job.c if job.transposed else job.o) if job.pack else 0
     cdef const number *w = <const number *>weights
-    cdef const number *bias = <const number *>biases
     cdef number *y = <number *>out
     cdef number *packed = <number *>workspace
     cdef number *scratch = packed + job.packed
@@ -281,7 +311,7 @@ cdef void correlate(
             pack_phases(job, phases, i, <const number *>weights, packed)
         # A thread owns whole blocks of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            item_of(job, phases, i, x, w, bias, y, scratch)
+            item_of(job, phases, i, x, w, ending, y, scratch)
 
 
 cdef class Correlation:
@@ -317,37 +347,43 @@ cdef class Correlation:
         """Return the threads that `run` may use now."""
         return team(self.job.items, self.job.work)
 
-    def run(self, x, w, y, workspace, int threads, bias=None):
-        """Write y = correlation of x with w, plus bias unless it is None.
+    def run(
+        self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, double low=0,
+        double high=0, double slope=0,
+    ):
+        """Write y = activation(correlation of x with w + bias); None adds nothing.
 
+        kind, low, high, slope: the activation, as engine/activation.py has it.
         workspace: at least packed + threads * scratch elements, contiguous.
         """
         cdef Buffers arrays = Buffers()
         cdef void *x_ptr = arrays.borrow(x, False)
         cdef void *w_ptr = arrays.borrow(w, False)
-        cdef void *b_ptr = NULL if bias is None else arrays.borrow(bias, False)
+        cdef Ending ending
         cdef void *y_ptr = arrays.borrow(y, True)
         cdef void *s_ptr = arrays.borrow(workspace, True)
         cdef Job *job = &self.job
+        ending.bias = NULL if bias is None else arrays.borrow(bias, False)
+        ending.kind, ending.low, ending.high, ending.slope = kind, low, high, slope
         threads = enter(threads)
         try:
             with nogil:
                 if self.kind == 0:
                     correlate(
-                        job, self.phases, <float *>x_ptr, w_ptr, b_ptr, y_ptr, s_ptr, threads
+                        job, self.phases, <float *>x_ptr, w_ptr, &ending, y_ptr, s_ptr, threads
                     )
                 elif self.kind == 1:
                     correlate(
-                        job, self.phases, <double *>x_ptr, w_ptr, b_ptr, y_ptr, s_ptr, threads
+                        job, self.phases, <double *>x_ptr, w_ptr, &ending, y_ptr, s_ptr, threads
                     )
                 elif self.kind == 2:
                     correlate(
-                        job, self.phases, <float complex *>x_ptr, w_ptr, b_ptr, y_ptr, s_ptr,
+                        job, self.phases, <float complex *>x_ptr, w_ptr, &ending, y_ptr, s_ptr,
                         threads,
                     )
                 else:
                     correlate(
-                        job, self.phases, <double complex *>x_ptr, w_ptr, b_ptr, y_ptr, s_ptr,
+                        job, self.phases, <double complex *>x_ptr, w_ptr, &ending, y_ptr, s_ptr,
                         threads,
                     )
         finally:

@@ -5,6 +5,7 @@ They are those of `convcore.functions`, a family a file there.
 
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
+from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
