@@ -9,6 +9,7 @@ from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from convcore.engine.geometry import Geometry
     from convcore.engine.plan import MapPlan
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -20,7 +21,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "plan",
         help="show how a layer would be computed, and why",
         description="Print a layer's geometry and, for its three maps, the algorithm with its "
-        "reason, the blocks of work and the bytes of scratch memory.",
+        "reason, why the others were not taken, the blocks of work and the bytes of memory.",
     )
     parser.add_argument(
         "layer",
@@ -29,16 +30,31 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--format", choices=FORMATS, default="contiguous")
+    parser.add_argument(
+        "--strict", action="store_true", help="plan for direct sums alone: no Winograd"
+    )
+    parser.add_argument("--algorithm", metavar="NAME", help="take this one wherever it can be")
+    parser.add_argument(
+        "--forbid",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="take this one only where no other can be; may be given several times",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
+    from convcore.engine.algorithms.selection import selected
+
+    asked = {name: getattr(arguments, name) for name in ("strict", "algorithm")}
     try:
         layer = parse_layer(arguments.layer)
+        with selected(forbidden=arguments.forbid, **asked):
+            print(describe(layer, arguments.dtype, arguments.format))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    print(describe(layer, arguments.dtype, arguments.format))
     return 0
 
 
@@ -48,11 +64,12 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
     import numpy as np
 
     from convcore.engine.plan import plan_conv
+    from convcore.kernels import _isa
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
-    lines = [*_geometry_lines(layer, dtype, memory_format)]
+    lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.level()}"]
     for name in MAPS:
-        lines += ["", *_map_lines(name, getattr(plan, name))]
+        lines += ["", *_map_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 
 
@@ -60,24 +77,59 @@ def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
     geometry = layer.geometry
     return [
         f"{layer.spec}  {dtype}, {memory_format}",
-        f"  input        {_sizes(geometry.input_shape)}",
-        f"  weight       {_sizes(geometry.weight_shape)}",
-        f"  output       {_sizes(geometry.output_shape)}",
-        f"  steps        stride {_sizes(layer.stride)}, padding {_sizes(layer.padding)}, "
+        f"  input         {_sizes(geometry.input_shape)}",
+        f"  weight        {_sizes(geometry.weight_shape)}",
+        f"  output        {_sizes(geometry.output_shape)}",
+        f"  steps         stride {_sizes(layer.stride)}, padding {_sizes(layer.padding)}, "
         f"dilation {_sizes(layer.dilation)}, groups {layer.groups}",
-        f"  a sum has    {geometry.columns:,} terms",
-        f"  multiply-adds {geometry.multiply_adds:,} in each map",
+        f"  a sum has     {geometry.columns:,} terms",
+        f"  multiply-adds {geometry.multiply_adds:,} in each map, by its definition",
     ]
 
 
-def _map_lines(name: str, plan: MapPlan) -> list[str]:
+def _map_lines(name: str, plan: MapPlan, geometry: Geometry) -> list[str]:
+    work = f"{plan.items:,} independent items"
+    if plan.block:
+        work += f", blocks of up to {plan.block:,} pixels by {plan.o_block:,} channels"
     return [
         f"{name}: {plan.algorithm}",
-        f"  because      {plan.reason}",
-        f"  work         {plan.items:,} independent items, "
-        f"blocks of up to {plan.block:,} pixels by {plan.o_block:,} channels",
-        f"  scratch      {_bytes(plan.scratch_bytes)} a thread, {_bytes(plan.shared_bytes)} shared",
+        f"  because       {plan.reason}",
+        *(f"  not           {other}: {reason}" for other, reason in plan.refused),
+        f"  multiply-adds {_products(plan, geometry)}",
+        f"  work          {work}",
+        f"  scratch       {_scratch(plan)}",
+        f"  shared        {_shared(plan, geometry)}",
     ]
+
+
+def _products(plan: MapPlan, geometry: Geometry) -> str:
+    if not geometry.multiply_adds:
+        return f"{plan.multiply_adds:,}"
+    share = plan.multiply_adds / geometry.multiply_adds
+    return f"{plan.multiply_adds:,}, {share:.2f} of the definition's"
+
+
+def _scratch(plan: MapPlan) -> str:
+    from convcore.engine.algorithms.problem import MOST_SCRATCH_BYTES
+
+    return f"{_bytes(plan.scratch_bytes)} a thread, of {_bytes(MOST_SCRATCH_BYTES)} allowed"
+
+
+def _shared(plan: MapPlan, geometry: Geometry) -> str:
+    """Return the bytes that threads share, what they hold, and how that stands to its bound."""
+    from convcore.engine.algorithms import problem
+
+    if not plan.shared:
+        return "0 B"
+    text = _bytes(plan.shared_bytes)
+    if plan.holds:
+        text += f" of {plan.holds}"
+    if plan.holds == problem.PARTIAL_SUMS:
+        return f"{text}, of {_bytes(problem.MOST_PARTIAL_BYTES)} allowed"
+    if plan.holds in (problem.PACKED_WEIGHTS, problem.TRANSFORMED_WEIGHTS):
+        times = plan.shared / (geometry.c_out * geometry.columns)
+        return f"{text}, {times:.2f} of the weight, of {problem.MOST_WEIGHTS} allowed"
+    return text
 
 
 def _sizes(values: tuple[int, ...]) -> str:

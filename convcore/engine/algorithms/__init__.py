@@ -39,13 +39,15 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, MapPlan]:
     candidates = [a for a in ALGORITHMS if problem.map in a.maps]
     verdicts = {a.name: _verdict(a, problem, selection) for a in candidates}
     chosen = min(candidates, key=lambda a: verdicts[a.name][0])
-    refused = tuple(
-        (name, reason or f"{chosen.name} comes before it")
+    refused = {
+        name: reason or f"{chosen.name} comes before it"
         for name, (_, reason) in verdicts.items()
         if name != chosen.name
-    )
+    }
+    if selection.algorithm is not None and selection.algorithm not in verdicts:
+        refused[selection.algorithm] = f"it computes no {problem.map}"
     kernel, plan = chosen.prepare(problem)
-    return kernel, replace(plan, refused=refused)
+    return kernel, replace(plan, refused=tuple(refused.items()))
 
 
 def _verdict(

@@ -18,9 +18,8 @@ BLOCK = 256
 ITEMS = 8
 # Narrower blocks of output channels than this lose more in the gemm than the cut brings.
 LEAST_O_BLOCK = 128
-# Partial weight gradients: at most this many, and at most this many bytes in all.
+# Partial weight gradients: at most this many.
 MOST_PARTIALS = 16
-PARTIAL_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import product
 
 from convcore.engine.algorithms.blocks import channel_block, cut, lines, most_staged, parts
-from convcore.engine.algorithms.problem import FORWARD, MapPlan, Problem
+from convcore.engine.algorithms.problem import FORWARD, PACKED_WEIGHTS, MapPlan, Problem
 from convcore.engine.fields import Fields, forward_lines, line, three, window
 from convcore.engine.geometry import Geometry
 from convcore.engine.layout import Layout, dense
@@ -136,6 +136,7 @@ def _plan(
         items=n_blocks * groups * -(-o // o_block),
         scratch=lines(patches + staged),
         shared=lines(terms_in_all) if terms["pack"] else 0,
+        holds=PACKED_WEIGHTS,
         block=block,
         o_block=o_block,
         part_taps=part_taps,

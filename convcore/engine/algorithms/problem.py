@@ -14,6 +14,14 @@ from convcore.engine.layout import Layout, dense
 
 FORWARD, INPUT_GRAD, WEIGHT_GRAD = MAPS = ("forward", "input_grad", "weight_grad")
 
+# What memory that all threads share may hold, and its bounds: these many times the weight's bytes,
+# and these bytes.  A thread's own scratch has one too.
+PACKED_WEIGHTS, TRANSFORMED_WEIGHTS = "packed weights", "transformed weights"
+PARTIAL_SUMS = "partial sums"
+MOST_WEIGHTS = 4
+MOST_PARTIAL_BYTES = 32 << 20
+MOST_SCRATCH_BYTES = 8 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -57,14 +65,15 @@ class MapPlan:
 
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
-    all threads (packed or transformed weights, partial sums).
+    all threads, and ``holds`` says what they are.
 
     Where the algorithm works by blocks, ``block`` pixels by ``o_block`` output channels are done at
     a time, in parts of ``part_taps`` by ``part_channels`` of the sum; ``partials`` sums are kept
     apart and added in index order; ``tile`` input indices are made at a time.
 
-    ``multiply_adds`` are those really done, with the zeros of the padding where they are
-    multiplied.  ``refused`` has (algorithm, why not) for every other algorithm of the map.
+    ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
+    without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
+    the map.
     """
 
     algorithm: str
@@ -73,6 +82,7 @@ class MapPlan:
     items: int
     scratch: int
     shared: int = 0
+    holds: str = ""
     block: int = 0
     o_block: int = 0
     part_taps: int = 0

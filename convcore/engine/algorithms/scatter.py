@@ -92,8 +92,23 @@ def _plan(problem: Problem, direct: bool) -> MapPlan:
         part_channels=part_channels,
         patches=patches,
         tile=tile,
-        multiply_adds=g.multiply_adds,
+        multiply_adds=g.n
+        * _made(axis, tile)
+        * (g.pixels // max(axis.out, 1))
+        * g.c_out
+        * g.columns,
     )
+
+
+def _made(axis: Axis, tile: int) -> int:
+    """Return the outputs of an axis whose columns are made, counted once a tile that they touch."""
+    made = 0
+    for low in range(0, axis.size, tile):
+        last = min(low + tile, axis.size) - 1 + axis.before
+        first = low + axis.before - axis.dilation * (axis.kernel - 1)
+        begin, end = max(-(-first // axis.stride), 0), min(last // axis.stride + 1, axis.out)
+        made += max(end - begin, 0)
+    return made
 
 
 def _tiled_axis(geometry: Geometry) -> Axis:

@@ -1,0 +1,76 @@
+"""`convcore plan`: the chosen algorithm, why not the others, and the bytes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from convcore import cli
+from convcore.backends import conv
+from convcore.engine import make_geometry, plan_conv
+from convcore.engine.algorithms import ALGORITHMS
+from convcore.engine.algorithms.problem import MAPS, MapPlan
+from convcore.kernels import _isa
+
+LAYER = "2,32,24,24,48,3,2,1"
+
+
+def printed(capsys, *arguments):
+    """Return what the command prints, cut into the head and a text a map."""
+    assert cli.main(["plan", *arguments]) == 0
+    head, *maps = capsys.readouterr().out.split("\n\n")
+    return head, dict(zip(MAPS, maps, strict=True))
+
+
+def test_plan_says_of_every_algorithm_whether_it_is_taken_or_why_not(capsys):
+    _, maps = printed(capsys, LAYER)
+    for name, text in maps.items():
+        chosen = re.match(rf"{name}: (\w+)\n", text)[1]
+        refused = dict(re.findall(r"^  not +(\w+): (.+)$", text, re.MULTILINE))
+        assert {chosen, *refused} == {a.name for a in ALGORITHMS if name in a.maps}
+        assert chosen not in refused and re.search(r"^  because +\S", text, re.MULTILINE)
+
+
+def test_plan_prints_the_bytes_that_the_engine_plans(capsys):
+    plan = plan_conv(make_geometry((2, 32, 24, 24), (48, 32, 3, 3), 2, 1), "float64", True)
+    _, maps = printed(capsys, LAYER, "--dtype", "float64", "--format", "channels_last")
+    for name, text in maps.items():
+        of_map: MapPlan = getattr(plan, name)
+        scratch, unit = re.search(r"scratch +([\d.]+) (\w+) a thread, of 8.0 MiB", text).groups()
+        size = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+        assert float(scratch) == pytest.approx(of_map.scratch_bytes / size, abs=0.05)
+        assert f"{of_map.multiply_adds:,}" in text
+    assert "of packed weights, 1.00 of the weight, of 4 allowed" in maps["input_grad"]
+    assert "of partial sums, of 32.0 MiB allowed" in maps["weight_grad"]
+
+
+def test_plan_names_the_instruction_set(capsys):
+    head, _ = printed(capsys, LAYER)
+    assert re.search(rf"^  instructions +{_isa.level()}$", head, re.MULTILINE)
+
+
+def test_plan_takes_the_selection_and_leaves_none_behind(capsys):
+    _, maps = printed(capsys, LAYER, "--forbid", "im2col", "--forbid", "phases", "--strict")
+    assert maps["input_grad"].startswith("input_grad: scatter\n")
+    assert re.search(r"^  not +phases: forbidden$", maps["input_grad"], re.MULTILINE)
+    assert not conv.forbidden and not conv.strict
+
+
+def test_plan_says_where_a_forced_algorithm_is_not_taken(capsys):
+    _, maps = printed(capsys, LAYER, "--algorithm", "scatter")
+    assert maps["input_grad"].startswith("input_grad: scatter\n")
+    assert re.search(r"^  not +scatter: it computes no forward$", maps["forward"], re.MULTILINE)
+
+
+@pytest.mark.parametrize("option", ["--algorithm", "--forbid"])
+def test_plan_refuses_an_unknown_algorithm_by_name(option, capsys):
+    assert cli.main(["plan", LAYER, option, "fft"]) == 2
+    said = capsys.readouterr()
+    assert not said.out and "'fft'" in said.err and "'im2col'" in said.err
+
+
+def test_info_names_the_instruction_set_in_use(capsys):
+    assert cli.main(["info"]) == 0
+    in_use = re.search(r"^  in use +(\w+), out of (.+) \(", capsys.readouterr().out, re.MULTILINE)
+    assert in_use[1] == _isa.level() and in_use[2].split(", ") == _isa.levels()
