@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -187,6 +188,7 @@ def test_layer_text_is_read_back():
         ["bench", "--threads", "0"],
         ["bench", "--rounds", "many"],
         ["bench", "--isa", "mmx"],
+        ["bench", "--dtypes", "float16"],
         ["demo", "song"],
     ],
 )
@@ -202,6 +204,11 @@ def test_parser_refuses_with_exit_code_2(arguments, capsys):
     [
         (["bench", "--layer", "1,2"], "--layer: a layer has"),
         (["bench", "--peers", "abacus"], "'abacus' is none of"),
+        (["bench", "--suite", "table,grand"], "'grand' is none of"),
+        (["bench", "--suite", "overhead,tiny"], "give it alone"),
+        (["bench", "--plot", "x.doc"], "cannot write a picture"),
+        (["bench", "--compare", "/no/such/file.json"], "No such file"),
+        (["bench", "--compare", __file__], "test_cli.py"),
         (["bench", "--isa", "avx2", "--env", "keep"], "one of the two"),
         (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
         (["demo", "photo", "--output", "/no/such/directory/x.png"], "no directory"),
@@ -273,6 +280,62 @@ def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_
     assert json.loads(file.read_text())["cells"][0]["wrong"] == ["convcore"]
 
 
+def bench_of_ratios(monkeypatch):
+    """Return a function of ratios to NumPy that returns the command on a cell that has them."""
+    from convcore.bench.cell import Cell
+
+    def bench(*ratios):
+        def measured(request, outcome):
+            cell = Cell(request.layers[0], "forward", "contiguous", 1, {"convcore": 1.0})
+            cell.seconds = {"convcore": [1e-3] * len(ratios), "numpy": [1e-3 * r for r in ratios]}
+            outcome.cells.append(cell)
+            outcome.finished = True
+
+        monkeypatch.setattr(bench_command, "_measure", measured)
+        given = ["--layer", "1,2,5,5,3,3", "--peers", "numpy"]
+        return lambda *more: cli.main(["bench", *given, *more])
+
+    return bench
+
+
+def test_bench_exits_1_if_a_cell_is_slower_than_in_an_older_run(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("rich")
+    bench, old = bench_of_ratios(monkeypatch), str(tmp_path / "old.json")
+    assert bench(2.0, 2.1, 2.2)("--json", old) == 0
+    assert bench(1.9, 2.0, 2.1)("--compare", old) == 0
+    assert "0 are lower" in capsys.readouterr().out
+    assert bench(1.5, 1.6, 1.7)("--compare", old) == 1
+    printed = capsys.readouterr().out
+    assert "Slower than before" in printed
+    assert "1 are lower" in printed
+
+
+def test_bench_that_has_nothing_to_compare_says_so(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("rich")
+    bench, old = bench_of_ratios(monkeypatch), tmp_path / "old.json"
+    assert bench(2.0)("--json", str(old)) == 0
+    data = json.loads(old.read_text())
+    data["cells"] = []
+    old.write_text(json.dumps(data))
+    assert bench(2.0)("--compare", str(old)) == 2
+    assert "has no cell and peer in common" in capsys.readouterr().err
+
+
+def test_bench_check_exits_1_if_a_promise_is_broken(monkeypatch, capsys):
+    pytest.importorskip("rich")
+    from convcore.bench import promises
+    from convcore.bench.promises import Promise
+
+    bench = bench_of_ratios(monkeypatch)(2.0)
+    assert bench("--check") == 0
+    assert "within their limits" in capsys.readouterr().out
+    broken = [Promise("speed", "1", "2", False)]
+    monkeypatch.setattr(promises, "promises", lambda *arguments: broken)
+    assert bench("--check") == 1
+    assert "A limit is not kept" in capsys.readouterr().out
+    assert bench() == 0
+
+
 def test_bench_exits_1_if_nothing_can_be_measured(monkeypatch, capsys):
     pytest.importorskip("rich")
     from convcore.bench.process import WorkerError
@@ -293,6 +356,8 @@ def test_bench_says_what_spoils_its_numbers():
     asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")
     busy, idle = (bench_command._announcements(asked, load) for load in (1000.0, 0.0))
     assert "held to --isa avx2" in idle[-1]
+    strict = dataclasses.replace(asked, strict=True)
+    assert "no Winograd" in bench_command._announcements(strict, 0.0)[-1]
     assert "load average 1000.0" in busy[-1]
     assert bench_command._announcements(asked, None) == idle
 

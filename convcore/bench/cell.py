@@ -10,6 +10,7 @@ from convcore.bench.layer import Layer
 from convcore.bench.pairing import Spread, paired_ratios, spread
 from convcore.bench.peers import allowed_eps
 from convcore.bench.request import Bout
+from convcore.bench.text import counted
 
 OURS = "convcore"
 # The peer whose time decides whether a cell is a small one.
@@ -49,9 +50,8 @@ class Cell:
     @property
     def name(self) -> str:
         """Return what identifies the cell, for people."""
-        plural = "" if self.threads == 1 else "s"
         dtype = "" if self.dtype == "float32" else f", {self.dtype}"
-        return f"{self.layer.name}, {self.map}, {self.format}, {self.threads} thread{plural}{dtype}"
+        return f"{self.layer.name}, {self.map}, {self.format}, {counted(self.threads)}{dtype}"
 
     @property
     def wrong(self) -> list[str]:
@@ -89,7 +89,9 @@ def ratio_between(ours: Cell, theirs: Cell, peer: str) -> Spread | None:
     """Return a peer's time in one cell over convcore's in another of the same bout."""
     if not ours.median(OURS) or not theirs.median(peer):
         return None
-    return spread(paired_ratios(ours.seconds[OURS], theirs.seconds[peer]))
+    # An interrupted bout may have taken one more of theirs, in the other format.
+    rounds = len(ours.seconds[OURS])
+    return spread(paired_ratios(ours.seconds[OURS], theirs.seconds[peer][:rounds]))
 
 
 @dataclass

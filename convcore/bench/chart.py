@@ -18,6 +18,7 @@ from convcore.bench.peers import title
 from convcore.bench.record import Ratio, better_ratios, ratios
 from convcore.bench.request import Request
 from convcore.bench.scaling import Growth, growths
+from convcore.bench.text import counted
 
 # Blue, orange, green of Okabe & Ito's palette, which colour-blind people can tell apart.
 _COLOURS = {"contiguous": "#0072B2", "channels_last": "#D55E00", "better": "#009E73"}
@@ -153,7 +154,7 @@ def _legend(drawn: dict[str, dict[str, list[Ratio]]], threads: Sequence[int]) ->
                 linestyle="none",
                 marker=_MARKERS[i % len(_MARKERS)],
                 markerfacecolor="white" if hollow else "0.3",
-                label=f"{count} thread{'' if count == 1 else 's'}",
+                label=counted(count),
             )
         )
     handles.append(Line2D([], [], color="black", linewidth=0.8, label="right of it convcore leads"))
@@ -180,7 +181,6 @@ def _draw_growth(axes: Axes, lines: Sequence[Growth]) -> None:
     threads = sorted({line.threads for line in lines})
     for line in lines:
         hollow = line.threads == threads[0] and len(threads) > 1
-        plural = "" if line.threads == 1 else "s"
         axes.plot(
             line.sizes,
             [1e3 * seconds for seconds in line.seconds],
@@ -190,8 +190,7 @@ def _draw_growth(axes: Axes, lines: Sequence[Growth]) -> None:
             color=_COLOURS[line.format],
             markerfacecolor="white" if hollow else _COLOURS[line.format],
             linestyle="--" if hollow else "-",
-            label=f"{_LABELS[line.format]}, {line.threads} thread{plural}: "
-            f"size^{line.exponent:.2f}",
+            label=f"{_LABELS[line.format]}, {counted(line.threads)}: size^{line.exponent:.2f}",
         )
     _draw_linear(axes, lines)
     axes.set_xscale("log", base=2)

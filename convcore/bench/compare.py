@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from convcore.bench.pairing import geometric_mean
+from convcore.bench.text import counted
 
 TOLERANCE = 0.1
 _KEY = ("spec", "map", "format", "threads", "dtype")
@@ -95,7 +96,7 @@ def _key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _name(cell: Mapping[str, Any]) -> str:
-    return f"{cell['layer']}, {cell['map']}, {cell['format']}, {cell['threads']} threads"
+    return f"{cell['layer']}, {cell['map']}, {cell['format']}, {counted(cell['threads'])}"
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from convcore.bench.promises import promises
 from convcore.bench.record import Ratio, better_ratios, bouts, means, verdict
 from convcore.bench.request import Request
 from convcore.bench.scaling import growths
-from convcore.bench.text import mebibytes, milliseconds, quartiles, short, whole
+from convcore.bench.text import counted, mebibytes, milliseconds, quartiles, short, whole
 
 
 def as_page(
@@ -35,7 +35,7 @@ def as_page(
         _section("## Geometric means", _means(outcome, request)),
         ["", f"![Ratios layer by layer]({picture})"] if picture else [],
         _section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
-        *(_section(f"## {_count(t)}", _cells(outcome, request, t)) for t in request.threads),
+        *(_section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
         _section("## Cells that take PyTorch under 50 us", _small(outcome, request)),
         _section("## Workers", _workers(outcome)),
     ]
@@ -44,7 +44,7 @@ def as_page(
 
 def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
     peaks = ", ".join(
-        f"{gflops:.0f} GFLOP/s in {dtype} on {_count(threads)}"
+        f"{gflops:.0f} GFLOP/s in {dtype} on {counted(threads)}"
         for threads, by_dtype in outcome.peaks.items()
         for dtype, gflops in by_dtype.items()
     )
@@ -162,10 +162,6 @@ def _workers(outcome: Outcome) -> Iterator[str]:
         for key, about in outcome.workers.items()
     ]
     yield from _table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
-
-
-def _count(threads: int) -> str:
-    return f"{threads} thread{'' if threads == 1 else 's'}"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

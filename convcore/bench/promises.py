@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from convcore.bench.cell import OURS, Cell, Outcome
 from convcore.bench.expected import EXPECTED, MARGIN
+from convcore.bench.layer import MAPS
 from convcore.bench.pairing import geometric_mean
 from convcore.bench.peers import title
 from convcore.bench.record import BETTER, Ratio, better_ratios, errors_by_algorithm, mean_of, ratios
 from convcore.bench.request import Request
 from convcore.bench.suites import SUITES
+from convcore.bench.text import counted
 
 # By what the run was held to: the least geometric mean against PyTorch held to the same.
 _LEAST_MEAN = {"native": 1.5, "avx512": 1.5, "avx2": 1.2}
@@ -93,15 +95,19 @@ def _of_small_cells(outcome: Outcome) -> Iterator[Promise]:
 
 
 def _beside_numpy(outcome: Outcome) -> Iterator[Promise]:
-    """Yield a promise a layer: half of the ratio to NumPy that was measured, or more."""
+    """Yield a promise a layer: half of the ratio to NumPy that was measured, or more.
+
+    On one thread only: a busy machine, as CI's may be, says little about more.
+    """
+    found = [r for r in ratios(outcome, "numpy") if r.ours.threads == 1]
+    found = [ratio for ratio in found if ratio.ours.dtype == "float32"]
     for layer in SUITES["quick"]:
-        mine = [r for r in ratios(outcome, "numpy") if r.ours.layer.spec == layer.spec]
-        mine = [ratio for ratio in mine if ratio.ours.dtype == "float32"]
-        if mine:
+        mine = [ratio for ratio in found if ratio.ours.layer.spec == layer.spec]
+        if len(mine) == len(MAPS):
             value = geometric_mean(ratio.spread.median for ratio in mine)
             least = EXPECTED[layer.name] / MARGIN
             yield Promise(
-                f"NumPy, {layer.name}: geometric mean of {len(mine)} cells",
+                f"NumPy, {layer.name}: geometric mean of its maps on 1 thread",
                 *(f"{value:.2f}", f"{least:.2f}", value >= least),
             )
 
@@ -121,7 +127,7 @@ def _of_memory(outcome: Outcome, request: Request) -> Iterator[Promise]:
         )
         if ours and theirs:
             yield Promise(
-                f"peak memory of the suite, {threads} threads, MiB (at most PyTorch's)",
+                f"peak memory of the suite, {counted(threads)}, MiB (at most PyTorch's)",
                 *(f"{ours / 2**20:.0f}", f"{theirs / 2**20:.0f}", ours <= theirs),
             )
 

@@ -13,6 +13,7 @@ from typing import Any
 from convcore.bench.cell import OURS, Cell, Outcome, ratio_between
 from convcore.bench.pairing import Spread, geometric_mean, spread
 from convcore.bench.request import Request
+from convcore.bench.text import counted
 
 # Of the file's layout; raised when a reader of older files would misread a newer one.
 VERSION = 2
@@ -103,8 +104,7 @@ def _kinds(request: Request) -> Iterator[tuple[str, Callable[[Cell], bool]]]:
         yield "dense layers", lambda cell: cell.layer.dense
         yield "grouped and depthwise", lambda cell: not cell.layer.dense
     for threads in request.threads:
-        plural = "" if threads == 1 else "s"
-        yield f"{threads} thread{plural}", lambda cell, t=threads: cell.threads == t
+        yield counted(threads), lambda cell, t=threads: cell.threads == t
     for form in request.formats:
         yield form, lambda cell, f=form: cell.format == f
     for name in request.maps:

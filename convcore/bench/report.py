@@ -18,7 +18,7 @@ from convcore.bench.promises import Promise
 from convcore.bench.record import Mean, errors_by_algorithm, means, verdict
 from convcore.bench.request import Request
 from convcore.bench.scaling import growths
-from convcore.bench.text import mebibytes, milliseconds, quartiles, short, whole
+from convcore.bench.text import counted, mebibytes, milliseconds, quartiles, short, whole
 
 # A comparison shows so many cells each way; the rest are only counted.
 _MOST_CHANGES = 20
@@ -29,8 +29,7 @@ def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
     console.print(f"CPU: {cpu}", highlight=False)
     for threads, peaks in outcome.peaks.items():
         speeds = ", ".join(f"{gflops:.0f} GFLOP/s in {dtype}" for dtype, gflops in peaks.items())
-        plural = "" if threads == 1 else "s"
-        console.print(f"Peak, a large matrix product on {threads} thread{plural}: {speeds}")
+        console.print(f"Peak, a large matrix product on {counted(threads)}: {speeds}")
     table = _table()
     for name in ("worker", "threads", "kernel", "loaded", "variables"):
         table.add_column(name, overflow="fold")

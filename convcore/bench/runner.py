@@ -19,6 +19,7 @@ from convcore.bench.environment import worker_environment
 from convcore.bench.layer import Layer
 from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.request import Request
+from convcore.bench.text import counted
 
 # The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve and to judge.
 _ORACLE = "numpy"
@@ -77,7 +78,7 @@ def run(
         for layer, map_name, threads, dtype in request.bouts:
             cells = [Cell(layer, map_name, f, threads, dtype=dtype) for f in request.formats]
             now = time.monotonic()
-            yield effort.step(cells[0].name, 0.0, now)
+            yield effort.step(f"{layer.name}, {map_name}, {counted(threads)}", 0.0, now)
             left = None if request.budget is None else request.budget - (now - start_time)
             rounds = rounds_within(request.rounds, left, effort.ahead(now))
             outcome.cells.extend(cells)

@@ -43,6 +43,11 @@ def mebibytes(count: int | None) -> str:
     return "-" if not count else f"{count / 2**20:.0f} MiB"
 
 
+def counted(threads: int) -> str:
+    """Return a number of threads in words."""
+    return f"{threads} thread{'' if threads == 1 else 's'}"
+
+
 def clock(seconds: float) -> str:
     """Return minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
