@@ -110,14 +110,14 @@ def _products(plan: MapPlan, geometry: Geometry) -> str:
 
 
 def _scratch(plan: MapPlan) -> str:
-    from convcore.engine.algorithms.problem import MOST_SCRATCH_BYTES
+    from convcore.engine.algorithms.blocks import SCRATCH_BYTES
 
-    return f"{_bytes(plan.scratch_bytes)} a thread, of {_bytes(MOST_SCRATCH_BYTES)} allowed"
+    return f"{_bytes(plan.scratch_bytes)} a thread, of {_bytes(SCRATCH_BYTES)} allowed"
 
 
 def _shared(plan: MapPlan, geometry: Geometry) -> str:
     """Return the bytes that threads share, what they hold, and how that stands to its bound."""
-    from convcore.engine.algorithms import problem
+    from convcore.engine.algorithms import blocks, problem
 
     if not plan.shared:
         return "0 B"
@@ -125,10 +125,10 @@ def _shared(plan: MapPlan, geometry: Geometry) -> str:
     if plan.holds:
         text += f" of {plan.holds}"
     if plan.holds == problem.PARTIAL_SUMS:
-        return f"{text}, of {_bytes(problem.MOST_PARTIAL_BYTES)} allowed"
+        return f"{text}, of {_bytes(blocks.PARTIAL_BYTES)} allowed"
     if plan.holds in (problem.PACKED_WEIGHTS, problem.TRANSFORMED_WEIGHTS):
         times = plan.shared / (geometry.c_out * geometry.columns)
-        return f"{text}, {times:.2f} of the weight, of {problem.MOST_WEIGHTS} allowed"
+        return f"{text}, {times:.2f} of the weight, of {blocks.MOST_WEIGHTS} allowed"
     return text
 
 

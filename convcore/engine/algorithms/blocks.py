@@ -18,8 +18,13 @@ BLOCK = 256
 ITEMS = 8
 # Narrower blocks of output channels than this lose more in the gemm than the cut brings.
 LEAST_O_BLOCK = 128
-# Partial weight gradients: at most this many.
+# Partial weight gradients: at most this many, and at most this many bytes in all.
 MOST_PARTIALS = 16
+PARTIAL_BYTES = 32 << 20
+# What every algorithm keeps to besides: a thread's scratch, and weights that are packed or
+# transformed, in weights.
+SCRATCH_BYTES = 8 << 20
+MOST_WEIGHTS = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,9 @@ from convcore.engine.layout import Layout, dense
 
 FORWARD, INPUT_GRAD, WEIGHT_GRAD = MAPS = ("forward", "input_grad", "weight_grad")
 
-# What memory that all threads share may hold, and its bounds: these many times the weight's bytes,
-# and these bytes.  A thread's own scratch has one too.
+# What memory that all threads share may hold; blocks.py has the bounds.
 PACKED_WEIGHTS, TRANSFORMED_WEIGHTS = "packed weights", "transformed weights"
 PARTIAL_SUMS = "partial sums"
-MOST_WEIGHTS = 4
-MOST_PARTIAL_BYTES = 32 << 20
-MOST_SCRATCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from convcore.engine.algorithms.blocks import (
     ITEMS,
     MOST_PARTIALS,
     PART_BYTES,
+    PARTIAL_BYTES,
     Blocks,
     cut,
     lines,
@@ -21,7 +22,6 @@ from convcore.engine.algorithms.blocks import (
 )
 from convcore.engine.algorithms.correlation import is_matrix, largest
 from convcore.engine.algorithms.problem import (
-    MOST_PARTIAL_BYTES,
     PARTIAL_SUMS,
     MapPlan,
     Problem,
@@ -92,7 +92,7 @@ def _plan(problem: Problem, name: str, blocks: Blocks, direct_x: bool, direct_gy
     pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels) * -(-o // o_block)
     size = g.c_out * g.columns
     partials = min(
-        -(-ITEMS // pieces), MOST_PARTIALS, MOST_PARTIAL_BYTES // (size * itemsize), blocks.count
+        -(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (size * itemsize), blocks.count
     )
     partials = max(partials, 1)
     patches = 0 if direct_x and whole else blocks.size * part_taps * part_channels
