@@ -354,6 +354,14 @@ def test_peer_computes_what_the_oracle_does(name, tmp_path):
 
 
 @pytest.mark.subprocess
+@pytest.mark.parametrize("name", list(peers.PEERS))
+def test_peer_neither_forks_nor_calls_anybody(name, run_child):
+    if not peers.is_installed(name):
+        pytest.skip(f"{name} is not installed")
+    assert json.loads(run_child(EVENTS, name)) == []
+
+
+@pytest.mark.subprocess
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino", "torch"])
 def test_peer_keeps_to_one_thread(name, run_child):
     if not peers.is_installed(name):
@@ -370,6 +378,21 @@ def test_peers_convert_to_the_format_asked_for():
     assert last.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
+# What a peer's import and description do that a worker has no business with.
+EVENTS = """
+import json, sys, threading
+events = []
+watched = ("os.fork", "os.posix_spawn", "socket.connect", "socket.getaddrinfo")
+sys.addaudithook(lambda event, arguments: event in watched and events.append(event))
+from convcore.bench import peers
+peer = peers.load_peer(sys.argv[1])
+peer.set_threads(1)
+peer.describe()
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join(5)
+print(json.dumps(events))
+"""
 # CPU and elapsed seconds of a peer that was told to compute with one thread.
 ONE_THREAD = """
 import json, sys, time

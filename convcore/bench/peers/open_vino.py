@@ -6,15 +6,21 @@ Input and output are the request's own tensors, so no call copies or allocates t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import openvino
-from openvino import opset13 as opset
 
 from convcore.bench.layer import Layer
 from convcore.bench.peers import Peer
+
+# Importing OpenVINO reports to its makers, from a thread and a forked process that may outlive this
+# one.  Without the module that does so, which this hides, OpenVINO falls back on a stub.
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+
+import openvino  # noqa: E402
+from openvino import opset13 as opset  # noqa: E402
 
 
 class _OpenVino(Peer):
