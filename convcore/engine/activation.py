@@ -33,7 +33,9 @@ def activation_terms(
     if activation is None:
         return ()
     if dtype.kind != "f":
-        raise TypeError(f"activation {activation!r} needs real numbers, got {dtype.name}")
+        raise TypeError(
+            f"activation {activation!r} needs real floating-point numbers, got {dtype.name}"
+        )
     match activation:
         case "relu":
             return _CLAMP, 0.0, math.inf, 0.0
