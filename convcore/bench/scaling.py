@@ -53,8 +53,11 @@ def growths(outcome: Outcome) -> list[Growth]:
                 lines.setdefault(line, []).append(cell)
         for line, cells in lines.items():
             if len(cells) > 1:
-                sizes = tuple(c.layer.n * c.layer.geometry.pixels for c in cells)
-                seconds = tuple(c.median(OURS) for c in cells)
+                # Not in the order of measuring: sweeps share layers, which are measured once.
+                points = sorted(
+                    (c.layer.n * c.layer.geometry.pixels, c.median(OURS)) for c in cells
+                )
+                sizes, seconds = zip(*points, strict=True)
                 found.append(Growth(sweep, *line, sizes, seconds))
     return found
 

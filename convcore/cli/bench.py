@@ -85,7 +85,8 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "--peers",
         type=_names,
         metavar="torch,onnxruntime,openvino,numpy,scipy",
-        help="default: all installed but scipy, which takes seconds a call; none for none",
+        help="default: all installed but scipy, which takes seconds a call; with --quick torch and "
+        "numpy; none for none",
     )
 
 
@@ -228,7 +229,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         maps=arguments.maps,
         formats=arguments.formats,
         threads=arguments.threads or tuple(sorted({1, cpu_limit()})),
-        peers=_peers(arguments.peers),
+        peers=_peers(arguments.peers, arguments.quick),
         rounds=arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS),
         dtypes=arguments.dtypes,
         suites=suites,
@@ -258,13 +259,14 @@ def _layers(specs: Sequence[str]) -> tuple[Layer, ...]:
         raise UsageError(f"--layer: {error}") from None
 
 
-def _peers(asked: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the peers asked for, or all that are installed and not too slow."""
-    from convcore.bench.peers import PEERS, SLOW, is_installed
+def _peers(asked: tuple[str, ...] | None, quick: bool = False) -> tuple[str, ...]:
+    """Return the peers asked for, or those that are installed and not too slow."""
+    from convcore.bench.peers import PEERS, QUICK, SLOW, is_installed
 
     known = [name for name in PEERS if name != "convcore"]
     if asked is None:
-        return tuple(name for name in known if is_installed(name) and name not in SLOW)
+        usual = QUICK if quick else [name for name in known if name not in SLOW]
+        return tuple(filter(is_installed, usual))
     if asked == ("none",):
         return ()
     for name in asked:

@@ -34,6 +34,8 @@ _FILES = {
 }
 # Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
 SLOW = ("scipy",)
+# Asked by a run that has a minute for everything.
+QUICK = ("torch", "numpy")
 
 # Eps by which a result may be off.  Ours are promises, by algorithm; a peer only has to be
 # computing the same thing, by whatever algorithm, for its time to be comparable.
