@@ -25,8 +25,22 @@ cdef extern from "leaves/leaves.h":
         Py_ssize_t[2] classes
         Py_ssize_t[2] tiles
 
+    enum:
+        LONGEST "CONVCORE_LONGEST_RUN"
+
+    ctypedef struct Filters "convcore_filters":
+        const float *end
+        Py_ssize_t lane
+        Py_ssize_t sum
+        Py_ssize_t first
+        Py_ssize_t run
+        Py_ssize_t[2] line
+        Py_ssize_t[2] begin
+        Py_ssize_t[2] to
+
     ctypedef struct Transforms "convcore_winograd":
         Py_ssize_t outputs
+        Py_ssize_t taps
         Py_ssize_t points
         void (*data)(
             const Tiling *at, const float *x, Py_ssize_t channels, Py_ssize_t first,
@@ -42,13 +56,11 @@ cdef extern from "leaves/leaves.h":
             float *y,
         ) noexcept nogil
         void (*weights)(
-            const float *w, const float *end, Py_ssize_t lane, Py_ssize_t lanes, Py_ssize_t sum,
-            Py_ssize_t sums, Py_ssize_t row, Py_ssize_t column, float *u, Py_ssize_t panel,
-            Py_ssize_t point,
+            const Filters *f, const float *w, Py_ssize_t lanes, Py_ssize_t sums, float *u,
+            Py_ssize_t panel, Py_ssize_t point,
         ) noexcept nogil
         void (*weight_sums)(
-            const float *p, Py_ssize_t point, Py_ssize_t lanes, float *gw, Py_ssize_t lane,
-            Py_ssize_t row, Py_ssize_t column,
+            const Filters *f, const float *p, Py_ssize_t point, Py_ssize_t lanes, float *gw,
         ) noexcept nogil
 
     ctypedef struct Leaves "convcore_leaves":
@@ -60,6 +72,7 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t a_row,
             Py_ssize_t a_column, const float *b, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
-        Transforms[2] winograd
+        Transforms[4] winograd
 
 cdef const Leaves *leaves() noexcept nogil
+cdef Filters filters(dict fields)

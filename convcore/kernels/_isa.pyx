@@ -29,11 +29,25 @@ cdef extern from *:
     """
     const Leaves *convcore_level(int i) noexcept nogil
 
+# The longest filter that the leaves load in one run.
+LONGEST_RUN = LONGEST
+
 cdef const Leaves *chosen = NULL
 
 
 cdef const Leaves *leaves() noexcept nogil:
     return chosen
+
+
+cdef Filters filters(dict fields):
+    """Return the struct of these fields; its `end` is known only with an array."""
+    cdef Filters f
+    cdef int i
+    f.end = NULL
+    f.lane, f.sum, f.first, f.run = (fields[n] for n in ("lane", "sum", "first", "run"))
+    for i in range(2):
+        f.line[i], f.begin[i], f.to[i] = (fields[n][i] for n in ("line", "begin", "to"))
+    return f
 
 
 def levels():
@@ -59,6 +73,11 @@ def lanes():
 def panel():
     """Return how many columns a panel of `product` has at the level in use."""
     return chosen.panel
+
+
+def rows():
+    """Return how many rows `product` keeps in registers at the level in use."""
+    return chosen.rows
 
 
 cdef int choose(asked) except -1:

@@ -1,8 +1,13 @@
-"""Winograd's method for 3x3 kernels of stride 1: a convolution's forward map and input gradient.
+"""Winograd's method, where an axis has few taps: a convolution's forward map and input gradient.
 
 Tiles of the input are transformed into points, the points of all channels are multiplied with the
 transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
 output (leaves/winograd.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
+
+A stride S makes phases.  In the forward map these are sources: every S-th element of the input, from
+each of the first S, is correlated with every S-th tap, and the results are added up: more channels
+to sum.  In the input gradient they are targets: every S-th element of the result comes from every
+S-th tap: more channels to make.  Without a stride there is one source and one target.
 
 Two orders of work, for many tiles and for few:
 
@@ -12,20 +17,26 @@ weights first  all tiles are transformed once, for all; a work item is a block o
                whose weights are transformed part by part in cache and never leave it
 """
 
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._buffers cimport Buffers
-from convcore.kernels._isa cimport Epilogue, Tiling, Transforms, leaves
+from convcore.kernels._isa cimport Epilogue, Filters, Tiling, Transforms, filters, leaves
 from convcore.kernels._threads cimport enter, leave, team
 
-cdef struct Job:
+cdef struct Phase:
     Tiling x
     Tiling y
+    Filters filters              # lanes: channels made; sums: channels summed
+
+cdef struct Job:
     int size                     # which of the leaves' transforms
     bint weights_first
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group, summed and made
     Py_ssize_t o
+    Py_ssize_t sources           # phases, of which one number is 1
+    Py_ssize_t targets
     Py_ssize_t o_block           # whole panels
     Py_ssize_t o_blocks
     Py_ssize_t part              # summed channels whose weights are transformed at a time
@@ -33,13 +44,8 @@ cdef struct Job:
     Py_ssize_t tiles             # of all images
     Py_ssize_t block             # tiles of one item, or of one piece of the shared data
     Py_ssize_t blocks
-    Py_ssize_t w_group           # weight strides: of groups, of channels made and summed, of taps
-    Py_ssize_t w_o
-    Py_ssize_t w_c
-    Py_ssize_t w_row
-    Py_ssize_t w_column
-    Py_ssize_t w_first           # where tap (0, 0) of the correlation is
-    Py_ssize_t w_size
+    Py_ssize_t w_group           # stride of the weights' groups
+    Py_ssize_t w_size            # floats from the first weight to the last, both included
     Py_ssize_t v_tile            # data: floats from a tile, and from a point, to the next
     Py_ssize_t v_point
     Py_ssize_t u_point           # weights
@@ -51,32 +57,46 @@ cdef struct Job:
     double work                  # multiply-adds
 
 
+cdef void transform_data(
+    const Job *job, const Phase *phases, Py_ssize_t group, Py_ssize_t first, Py_ssize_t end,
+    const float *x, float *v,
+) noexcept nogil:
+    """v[point, tile, (source, c)] of one block of tiles."""
+    cdef const Transforms *t = &leaves().winograd[job.size]
+    cdef Py_ssize_t i
+    x += group * job.c * phases[0].x.channel
+    # In order: the zeros that fill up the last vector of a source lie where the next one begins.
+    for i in range(job.sources):
+        t.data(&phases[i].x, x, job.c, first, end, v + i * job.c, job.v_tile, job.v_point)
+
+
 cdef void transform_weights(
-    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t c0,
+    const Job *job, const Phase *phase, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t c0,
     Py_ssize_t c1, Py_ssize_t channels, const float *w, float *u,
 ) noexcept nogil:
-    """u[point, panel, c, o] from the filters of one block of o and of c in [c0, c1).
+    """u[point, panel, c, o] from a phase's filters of one block of o and of c in [c0, c1).
 
     channels: rows of a panel of u, whose first is c0's.
     """
+    cdef const Transforms *t = &leaves().winograd[job.size]
     cdef Py_ssize_t panel = leaves().panel, o = o_block * job.o_block, i
-    cdef const float *end = w + job.w_size
-    w += job.w_first + group * job.w_group + c0 * job.w_c
+    cdef Filters f = phase.filters
+    f.end = w + job.w_size
+    w += group * job.w_group + c0 * f.sum
     for i in range(job.o_block // panel):
         t.weights(
-            w + (o + i * panel) * job.w_o, end, job.w_o, max(0, min(panel, job.o - o - i * panel)),
-            job.w_c, c1 - c0, job.w_row, job.w_column, u + i * channels * panel, panel,
-            job.u_point,
+            &f, w + (o + i * panel) * f.lane, max(0, min(panel, job.o - o - i * panel)), c1 - c0,
+            u + i * channels * panel, panel, job.u_point,
         )
 
 
 cdef void multiply(
-    const Job *job, const Transforms *t, Py_ssize_t tiles, Py_ssize_t channels, const float *v,
-    const float *u, float *m, bint add,
+    const Job *job, Py_ssize_t tiles, Py_ssize_t channels, const float *v, const float *u,
+    float *m, bint add,
 ) noexcept nogil:
     """m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
     cdef Py_ssize_t i
-    for i in range(t.points):
+    for i in range(leaves().winograd[job.size].points):
         leaves().product(
             tiles, job.o_block, channels, v + i * job.v_point, job.v_tile, 1,
             u + i * job.u_point, m + i * job.m_point, job.o_block, add,
@@ -84,102 +104,119 @@ cdef void multiply(
 
 
 cdef void put_outputs(
-    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t first,
+    const Job *job, const Phase *phase, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t first,
     Py_ssize_t end, const float *m, const Epilogue *epilogue, float *y,
 ) noexcept nogil:
     cdef Py_ssize_t o = o_block * job.o_block, channel = group * job.o + o
     cdef Epilogue own = epilogue[0]
     if own.bias != NULL:
         own.bias += channel
-    t.outputs_of(
-        &job.y, m, job.o_block, job.m_point, min(job.o_block, job.o - o), first, end, &own,
-        y + channel * job.y.channel,
+    leaves().winograd[job.size].outputs_of(
+        &phase.y, m, job.o_block, job.m_point, min(job.o_block, job.o - o), first, end, &own,
+        y + channel * phase.y.channel,
     )
 
 
 # ---- pixels first ----
 
 cdef void weights_item(
-    const Job *job, Py_ssize_t item, const float *w, float *shared
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, float *shared
 ) noexcept nogil:
-    """Transform one part of c, of one block of o, of one group, into the shared weights."""
-    cdef const Transforms *t = &leaves().winograd[job.size]
-    cdef Py_ssize_t c0 = item % job.parts * job.part, block = item // job.parts
-    cdef float *u = shared + block * t.points * job.u_point
+    """Transform one part of one source's c, for one block of o, into the shared weights.
+
+    shared: (group, target, block of o), each (point, panel, (source, c), o).
+    """
+    cdef Py_ssize_t c0 = item % job.parts * job.part, block, source
+    item //= job.parts
+    source, block = item % job.sources, item // job.sources
     transform_weights(
-        job, t, block // job.o_blocks, block % job.o_blocks, c0, min(job.c, c0 + job.part), job.c,
-        w, u + c0 * leaves().panel,
+        job, &phases[source + block // job.o_blocks % job.targets],
+        block // job.o_blocks // job.targets, block % job.o_blocks, c0,
+        min(job.c, c0 + job.part), job.sources * job.c, w,
+        shared + block * leaves().winograd[job.size].points * job.u_point
+        + (source * job.c + c0) * leaves().panel,
     )
 
 
 cdef void pixels_item(
-    const Job *job, Py_ssize_t item, const float *x, const float *shared,
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *x, const float *shared,
     const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
     """All output channels of one block of tiles."""
-    cdef const Transforms *t = &leaves().winograd[job.size]
     cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block, i
-    cdef Py_ssize_t end = min(job.tiles, first + job.block)
+    cdef Py_ssize_t end = min(job.tiles, first + job.block), made = job.targets * job.o_blocks
+    cdef Py_ssize_t weights = leaves().winograd[job.size].points * job.u_point
     cdef float *v = scratch + threadid() * job.scratch
     cdef float *m = v + job.m_first
-    cdef const float *u = shared + group * job.o_blocks * t.points * job.u_point
-    t.data(&job.x, x + group * job.c * job.x.channel, job.c, first, end, v, job.v_tile, job.v_point)
-    for i in range(job.o_blocks):
-        multiply(job, t, end - first, job.c, v, u + i * t.points * job.u_point, m, False)
-        put_outputs(job, t, group, i, first, end, m, epilogue, y)
+    transform_data(job, phases, group, first, end, x, v)
+    for i in range(made):
+        multiply(
+            job, end - first, job.sources * job.c, v, shared + (group * made + i) * weights, m,
+            False,
+        )
+        put_outputs(
+            job, &phases[i // job.o_blocks], group, i % job.o_blocks, first, end, m, epilogue, y
+        )
 
 
 # ---- weights first ----
 
-cdef void data_item(const Job *job, Py_ssize_t item, const float *x, float *shared) noexcept nogil:
+cdef void data_item(
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *x, float *shared
+) noexcept nogil:
     """Transform one block of tiles of one group into the shared data."""
-    cdef const Transforms *t = &leaves().winograd[job.size]
     cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block
-    t.data(
-        &job.x, x + group * job.c * job.x.channel, job.c, first, min(job.tiles, first + job.block),
-        shared + group * t.points * job.v_point + first * job.v_tile, job.v_tile, job.v_point,
+    transform_data(
+        job, phases, group, first, min(job.tiles, first + job.block), x,
+        shared + group * leaves().winograd[job.size].points * job.v_point + first * job.v_tile,
     )
 
 
 cdef void filters_item(
-    const Job *job, Py_ssize_t item, const float *w, const float *shared,
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *shared,
     const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
-    """All tiles of one block of output channels."""
-    cdef const Transforms *t = &leaves().winograd[job.size]
-    cdef Py_ssize_t group = item // job.o_blocks, o_block = item % job.o_blocks, c0, c1 = 0
+    """All tiles of one block of output channels, of one target."""
+    cdef Py_ssize_t o_block = item % job.o_blocks, target = item // job.o_blocks % job.targets
+    cdef Py_ssize_t group = item // job.o_blocks // job.targets, source, c0, c1
     cdef float *u = scratch + threadid() * job.scratch
     cdef float *m = u + job.m_first
-    cdef const float *v = shared + group * t.points * job.v_point
-    while c1 < job.c:
-        c0, c1 = c1, min(job.c, c1 + job.part)
-        transform_weights(job, t, group, o_block, c0, c1, c1 - c0, w, u)
-        multiply(job, t, job.tiles, c1 - c0, v + c0, u, m, c0 > 0)
-    put_outputs(job, t, group, o_block, 0, job.tiles, m, epilogue, y)
+    cdef const float *v = shared + group * leaves().winograd[job.size].points * job.v_point
+    for source in range(job.sources):
+        c1 = 0
+        while c1 < job.c:
+            c0, c1 = c1, min(job.c, c1 + job.part)
+            transform_weights(
+                job, &phases[source + target], group, o_block, c0, c1, c1 - c0, w, u
+            )
+            multiply(
+                job, job.tiles, c1 - c0, v + source * job.c + c0, u, m, source > 0 or c0 > 0
+            )
+    put_outputs(job, &phases[target], group, o_block, 0, job.tiles, m, epilogue, y)
 
 
 cdef void correlate(
-    const Job *job, const float *x, const float *w, float *y, float *shared,
+    const Job *job, const Phase *phases, const float *x, const float *w, float *y, float *shared,
     const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     """Transform what is shared, then do every item, in one parallel region."""
     cdef float *scratch = shared + job.shared
     cdef Py_ssize_t i, pieces = job.groups * job.blocks if job.weights_first else (
-        job.groups * job.o_blocks * job.parts
+        job.groups * job.targets * job.o_blocks * job.sources * job.parts
     )
     with parallel(num_threads=threads):
         # A thread owns whole pieces of the shared memory; a barrier ends the loop.
         for i in prange(pieces, schedule="dynamic"):
             if job.weights_first:
-                data_item(job, i, x, shared)
+                data_item(job, phases, i, x, shared)
             else:
-                weights_item(job, i, w, shared)
+                weights_item(job, phases, i, w, shared)
         # A thread owns whole tiles or whole channels of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
             if job.weights_first:
-                filters_item(job, i, w, shared, epilogue, y, scratch)
+                filters_item(job, phases, i, w, shared, epilogue, y, scratch)
             else:
-                pixels_item(job, i, x, shared, epilogue, y, scratch)
+                pixels_item(job, phases, i, x, shared, epilogue, y, scratch)
 
 
 cdef class WinogradCorrelation:
@@ -187,15 +224,26 @@ cdef class WinogradCorrelation:
 
     Parameters
     ----------
-    job : dict with the fields of Job
+    job, phases : dict and list of dicts with the fields of Job and Phase
         Computed by engine/algorithms/winograd.py, which owns every size; strides are those of the
         arrays that `run` will get: float32, with contiguous rows, or channels_last.
     """
 
     cdef Job job
+    cdef Phase *phases
 
-    def __cinit__(self, dict job):
+    def __cinit__(self, dict job, list phases):
         self.job = job
+        self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
+        if self.phases == NULL:
+            raise MemoryError()
+        for i in range(len(phases)):
+            self.phases[i].x = phases[i]["x"]
+            self.phases[i].y = phases[i]["y"]
+            self.phases[i].filters = filters(phases[i]["filters"])
+
+    def __dealloc__(self):
+        PyMem_Free(self.phases)
 
     def threads(self):
         """Return the threads that `run` may use now."""
@@ -220,6 +268,8 @@ cdef class WinogradCorrelation:
         threads = enter(threads)
         try:
             with nogil:
-                correlate(&self.job, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads)
+                correlate(
+                    &self.job, self.phases, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads
+                )
         finally:
             leave(threads)

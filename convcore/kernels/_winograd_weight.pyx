@@ -1,23 +1,30 @@
-"""The weight gradient by Winograd's method, for 3x3 kernels of stride 1.
+"""The weight gradient by Winograd's method, where an axis has few taps.
 
 Tiles of the input and of grad_output are transformed into points; at each point the products of all
 pairs of channels are summed over the tiles by one matrix product; the sums are transformed into
-gradients of the nine taps at the end (leaves/winograd.h).
+gradients of the taps at the end (leaves/winograd.h).
 
-Work items are (group, block of o, block of c, run of tiles).  Where the first three are too few,
-the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of its own;
+A stride S makes phases: every S-th element of the input, from each of the first S, gives the
+gradients of every S-th tap.
+
+Work items are (group, block of o, phase, block of c, run of tiles).  Where all but the last are too
+few, the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of its own;
 those are then added in index order, so the bits never depend on the number of threads.
 """
 
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._buffers cimport Buffers
-from convcore.kernels._isa cimport Tiling, Transforms, leaves
+from convcore.kernels._isa cimport Filters, Tiling, Transforms, filters, leaves
 from convcore.kernels._threads cimport enter, leave, team
 from convcore.kernels._vectors cimport add, zero
 
-cdef struct Job:
+cdef struct Phase:
     Tiling x
+    Filters filters              # lanes: input channels
+
+cdef struct Job:
     Tiling gy
     int size                     # which of the leaves' transforms
     Py_ssize_t groups
@@ -30,10 +37,8 @@ cdef struct Job:
     Py_ssize_t tiles             # of all images
     Py_ssize_t block             # tiles that are transformed at a time
     Py_ssize_t partials
-    Py_ssize_t w_o               # strides of the gradient
-    Py_ssize_t w_c
-    Py_ssize_t w_row
-    Py_ssize_t w_column
+    Py_ssize_t phases
+    Py_ssize_t w_o               # floats of the gradient of one output channel
     Py_ssize_t z_tile            # floats from a tile, and from a point, to the next: of grad_output
     Py_ssize_t z_point
     Py_ssize_t v_point           # of the input
@@ -47,7 +52,7 @@ cdef struct Job:
 
 
 cdef void add_tiles(
-    const Job *job, const Transforms *t, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
+    const Job *job, const Phase *phase, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
     Py_ssize_t c0, Py_ssize_t first, Py_ssize_t end, const float *x, const float *gy,
     float *scratch, bint add,
 ) noexcept nogil:
@@ -55,6 +60,7 @@ cdef void add_tiles(
 
     What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
     """
+    cdef const Transforms *t = &leaves().winograd[job.size]
     cdef Py_ssize_t panel = leaves().panel, count = end - first, c, i, p
     cdef float *v = scratch + job.v_first
     cdef float *sums = scratch + job.sum_first
@@ -66,7 +72,7 @@ cdef void add_tiles(
         c = c0 + p * panel
         if c < job.c:
             t.data(
-                &job.x, x + (group * job.c + c) * job.x.channel, min(panel, job.c - c), first,
+                &phase.x, x + (group * job.c + c) * phase.x.channel, min(panel, job.c - c), first,
                 end, v + p * count * panel, panel, job.v_point,
             )
     for i in range(t.points):
@@ -77,13 +83,15 @@ cdef void add_tiles(
 
 
 cdef void weight_item(
-    const Job *job, Py_ssize_t item, const float *x, const float *gy, float *gw, float *scratch
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *x, const float *gy,
+    float *gw, float *scratch,
 ) noexcept nogil:
     """Sum one run of tiles into one piece of one of the partial gradients."""
-    cdef const Transforms *t = &leaves().winograd[job.size]
     cdef Py_ssize_t partial, o0, o1, c0, group, begin, first, end, o
+    cdef const Phase *phase
     partial, item = item % job.partials, item // job.partials
     c0, item = item % job.c_blocks * job.c_block, item // job.c_blocks
+    phase, item = &phases[item % job.phases], item // job.phases
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
     o1 = min(job.o, o0 + job.o_block)
     begin = first = partial * job.tiles // job.partials
@@ -91,16 +99,15 @@ cdef void weight_item(
     scratch += threadid() * job.scratch
     while first < end:
         add_tiles(
-            job, t, group, o0, o1, c0, first, min(first + job.block, end), x, gy, scratch,
+            job, phase, group, o0, o1, c0, first, min(first + job.block, end), x, gy, scratch,
             first > begin,
         )
         first += job.block
-    gw += partial * job.groups * job.o * job.c * 9 + c0 * job.w_c
+    gw += partial * job.groups * job.o * job.w_o + c0 * phase.filters.lane
     for o in range(o0, o1):
-        t.weight_sums(
-            scratch + job.sum_first + (o - o0) * job.c_block, job.sum_point,
-            min(job.c_block, job.c - c0), gw + (group * job.o + o) * job.w_o, job.w_c, job.w_row,
-            job.w_column,
+        leaves().winograd[job.size].weight_sums(
+            &phase.filters, scratch + job.sum_first + (o - o0) * job.c_block, job.sum_point,
+            min(job.c_block, job.c - c0), gw + (group * job.o + o) * job.w_o,
         )
 
 
@@ -108,14 +115,15 @@ cdef void add_partials(
     const Job *job, Py_ssize_t row, const float *partials, float *gw
 ) noexcept nogil:
     """gw[row] = sum of the partial gradients' rows, in index order."""
-    cdef Py_ssize_t length = job.c * 9, size = job.groups * job.o * length, i
-    zero(gw + row * length, length)
+    cdef Py_ssize_t size = job.groups * job.o * job.w_o, i
+    zero(gw + row * job.w_o, job.w_o)
     for i in range(job.partials):
-        add(partials + i * size + row * length, length, gw + row * length, 1)
+        add(partials + i * size + row * job.w_o, job.w_o, gw + row * job.w_o, 1)
 
 
 cdef void weight_gradient(
-    const Job *job, const float *x, const float *gy, float *gw, float *shared, int threads
+    const Job *job, const Phase *phases, const float *x, const float *gy, float *gw,
+    float *shared, int threads,
 ) noexcept nogil:
     """All items, then the sum of the partial gradients, in one parallel region."""
     cdef float *scratch = shared + job.shared
@@ -124,7 +132,7 @@ cdef void weight_gradient(
     with parallel(num_threads=threads):
         # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, i, x, gy, sums, scratch)
+            weight_item(job, phases, i, x, gy, sums, scratch)
         # A thread owns whole rows of gw; a barrier stands between the loops.
         for i in prange(rows, schedule="static"):
             add_partials(job, i, shared, gw)
@@ -135,15 +143,25 @@ cdef class WinogradWeightGradient:
 
     Parameters
     ----------
-    job : dict with the fields of Job
+    job, phases : dict and list of dicts with the fields of Job and Phase
         Computed by engine/algorithms/winograd.py, which owns every size; strides are those of the
         arrays that `run` will get: float32, with contiguous rows, or channels_last.
     """
 
     cdef Job job
+    cdef Phase *phases
 
-    def __cinit__(self, dict job):
+    def __cinit__(self, dict job, list phases):
         self.job = job
+        self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
+        if self.phases == NULL:
+            raise MemoryError()
+        for i in range(len(phases)):
+            self.phases[i].x = phases[i]["x"]
+            self.phases[i].filters = filters(phases[i]["filters"])
+
+    def __dealloc__(self):
+        PyMem_Free(self.phases)
 
     def threads(self):
         """Return the threads that `run` may use now."""
@@ -162,6 +180,8 @@ cdef class WinogradWeightGradient:
         threads = enter(threads)
         try:
             with nogil:
-                weight_gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+                weight_gradient(
+                    &self.job, self.phases, x_ptr, g_ptr, w_ptr, s_ptr, threads
+                )
         finally:
             leave(threads)

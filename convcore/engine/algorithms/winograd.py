@@ -1,20 +1,25 @@
-"""Winograd's method: 3x3 kernels of stride 1, in a quarter to a half of the multiplications.
+"""Winograd's method: fewer multiplications where an axis has few taps a remainder of the stride.
 
-F(4x4, 3x3) makes 4x4 outputs from 36 products a channel, F(2x2, 3x3) 2x2 from 16; the definition
-takes 144 and 36.  The input is cut into tiles, transformed, multiplied point by point with the
-transformed weights, and transformed back; kernels/leaves/winograd_lines.h has the transforms and
-their source.
+F(4x4, 3x3) makes 4x4 outputs of a 3x3 kernel from 36 products a channel, where the definition takes
+144.  The input is cut into tiles, transformed, multiplied point by point with the transformed
+weights, and transformed back; kernels/leaves/winograd_lines.h has the transforms and their source.
+
+A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (kernels/_winograd):
+a 5x5 kernel of stride 2 is one of 3x3, and a 3x3 kernel one of 2x2, over four times the channels.
+A dilation makes classes of tiles, each over its own elements.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from convcore.engine.algorithms.blocks import lines
+from convcore.engine.algorithms.blocks import ITEMS, MOST_PARTIALS, lines
 from convcore.engine.algorithms.problem import (
     FORWARD,
     INPUT_GRAD,
@@ -24,9 +29,11 @@ from convcore.engine.algorithms.problem import (
     MapPlan,
     Problem,
 )
+from convcore.engine.algorithms.weight_gradient import PARTIAL_BYTES
 from convcore.engine.geometry import Axis
 from convcore.engine.layout import Layout
 from convcore.kernels import _isa
+from convcore.kernels._isa import LONGEST_RUN
 from convcore.kernels._winograd import WinogradCorrelation
 from convcore.kernels._winograd_weight import WinogradWeightGradient
 
@@ -35,214 +42,305 @@ Fields = dict[str, Any]
 _NAME = "winograd"
 # Below, the transforms cost more than they save; and integers below it stay exact.
 LEAST_CHANNELS = 16
+MOST_PHASES = 4
+# Transforming a filter takes about as long as this many of its products.
+FILTER_COST = 400
+# Multiplications must fall by this factor, or the transforms cost more than they save.
+LEAST_GAIN = 1.2
+# The points of a block of tiles, and their products: some more than a 1 MiB L2 holds, for they are
+# used one point after another.
+BLOCK_BYTES = 1 << 20
+# Channels that are made at a time; summed channels whose weights are transformed at a time.
+O_BLOCK = 64
+PART = 64
+# So few tiles that the weights, not the data, are transformed where they are used.
+FEW_TILES = 64
+# The weight gradient's tiles that are transformed at a time.
+SUMMED_TILES = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """F(outputs x outputs, 3x3): which of the kernels' transforms, outputs and products a tile."""
+    """F(outputs x outputs, taps x taps): which of the kernels' transforms, and what it does."""
 
     index: int
     outputs: int
-    points: int
+    taps: int
 
-    def tiles(self, axis: Axis, count: int) -> int:
-        """Return the tiles of one class of an axis with `count` outputs in all."""
-        return -(-count // (axis.dilation * self.outputs))
+    @property
+    def points(self) -> int:
+        """Products of a tile and channel."""
+        return (self.outputs + self.taps - 1) ** 2
+
+    @property
+    def name(self) -> str:
+        """As the literature writes it."""
+        return f"F({self.outputs}x{self.outputs}, {self.taps}x{self.taps})"
 
 
-SIZES = (Size(0, 2, 16), Size(1, 4, 36))
+SIZES = (Size(0, 2, 3), Size(1, 4, 3), Size(2, 3, 2), Size(3, 2, 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How one axis is cut into tiles: `count` elements of a class, `classes` of them.
+
+    Elements are the outputs, or, for the input gradient, every stride-th element of the result,
+    the first of which is number `start` counted from the padding's beginning.
+    """
+
+    axis: Axis
+    count: int
+    classes: int
+    start: int
+
+    def tiles(self, size: Size) -> int:
+        """Return the tiles of a class."""
+        return -(-self.count // size.outputs)
+
+
+def _cuts(problem: Problem) -> list[Cut]:
+    return [_cut(axis, problem.map) for axis in problem.geometry.axes]
+
+
+def _cut(axis: Axis, map: str) -> Cut:
+    if map != INPUT_GRAD:
+        return Cut(axis, -(-axis.out // axis.dilation), min(axis.out, axis.dilation), 0)
+    if axis.stride == 1:
+        return Cut(axis, -(-axis.size // axis.dilation), min(axis.size, axis.dilation), axis.before)
+    start = axis.before // axis.stride
+    return Cut(axis, (axis.size - 1 + axis.before) // axis.stride - start + 1, 1, start)
+
+
+def _taps(axis: Axis) -> int:
+    """Return the most taps of one remainder of the stride."""
+    return -(-axis.kernel // axis.stride)
 
 
 def _impossible(problem: Problem) -> str | None:
     g = problem.geometry
     if problem.dtype != np.float32:
         return f"{problem.dtype} is computed by the definition"
-    if g.rank != 2 or any(a.kernel != 3 or a.stride != 1 for a in g.axes):
-        return "not a 3x3 kernel of stride 1"
+    if g.rank != 2:
+        return f"{g.rank} spatial axes, not 2"
+    if any(a.stride > 1 and a.dilation > 1 for a in g.axes):
+        return "a stride and a dilation at once"
+    if math.prod(a.stride for a in g.axes) > MOST_PHASES:
+        return f"more than {MOST_PHASES} remainders of the stride"
+    if any(a.stride > a.kernel for a in g.axes):
+        return "a stride longer than the kernel"
+    if not _sizes(problem):
+        return "no tile has so many taps"
     if min(problem.c, problem.o) < LEAST_CHANNELS:
         return f"fewer than {LEAST_CHANNELS} channels a group"
+    if g.n * g.pixels == 0 or 0 in g.input_shape:
+        return "nothing to multiply"
     arrays = [problem.left] + [problem.right] * (problem.map == WEIGHT_GRAD)
     if not all(array.strides[1] == 1 or array.strides[4] == 1 for array in arrays):
         return "neither channels nor columns lie side by side in memory"
+    if problem.map != WEIGHT_GRAD and min(problem.right.strides) < 0:
+        return "weights that run backwards in memory"
     return None
+
+
+def _sizes(problem: Problem) -> list[Size]:
+    """Return the sizes whose taps are as many as the larger axis needs."""
+    taps = max(_taps(a) for a in problem.geometry.axes)
+    return [size for size in SIZES if size.taps == taps]
 
 
 def _unprofitable(problem: Problem) -> str | None:
-    size = best_size(problem)
-    done = all_tiles(problem, size) * size.points + 400
-    if 1.2 * done > _outputs(problem) * 9:
-        return f"{done * problem.c * problem.o} products, hardly fewer than the definition's"
+    g = problem.geometry
+    size = _best_size(problem)
+    done = _products(problem, size)
+    filters = _phase_count(problem) * g.c_out * problem.c * FILTER_COST
+    if LEAST_GAIN * (done + filters) > g.multiply_adds:
+        return f"{size.name} would multiply {done / g.multiply_adds:.2f} times as often"
     return None
 
 
-def _counts(problem: Problem) -> list[int]:
-    """Return the elements of each axis that are made, or summed over: outputs, or gx's."""
-    axes = problem.geometry.axes
-    return [a.size if problem.map == INPUT_GRAD else a.out for a in axes]
+def _phase_count(problem: Problem) -> int:
+    return math.prod(a.stride for a in problem.geometry.axes)
 
 
-def _outputs(problem: Problem) -> int:
-    return problem.geometry.n * math.prod(_counts(problem))
-
-
-def all_tiles(problem: Problem, size: Size) -> int:
+def _all_tiles(problem: Problem, size: Size) -> int:
     """Return the tiles of all images and classes."""
-    g = problem.geometry
-    return g.n * math.prod(
-        min(a.dilation, count) * size.tiles(a, count)
-        for a, count in zip(g.axes, _counts(problem), strict=True)
-    )
+    return problem.geometry.n * math.prod(c.classes * c.tiles(size) for c in _cuts(problem))
 
 
-def best_size(problem: Problem) -> Size:
+def _products(problem: Problem, size: Size) -> int:
+    """Return the multiply-adds between the transforms."""
+    pairs = problem.geometry.c_out * problem.c * _phase_count(problem)
+    return _all_tiles(problem, size) * size.points * pairs
+
+
+def _best_size(problem: Problem) -> Size:
     """Return the size that multiplies least; of equals the larger, which transforms less."""
-    return min(reversed(SIZES), key=lambda size: all_tiles(problem, size) * size.points)
+    return min(reversed(_sizes(problem)), key=lambda size: _products(problem, size))
 
 
-def tiling(
-    problem: Problem, size: Size, array: Layout, firsts: list[int], extents: list[int]
+# ---- where things lie ----
+
+
+def _tiling(
+    cuts: Sequence[Cut],
+    size: Size,
+    array: Layout,
+    extents: Sequence[int],
+    firsts: Sequence[int],
+    steps: Sequence[int],
 ) -> Fields:
-    """Return the fields of a Tiling of an array: tiles begin at `firsts`, within `extents`."""
-    axes, counts = problem.geometry.axes, _counts(problem)
+    """Return a Tiling: tiles begin at `firsts`, and their elements are `steps` apart."""
     return {
         "image": array.strides[0],
         "channel": array.strides[1],
         "line": list(array.strides[3:]),
-        "size": extents,
-        "first": firsts,
-        "step": [a.dilation for a in axes],
-        "advance": [a.dilation * size.outputs for a in axes],
+        "size": list(extents),
+        "first": list(firsts),
+        "step": list(steps),
+        "advance": [step * size.outputs for step in steps],
         "class_step": [1, 1],
-        "classes": [min(a.dilation, n) for a, n in zip(axes, counts, strict=True)],
-        "tiles": [size.tiles(a, n) for a, n in zip(axes, counts, strict=True)],
+        "classes": [c.classes for c in cuts],
+        "tiles": [c.tiles(size) for c in cuts],
     }
 
 
-def _data_tiling(problem: Problem, size: Size) -> Fields:
-    """Return the tiling of what is transformed: the input, or grad_output around its pads."""
+def _input_tiling(problem: Problem, size: Size, remainders: Sequence[int]) -> Fields:
+    """Return the tiles of the input, or of every stride-th element of it from a remainder on."""
     axes = problem.geometry.axes
-    if problem.map == INPUT_GRAD:
-        firsts = [a.before - a.dilation * (a.kernel - 1) for a in axes]
-        return tiling(problem, size, problem.left, firsts, [a.out for a in axes])
-    return tiling(problem, size, problem.left, [-a.before for a in axes], [a.size for a in axes])
+    return _tiling(
+        _cuts(problem),
+        size,
+        problem.left,
+        [a.size for a in axes],
+        [r - a.before for a, r in zip(axes, remainders, strict=True)],
+        [a.dilation if a.stride == 1 else a.stride for a in axes],
+    )
 
 
-def _weights(problem: Problem) -> Fields:
-    """Return where the correlation's weights are: rotated, and made of o, for the input gradient."""
-    w, g = problem.right, problem.geometry
-    s_o, s_c, _, s_row, s_column = w.strides
+def _output_tiling(problem: Problem, size: Size, array: Layout) -> Fields:
+    """Return the tiles of the output, or of its gradient, where that is summed over."""
+    axes = problem.geometry.axes
+    extents, steps = [a.out for a in axes], [a.dilation for a in axes]
+    return _tiling(_cuts(problem), size, array, extents, [0, 0], steps)
+
+
+def _gathered_tiling(problem: Problem, size: Size) -> Fields:
+    """Return the tiles of grad_output that the input's gradient is gathered from."""
+    axes, cuts = problem.geometry.axes, _cuts(problem)
+    firsts = [c.start - a.dilation * (size.taps - 1) for a, c in zip(axes, cuts, strict=True)]
+    steps = [a.dilation for a in axes]
+    return _tiling(cuts, size, problem.left, [a.out for a in axes], firsts, steps)
+
+
+def _gradient_tiling(problem: Problem, size: Size, remainders: Sequence[int]) -> Fields:
+    """Return the tiles of the input's gradient, every stride-th element from a remainder on."""
+    axes, cuts = problem.geometry.axes, _cuts(problem)
+    firsts = [
+        a.stride * c.start + r - a.before for a, c, r in zip(axes, cuts, remainders, strict=True)
+    ]
+    steps = [a.dilation if a.stride == 1 else a.stride for a in axes]
+    extents = [a.size for a in axes]
+    return _tiling(cuts, size, problem.output, extents, firsts, steps)
+
+
+def _filters(
+    axes: Sequence[Axis], size: Size, w: Layout, remainders: Sequence[int], rotated: bool
+) -> Fields:
+    """Return where the taps of one phase are; rotated: from the last to the first."""
+    strides, kernels = w.strides[3:], [a.kernel for a in axes]
+    taps = [-(-(a.kernel - r) // a.stride) for a, r in zip(axes, remainders, strict=True)]
+    side_by_side = strides[1] == 1 and strides[0] == kernels[1]
     fields = {
-        "w_group": problem.o * s_o,
-        "w_size": 1 + sum((n - 1) * s for n, s in zip(w.shape, w.strides, strict=True)),
+        "run": math.prod(kernels) if side_by_side and math.prod(kernels) <= LONGEST_RUN else 0,
+        "first": sum(r * s for r, s in zip(remainders, strides, strict=True)),
+        "line": [a.stride * s for a, s in zip(axes, strides, strict=True)],
+        "begin": [0, 0],
+        "to": taps,
     }
-    if problem.map == FORWARD:
-        return fields | {
-            "c": problem.c,
-            "o": problem.o,
-            "w_o": s_o,
-            "w_c": s_c,
-            "w_row": s_row,
-            "w_column": s_column,
-            "w_first": 0,
-        }
-    return fields | {
-        "c": problem.o,
-        "o": problem.c,
-        "w_o": s_c,
-        "w_c": s_o,
-        "w_row": -s_row,
-        "w_column": -s_column,
-        "w_first": 2 * (s_row + s_column),
-    }
+    if rotated:
+        last = size.taps - 1
+        fields["first"] += sum(last * line for line in fields["line"])
+        fields["line"] = [-line for line in fields["line"]]
+        fields["begin"] = [size.taps - n for n in taps]
+        fields["to"] = [size.taps] * 2
+    return fields
 
 
-import os
+def _phases(problem: Problem, size: Size) -> list[Fields]:
+    """Return the phases of a correlation."""
+    axes, w = problem.geometry.axes, problem.right
+    phases = []
+    for remainders in product(*(range(a.stride) for a in axes)):
+        forward = problem.map == FORWARD
+        filters = _filters(axes, size, w, remainders, rotated=not forward)
+        made, summed = w.strides[:2] if forward else w.strides[1::-1]
+        if forward:
+            x = _input_tiling(problem, size, remainders)
+            y = _output_tiling(problem, size, problem.output)
+        else:
+            x = _gathered_tiling(problem, size)
+            y = _gradient_tiling(problem, size, remainders)
+        phases.append({"x": x, "y": y, "filters": filters | {"lane": made, "sum": summed}})
+    return phases
 
-BUDGET = int(os.environ.get("WB", 1 << 20))
-OBLOCK = int(os.environ.get("WO", 64))
-FEW = int(os.environ.get("WF", 64))
-PART = int(os.environ.get("WP", 64))
-ITEMS = 8
+
+# ---- how much at a time ----
 
 
-def _up(n: int, unit: int) -> int:
+def _whole(n: int, unit: int) -> int:
+    """Round up to whole units."""
     return -(-n // unit) * unit
 
 
-WCB=int(os.environ.get("WCB",64)); WOB=int(os.environ.get("WOB",64)); WT=int(os.environ.get("WT",48))
-def _weight_gradient(problem):
-    g, size = problem.geometry, best_size(problem)
-    lanes, panel = _isa.lanes(), _isa.panel()
-    tiles = all_tiles(problem, size)
-    c, o = problem.c, problem.o
-    c_block = _up(min(c, WCB), panel)
-    o_block = min(o, WOB)
-    pieces = g.groups * -(-o // o_block) * -(-c // c_block)
-    block = min(WT, tiles)
-    runs = -(-tiles // block)
-    size_bytes = 4 * g.c_out * c * 9
-    partials = max(1, min(-(-ITEMS // pieces), 16, (32 << 20) // size_bytes, runs))
-    z_tile = _up(o_block, lanes)
-    z_point = block * z_tile + lanes
-    v_point = block * c_block + lanes
-    sum_point = o_block * c_block + lanes
-    v_first = lines(size.points * z_point)
-    sum_first = v_first + lines(size.points * v_point)
-    scratch = sum_first + lines(size.points * sum_point)
-    shared = lines(partials * g.c_out * c * 9) if partials > 1 else 0
-    done = tiles * size.points * g.groups * c * o
-    w_o, w_c, _, w_row, w_column = problem.output.strides
-    job = {
-        "x": _data_tiling(problem, size),
-        "gy": tiling(problem, size, problem.right, [0, 0], _counts(problem)),
-        "size": size.index, "groups": g.groups, "c": c, "o": o, "c_block": c_block, "c_blocks": -(-c // c_block),
-        "o_block": o_block, "o_blocks": -(-o // o_block), "tiles": tiles, "block": block, "partials": partials,
-        "w_o": w_o, "w_c": w_c, "w_row": w_row, "w_column": w_column, "z_tile": z_tile, "v_point": v_point, "z_point": z_point,
-        "sum_point": sum_point, "v_first": v_first, "sum_first": sum_first, "shared": shared, "scratch": scratch,
-        "items": pieces * partials, "work": float(done),
-    }
-    plan = MapPlan(algorithm=_NAME, reason="", itemsize=4, items=pieces * partials, scratch=scratch, shared=shared, block=block, o_block=o_block, partials=partials, multiply_adds=done)
-    return WinogradWeightGradient(job), plan
-
-
-def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
-    if problem.map == WEIGHT_GRAD:
-        return _weight_gradient(problem)
-    g, size = problem.geometry, best_size(problem)
-    counts, lanes, panel = _counts(problem), _isa.lanes(), _isa.panel()
-    tiles, w = all_tiles(problem, size), _weights(problem)
-    c, o = w["c"], w["o"]
-    o_block = _up(min(o, OBLOCK), panel)
+def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
+    g, size, w = problem.geometry, _best_size(problem), problem.right
+    lanes, panel, rows = _isa.lanes(), _isa.panel(), _isa.rows()
+    tiles, phases = _all_tiles(problem, size), _phases(problem, size)
+    forward = problem.map == FORWARD
+    c, o = (problem.c, problem.o) if forward else (problem.o, problem.c)
+    sources, targets = (len(phases), 1) if forward else (1, len(phases))
+    o_block = _whole(min(o, O_BLOCK), panel)
     o_blocks = -(-o // o_block)
-    v_tile = _up(c, lanes)
-    few = tiles <= FEW
-    if few:
-        block = max(1, -(-tiles // ITEMS))
-        part = min(c, PART)
-        v_point = tiles * v_tile + lanes
-        u_point = part * o_block + lanes
-        m_point = tiles * o_block + lanes
+    part = min(c, PART)
+    # A line more, so that the points of a tile do not all fall on the same lines of the cache.
+    v_tile = _whole((sources - 1) * c + _whole(c, lanes), lanes)
+    weights_first = tiles <= FEW_TILES
+    if weights_first:
+        block, items = -(-tiles // ITEMS), g.groups * targets * o_blocks
+        v_point, u_point = tiles * v_tile + panel, part * o_block + panel
+        m_point = tiles * o_block + panel
         shared = lines(g.groups * size.points * v_point)
         m_first = lines(size.points * u_point)
-        items = g.groups * o_blocks
     else:
-        fit = BUDGET // (size.points * 4 * (v_tile + o_block))
-        block = max(6, min(fit, -(-tiles // ITEMS)) // 6 * 6)
-        part = min(c, PART)
-        v_point = block * v_tile + lanes
-        u_point = c * o_block + lanes
-        m_point = block * o_block + lanes
-        shared = lines(g.groups * o_blocks * size.points * u_point)
-        m_first = lines(size.points * v_point)
+        fit = BLOCK_BYTES // (size.points * 4 * (v_tile + o_block))
+        block = _whole(max(1, min(fit, tiles // ITEMS)), rows)
         items = g.groups * -(-tiles // block)
-    scratch = m_first + lines(size.points * m_point)
-    done = tiles * size.points * g.groups * c * o
-    job = w | {
-        "x": _data_tiling(problem, size),
-        "y": tiling(problem, size, problem.output, [0, 0], counts),
+        v_point, u_point = block * v_tile + panel, sources * c * o_block + panel
+        m_point = block * o_block + panel
+        shared = lines(g.groups * targets * o_blocks * size.points * u_point)
+        m_first = lines(size.points * v_point)
+    done = _products(problem, size)
+    plan = MapPlan(
+        algorithm=_NAME,
+        reason=_reason(problem, size, done),
+        itemsize=4,
+        items=items,
+        scratch=m_first + lines(size.points * m_point),
+        shared=shared,
+        block=block,
+        o_block=o_block,
+        part_channels=part,
+        multiply_adds=done,
+    )
+    job = {
         "size": size.index,
-        "weights_first": few,
+        "weights_first": weights_first,
         "groups": g.groups,
+        "c": c,
+        "o": o,
+        "sources": sources,
+        "targets": targets,
         "o_block": o_block,
         "o_blocks": o_blocks,
         "part": part,
@@ -250,31 +348,100 @@ def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
         "tiles": tiles,
         "block": block,
         "blocks": -(-tiles // block),
+        "w_group": problem.o * w.strides[0],
+        "w_size": 1 + sum((n - 1) * s for n, s in zip(w.shape, w.strides, strict=True)),
         "v_tile": v_tile,
         "v_point": v_point,
         "u_point": u_point,
         "m_point": m_point,
         "shared": shared,
         "m_first": m_first,
-        "scratch": scratch,
+        "scratch": plan.scratch,
         "items": items,
         "work": float(done),
     }
+    return WinogradCorrelation(job, phases), plan
+
+
+def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, MapPlan]:
+    g, size, w = problem.geometry, _best_size(problem), problem.output
+    lanes, panel = _isa.lanes(), _isa.panel()
+    tiles = _all_tiles(problem, size)
+    c, o = problem.c, problem.o
+    phases = [
+        {
+            "x": _input_tiling(problem, size, remainders),
+            "filters": _filters(g.axes, size, w, remainders, rotated=False)
+            | {"lane": w.strides[1], "sum": 0},
+        }
+        for remainders in product(*(range(a.stride) for a in g.axes))
+    ]
+    o_block, c_block = min(o, O_BLOCK), _whole(min(c, O_BLOCK), panel)
+    pieces = g.groups * len(phases) * -(-o // o_block) * -(-c // c_block)
+    block = min(SUMMED_TILES, tiles)
+    gradient = math.prod(g.weight_shape)
+    partials = max(
+        1,
+        min(-(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (4 * gradient), tiles // block),
+    )
+    z_tile = _whole(o_block, lanes)
+    # A line more, so that the points of a tile do not all fall on the same lines of the cache.
+    z_point, v_point = block * z_tile + panel, block * c_block + panel
+    sum_point = o_block * c_block + panel
+    v_first = lines(size.points * z_point)
+    sum_first = v_first + lines(size.points * v_point)
+    done = _products(problem, size)
     plan = MapPlan(
         algorithm=_NAME,
-        reason=f"F({size.outputs}x{size.outputs}, 3x3): {done} multiplications for {g.multiply_adds}",
+        reason=_reason(problem, size, done),
         itemsize=4,
-        items=items,
-        scratch=scratch,
-        shared=shared,
+        items=pieces * partials,
+        scratch=sum_first + lines(size.points * sum_point),
+        shared=lines(partials * gradient) if partials > 1 else 0,
         block=block,
         o_block=o_block,
-        part_channels=part,
+        part_channels=c_block,
+        partials=partials,
         multiply_adds=done,
     )
-    return WinogradCorrelation(job), plan
+    job = {
+        "gy": _output_tiling(problem, size, problem.right),
+        "size": size.index,
+        "groups": g.groups,
+        "c": c,
+        "o": o,
+        "o_block": o_block,
+        "o_blocks": -(-o // o_block),
+        "c_block": c_block,
+        "c_blocks": -(-c // c_block),
+        "tiles": tiles,
+        "block": block,
+        "partials": partials,
+        "phases": len(phases),
+        "w_o": w.strides[0],
+        "z_tile": z_tile,
+        "z_point": z_point,
+        "v_point": v_point,
+        "sum_point": sum_point,
+        "v_first": v_first,
+        "sum_first": sum_first,
+        "shared": plan.shared,
+        "scratch": plan.scratch,
+        "items": plan.items,
+        "work": float(done),
+    }
+    return WinogradWeightGradient(job, phases), plan
 
 
-WINOGRAD = Algorithm(
-    _NAME, MAPS, _prepare, _impossible, _unprofitable, direct=False
-)
+def _reason(problem: Problem, size: Size, done: int) -> str:
+    saved = problem.geometry.multiply_adds / done
+    phases = _phase_count(problem)
+    where = f" on {phases} remainders of the stride" if phases > 1 else ""
+    return f"{size.name}{where}: {saved:.2f} times fewer multiplications"
+
+
+def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
+    return _weight_gradient(problem) if problem.map == WEIGHT_GRAD else _correlation(problem)
+
+
+WINOGRAD = Algorithm(_NAME, MAPS, _prepare, _impossible, _unprofitable, direct=False)

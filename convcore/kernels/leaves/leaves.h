@@ -36,11 +36,26 @@ typedef struct {
     ptrdiff_t tiles[2];          /* of one class */
 } convcore_tiling;
 
+/* How filters lie in memory: from one that becomes a lane, and one that is summed, to the next, and
+ * from a tap to the next; tap (0, 0) is `first` floats from a filter's beginning.  Taps outside
+ * [begin, to) are zeros that fill up the tile.  `run`: floats of a filter, if its taps lie side by
+ * side and are at most CONVCORE_LONGEST_RUN, else 0.  No float is read at or beyond `end`. */
+enum { CONVCORE_LONGEST_RUN = 64 };
+
+typedef struct {
+    const float *end;
+    ptrdiff_t lane, sum, first, run;
+    ptrdiff_t line[2];
+    ptrdiff_t begin[2];
+    ptrdiff_t to[2];
+} convcore_filters;
+
 /* The transforms of Winograd's method for tiles of one size.  Transformed tiles are (points, tiles,
  * channels): `tile` floats from a tile to the next and `point` from a point to the next; channels
  * are filled up with zeros to whole vectors. */
 typedef struct {
-    ptrdiff_t outputs;           /* of a tile, an axis: F(outputs, 3) */
+    ptrdiff_t outputs;           /* of a tile, an axis: F(outputs, taps) */
+    ptrdiff_t taps;
     ptrdiff_t points;            /* products a tile, channel and output channel */
     void (*data)(const convcore_tiling *at, const float *x, ptrdiff_t channels, ptrdiff_t first,
                  ptrdiff_t end, float *v, ptrdiff_t tile, ptrdiff_t point);
@@ -49,11 +64,10 @@ typedef struct {
     void (*outputs_of)(const convcore_tiling *at, const float *m, ptrdiff_t tile, ptrdiff_t point,
                        ptrdiff_t channels, ptrdiff_t first, ptrdiff_t end,
                        const convcore_epilogue *epilogue, float *y);
-    void (*weights)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
-                    ptrdiff_t sum, ptrdiff_t sums, ptrdiff_t row, ptrdiff_t column, float *u,
-                    ptrdiff_t panel, ptrdiff_t point);
-    void (*weight_sums)(const float *p, ptrdiff_t point, ptrdiff_t lanes, float *gw,
-                        ptrdiff_t lane, ptrdiff_t row, ptrdiff_t column);
+    void (*weights)(const convcore_filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
+                    float *u, ptrdiff_t panel, ptrdiff_t point);
+    void (*weight_sums)(const convcore_filters *f, const float *p, ptrdiff_t point,
+                        ptrdiff_t lanes, float *gw);
 } convcore_winograd;
 
 typedef struct {
@@ -63,7 +77,7 @@ typedef struct {
     ptrdiff_t rows;              /* rows that `product` keeps in registers */
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
                     ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
-    convcore_winograd winograd[2];   /* F(2x2, 3x3), F(4x4, 3x3) */
+    convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
 } convcore_leaves;
 
 extern const convcore_leaves convcore_leaves_base;

@@ -4,16 +4,35 @@
 #include "product.h"
 
 #define M 2
+#define R 3
 #include "winograd.h"
 #undef M
 #define M 4
 #include "winograd.h"
 #undef M
+#undef R
+#define M 3
+#define R 2
+#include "winograd.h"
+#undef M
+#undef R
+#define M 2
+#define R 5
+#include "winograd.h"
+#undef M
+#undef R
 
 #define JOINED(a, b) a##b
 #define TABLE(level) JOINED(convcore_leaves_, level)
 #define TEXT(level) QUOTED(level)
 #define QUOTED(level) #level
+
+#define WINOGRAD(m, r)                                                                      \
+    {                                                                                       \
+        m, r, (m + r - 1) * (m + r - 1), winograd_data_##m##_##r,                           \
+            winograd_gradients_##m##_##r, winograd_outputs_##m##_##r,                       \
+            winograd_weights_##m##_##r, winograd_weight_sums_##m##_##r                      \
+    }
 
 const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     .name = TEXT(CONVCORE_LEVEL),
@@ -21,10 +40,5 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     .panel = PANEL,
     .rows = ROWS,
     .product = product,
-    .winograd = {
-        {2, 16, winograd_data_2, winograd_gradients_2, winograd_outputs_2, winograd_weights_2,
-         winograd_weight_sums_2},
-        {4, 36, winograd_data_4, winograd_gradients_4, winograd_outputs_4, winograd_weights_4,
-         winograd_weight_sums_4},
-    },
+    .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
 };

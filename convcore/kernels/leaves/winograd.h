@@ -1,4 +1,4 @@
-/* Winograd's transforms of tiles, for F(M x M, 3 x 3): included once for each M.
+/* Winograd's transforms of tiles, for F(M x M, R x R): included once for each pair of M and R.
  *
  * Channels are the lanes of the vectors.  In channels_last memory they lie so; in contiguous memory
  * a strip of tiles is transposed into a small buffer first, or last.
@@ -8,11 +8,17 @@
 #include "vec.h"
 #include "winograd_lines.h"
 
-#define EDGE (M + 2)
+#define EDGE (M + R - 1)
 #define POINTS (EDGE * EDGE)
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define OF(name) JOIN(name##_, M)
+#define JOIN_(a, b, c) a##_##b##_##c
+#define JOIN(a, b, c) JOIN_(a, b, c)
+#define OF(name) JOIN(name, M, R)
+/* The lines' transforms are called after their number of inputs. */
+#if M + R == 7
+#define LINE(name) name##_6
+#else
+#define LINE(name) name##_4
+#endif
 
 #ifndef CONVCORE_WINOGRAD_PLACES
 #define CONVCORE_WINOGRAD_PLACES
@@ -83,7 +89,7 @@ INLINE ptrdiff_t strip_of(const convcore_tiling *at, const place *p, ptrdiff_t e
 }
 
 /* Pixels [0, count) of up to LANES planes, a stride apart, as vectors of one pixel each. */
-INLINE void planes_to_vectors(const float *x, ptrdiff_t plane, ptrdiff_t planes, ptrdiff_t count,
+static void planes_to_vectors(const float *x, ptrdiff_t plane, ptrdiff_t planes, ptrdiff_t count,
                               float *out)
 {
     for (ptrdiff_t at = 0; at < count; at += LANES) {
@@ -101,7 +107,7 @@ INLINE void planes_to_vectors(const float *x, ptrdiff_t plane, ptrdiff_t planes,
 }
 
 /* The way back: vectors of one pixel each to pixels of up to LANES planes. */
-INLINE void vectors_to_planes(const float *in, ptrdiff_t count, float *y, ptrdiff_t plane,
+static void vectors_to_planes(const float *in, ptrdiff_t count, float *y, ptrdiff_t plane,
                               ptrdiff_t planes)
 {
     for (ptrdiff_t at = 0; at < count; at += LANES) {
@@ -121,7 +127,7 @@ INLINE void vectors_to_planes(const float *in, ptrdiff_t count, float *y, ptrdif
 }
 
 /* The rows of a strip in contiguous memory, as vectors, with zeros outside the image. */
-INLINE void stage_strip(const convcore_tiling *at, const float *x, ptrdiff_t channels,
+static void stage_strip(const convcore_tiling *at, const float *x, ptrdiff_t channels,
                         ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows, ptrdiff_t columns,
                         float *out)
 {
@@ -142,6 +148,10 @@ INLINE void stage_strip(const convcore_tiling *at, const float *x, ptrdiff_t cha
 /* ---- tiles of data, and of gradients, to points ---- */
 
 typedef void (*OF(lines))(vec *, const int);
+
+INLINE void OF(data_line)(vec *d, const int s) { LINE(data)(d, s); }
+
+INLINE void OF(gradient_line)(vec *g, const int s) { LINE(gradients)(g, s, M); }
 
 /* Transform `edge` x `edge` vectors, at row and column strides, into POINTS vectors.  Elements
  * outside [from, to) are zeros; `few` lanes, if any, are all there is to load. */
@@ -224,14 +234,14 @@ static void OF(winograd_data)(const convcore_tiling *at, const float *x, ptrdiff
                               ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
                               ptrdiff_t point)
 {
-    OF(all_to_points)(at, EDGE, OF(data), x, channels, first, end, v, tile, point);
+    OF(all_to_points)(at, EDGE, OF(data_line), x, channels, first, end, v, tile, point);
 }
 
 static void OF(winograd_gradients)(const convcore_tiling *at, const float *gy, ptrdiff_t channels,
                                    ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
                                    ptrdiff_t point)
 {
-    OF(all_to_points)(at, M, OF(gradients), gy, channels, first, end, v, tile, point);
+    OF(all_to_points)(at, M, OF(gradient_line), gy, channels, first, end, v, tile, point);
 }
 
 /* ---- points to tiles of outputs ---- */
@@ -243,10 +253,10 @@ INLINE void OF(from_points)(const float *m, ptrdiff_t point, const convcore_epil
     UNROLLED for (int i = 0; i < EDGE; i++) {
         UNROLLED for (int j = 0; j < EDGE; j++)
             t[i * EDGE + j] = load(m + (i * EDGE + j) * point);
-        OF(outputs)(t + i * EDGE, 1);
+        LINE(outputs)(t + i * EDGE, 1, M);
     }
     UNROLLED for (int j = 0; j < M; j++) {
-        OF(outputs)(t + j, EDGE);
+        LINE(outputs)(t + j, EDGE, M);
         UNROLLED for (int i = 0; i < M; i++)
             t[i * EDGE + j] = activated(t[i * EDGE + j] + bias, epilogue);
     }
@@ -275,7 +285,7 @@ INLINE void OF(tile_from_points)(const convcore_tiling *at, const float *m, ptrd
         OF(from_points)(m + c, point, epilogue, OF(bias_of)(epilogue, c, channels), t);
         UNROLLED for (int i = 0; i < M; i++)
             UNROLLED for (int j = 0; j < M; j++) {
-                if (i >= to[0] || j >= to[1]) continue;
+                if (i < from[0] || i >= to[0] || j < from[1] || j >= to[1]) continue;
                 float *out = y + i * rows + j * columns + c;
                 if (few)
                     store_first(out, t[i * EDGE + j], few);
@@ -292,9 +302,10 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
 {
     ALIGNED float strip[M * STRIP * LANES];
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), step = at->step[1];
-    ptrdiff_t columns = larger(0, (at->size[1] - column + step - 1) / step);
-    y += p->n * at->image + column;
-    columns = smaller(columns, count * M);
+    ptrdiff_t columns, before;
+    inside(column, step, at->size[1], count * M, &before, &columns);
+    columns = larger(columns - before, 0);
+    y += p->n * at->image + column + before * step;
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
         ptrdiff_t planes = smaller(channels - c, LANES);
         for (ptrdiff_t k = 0; k < count; k++) {
@@ -306,7 +317,8 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
                     store(strip + ((i * count + k) * M + j) * LANES, t[i * EDGE + j]);
         }
         for (ptrdiff_t i = 0; i < M && row + i * at->step[0] < at->size[0]; i++) {
-            const float *in = strip + i * count * M * LANES;
+            const float *in = strip + (i * count * M + before) * LANES;
+            if (row + i * at->step[0] < 0) continue;
             float *out = y + c * at->channel + (row + i * at->step[0]) * at->line[0];
             if (step == 1)
                 vectors_to_planes(in, columns, out, at->channel, planes);
@@ -340,15 +352,15 @@ static void OF(winograd_outputs)(const convcore_tiling *at, const float *m, ptrd
 /* ---- weights ---- */
 
 /* LANES filters to points, as one row of each point's panel. */
-INLINE void OF(filters_to_points)(const vec taps[9], float *u, ptrdiff_t point)
+INLINE void OF(filters_to_points)(const vec taps[R * R], float *u, ptrdiff_t point)
 {
     wide t[POINTS];
-    UNROLLED for (int j = 0; j < 3; j++) {
-        UNROLLED for (int i = 0; i < 3; i++) t[i * EDGE + j] = WIDEN(taps[i * 3 + j]);
-        OF(weights)(t + j, EDGE);
+    UNROLLED for (int j = 0; j < R; j++) {
+        UNROLLED for (int i = 0; i < R; i++) t[i * EDGE + j] = WIDEN(taps[i * R + j]);
+        LINE(weights)(t + j, EDGE, R);
     }
     UNROLLED for (int i = 0; i < EDGE; i++) {
-        OF(weights)(t + i * EDGE, 1);
+        LINE(weights)(t + i * EDGE, 1, R);
         UNROLLED for (int j = 0; j < EDGE; j++)
             store(u + (i * EDGE + j) * point, NARROW(t[i * EDGE + j]));
     }
@@ -363,39 +375,41 @@ INLINE vec load_before(const float *p, const float *end)
     return end - p >= LANES ? load(p) : load_first(p, larger(end - p, 0));
 }
 
-/* How filters lie in memory: strides of channels that become lanes, that are summed, of taps. */
-typedef struct {
-    const float *end;
-    ptrdiff_t lane, sum, row, column;
-} filters;
-
-/* Filters of one summed channel, each nine floats in a row, perhaps from the last to the first. */
-INLINE void load_runs(const filters *f, const float *w, ptrdiff_t lanes, vec taps[9])
+/* Whether tap (i, j) is one, or a zero that fills up the tile. */
+INLINE int is_tap(const convcore_filters *f, int i, int j)
 {
-    const float *start = f->column > 0 ? w : w - 8;
-    for (int t = 0; t < 9; t += LANES) {
-        vec v[LANES];
-        UNROLLED for (int l = 0; l < LANES; l++)
-            v[l] = l < lanes ? load_before(start + l * f->lane + t, f->end) : (vec){0};
-        transpose(v);
-        for (int l = 0; l < LANES && t + l < 9; l++)
-            taps[f->column > 0 ? t + l : 8 - t - l] = v[l];
-    }
+    return f->begin[0] <= i && i < f->to[0] && f->begin[1] <= j && j < f->to[1];
 }
 
-/* One tap of `sums` summed channels that lie side by side. */
-INLINE void load_sums(const filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
-                      vec (*taps)[9])
+/* Filters of one summed channel, each of `f->run` floats side by side. */
+static void load_runs(const convcore_filters *f, const int edge, const float *w, ptrdiff_t lanes,
+                      vec *taps)
+{
+    vec all[CONVCORE_LONGEST_RUN + LANES];
+    for (int t = 0; t < f->run; t += LANES) {
+        UNROLLED for (int l = 0; l < LANES; l++)
+            all[t + l] = l < lanes ? load_before(w + l * f->lane + t, f->end) : (vec){0};
+        transpose(all + t);
+    }
+    for (int i = 0; i < edge; i++)
+        for (int j = 0; j < edge; j++)
+            taps[i * edge + j] =
+                is_tap(f, i, j) ? all[f->first + i * f->line[0] + j * f->line[1]] : (vec){0};
+}
+
+/* One tap of `sums` summed channels that lie side by side, `step` vectors apart. */
+static void load_sums(const convcore_filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
+                      vec *taps, ptrdiff_t step)
 {
     vec v[LANES];
     UNROLLED for (int l = 0; l < LANES; l++)
         v[l] = l < lanes ? load_before(w + l * f->lane, f->end) : (vec){0};
     transpose(v);
-    for (int k = 0; k < LANES && k < sums; k++) taps[k][0] = v[k];
+    for (int k = 0; k < LANES && k < sums; k++) taps[k * step] = v[k];
 }
 
 /* One tap of one summed channel. */
-INLINE vec load_lanes(const filters *f, const float *w, ptrdiff_t lanes)
+static vec load_lanes(const convcore_filters *f, const float *w, ptrdiff_t lanes)
 {
     ALIGNED float v[LANES] = {0};
     if (f->lane == 1) return lanes < LANES ? load_first(w, lanes) : load(w);
@@ -403,87 +417,86 @@ INLINE vec load_lanes(const filters *f, const float *w, ptrdiff_t lanes)
     return load(v);
 }
 
-/* taps[k][t]: the nine taps of up to LANES filters, for each of up to LANES summed channels. */
-INLINE void load_filters(const filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
-                         vec (*taps)[9])
+/* taps[k][i][j] of up to LANES filters, for each of up to LANES summed channels. */
+static void load_filters(const convcore_filters *f, const int edge, const float *w,
+                         ptrdiff_t lanes, ptrdiff_t sums, vec *taps)
 {
-    int run = (f->row == 3 && f->column == 1) || (f->row == -3 && f->column == -1);
-    if (run && f->lane != 1) {
-        for (ptrdiff_t k = 0; k < sums; k++) load_runs(f, w + k * f->sum, lanes, taps[k]);
+    if (f->run && f->lane != 1) {
+        for (ptrdiff_t k = 0; k < sums; k++)
+            load_runs(f, edge, w + k * f->sum, lanes, taps + k * edge * edge);
         return;
     }
-    for (int t = 0; t < 9; t++) {
-        const float *tap = w + t / 3 * f->row + t % 3 * f->column;
-        if (f->sum == 1 && f->lane != 1)
-            load_sums(f, tap, lanes, sums, (vec(*)[9]) & taps[0][t]);
-        else
-            for (ptrdiff_t k = 0; k < sums; k++)
-                taps[k][t] = load_lanes(f, tap + k * f->sum, lanes);
-    }
+    for (int i = 0; i < edge; i++)
+        for (int j = 0; j < edge; j++) {
+            const float *tap = w + f->first + i * f->line[0] + j * f->line[1];
+            vec *out = taps + i * edge + j;
+            if (is_tap(f, i, j) && f->sum == 1 && f->lane != 1)
+                load_sums(f, tap, lanes, sums, out, edge * edge);
+            else
+                for (ptrdiff_t k = 0; k < sums; k++)
+                    out[k * edge * edge] = is_tap(f, i, j)
+                                               ? load_lanes(f, tap + k * f->sum, lanes)
+                                               : (vec){0};
+        }
 }
 
-/* The nine taps of `lanes` filters. */
-INLINE void store_filters(const vec taps[9], ptrdiff_t lanes, float *gw, ptrdiff_t lane,
-                          ptrdiff_t row, ptrdiff_t column)
+/* The taps of `lanes` filters, those that are filled up left out. */
+static void store_filters(const convcore_filters *f, const int edge, const vec *taps,
+                          ptrdiff_t lanes, float *gw)
 {
-    if (lane == 1) {
-        for (int t = 0; t < 9; t++) {
-            float *out = gw + t / 3 * row + t % 3 * column;
-            if (lanes < LANES)
-                store_first(out, taps[t], lanes);
-            else
-                store(out, taps[t]);
+    ALIGNED float all[LANES];
+    for (int i = f->begin[0]; i < f->to[0]; i++)
+        for (int j = f->begin[1]; j < f->to[1]; j++) {
+            float *out = gw + f->first + i * f->line[0] + j * f->line[1];
+            if (f->lane == 1 && lanes == LANES) {
+                store(out, taps[i * edge + j]);
+                continue;
+            }
+            store(all, taps[i * edge + j]);
+            for (ptrdiff_t l = 0; l < lanes; l++) out[l * f->lane] = all[l];
         }
-        return;
-    }
-    ALIGNED float all[9][LANES];
-    for (int t = 0; t < 9; t++) store(all[t], taps[t]);
-    for (ptrdiff_t l = 0; l < lanes; l++)
-        for (int t = 0; t < 9; t++) gw[l * lane + t / 3 * row + t % 3 * column] = all[t][l];
 }
 
 #endif
 
-/* Filters w[lane, sum, row, column], of `lanes` channels that are made and `sums` that are summed,
- * to rows of panels: u[point, sum, lane], rows `panel` floats apart.  `end` is w's memory's. */
-static void OF(winograd_weights)(const float *w, const float *end, ptrdiff_t lane,
-                                 ptrdiff_t lanes, ptrdiff_t sum, ptrdiff_t sums, ptrdiff_t row,
-                                 ptrdiff_t column, float *u, ptrdiff_t panel, ptrdiff_t point)
+/* Filters of `lanes` channels that are made and `sums` that are summed to rows of panels:
+ * u[point, sum, lane], rows `panel` floats apart. */
+static void OF(winograd_weights)(const convcore_filters *f, const float *w, ptrdiff_t lanes,
+                                 ptrdiff_t sums, float *u, ptrdiff_t panel, ptrdiff_t point)
 {
-    filters f = {end, lane, sum, row, column};
     for (ptrdiff_t l = 0; l < panel; l += LANES)
         for (ptrdiff_t k = 0; k < sums; k += LANES) {
-            vec taps[LANES][9];
+            vec taps[LANES][R * R];
             ptrdiff_t some = smaller(sums - k, LANES);
-            load_filters(&f, w + k * sum + l * lane, larger(smaller(lanes - l, LANES), 0), some,
-                         taps);
+            load_filters(f, R, w + k * f->sum + l * f->lane,
+                         larger(smaller(lanes - l, LANES), 0), some, taps[0]);
             for (ptrdiff_t i = 0; i < some; i++)
                 OF(filters_to_points)(taps[i], u + (k + i) * panel + l, point);
         }
 }
 
-/* Sums over tiles at each point to the gradients of `lanes` filters that are `lane` apart. */
-static void OF(winograd_weight_sums)(const float *p, ptrdiff_t point, ptrdiff_t lanes, float *gw,
-                                     ptrdiff_t lane, ptrdiff_t row, ptrdiff_t column)
+/* Sums over tiles at each point to the gradients of `lanes` filters. */
+static void OF(winograd_weight_sums)(const convcore_filters *f, const float *p, ptrdiff_t point,
+                                     ptrdiff_t lanes, float *gw)
 {
-    for (ptrdiff_t l = 0; l < lanes; l += LANES, gw += LANES * lane) {
-        vec t[POINTS];
-        vec taps[9];
+    for (ptrdiff_t l = 0; l < lanes; l += LANES) {
+        vec t[POINTS], taps[R * R];
         UNROLLED for (int i = 0; i < EDGE; i++) {
             UNROLLED for (int j = 0; j < EDGE; j++)
                 t[i * EDGE + j] = load(p + l + (i * EDGE + j) * point);
-            OF(weight_sums)(t + i * EDGE, 1);
+            LINE(weight_sums)(t + i * EDGE, 1, R);
         }
-        UNROLLED for (int j = 0; j < 3; j++) {
-            OF(weight_sums)(t + j, EDGE);
-            UNROLLED for (int i = 0; i < 3; i++) taps[i * 3 + j] = t[i * EDGE + j];
+        UNROLLED for (int j = 0; j < R; j++) {
+            LINE(weight_sums)(t + j, EDGE, R);
+            UNROLLED for (int i = 0; i < R; i++) taps[i * R + j] = t[i * EDGE + j];
         }
-        store_filters(taps, smaller(lanes - l, LANES), gw, lane, row, column);
+        store_filters(f, R, taps, smaller(lanes - l, LANES), gw + l * f->lane);
     }
 }
 
 #undef EDGE
 #undef POINTS
 #undef OF
+#undef LINE
 #undef JOIN
 #undef JOIN_
