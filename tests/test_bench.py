@@ -34,7 +34,7 @@ from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.request import Request
 from convcore.bench.runner import take_turns
 from convcore.bench.suites import SUITES, SWEEPS, layers_of
-from convcore.engine import reference
+from convcore.engine import plan_conv, reference
 
 TINY = "2,4,7,6,6,3x2,2x1,1x2,1x2,2"
 FOUND = {
@@ -354,19 +354,12 @@ def test_peer_computes_what_the_oracle_does(name, tmp_path):
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("name", list(peers.PEERS))
-def test_peer_neither_forks_nor_calls_anybody(name, run_child):
-    if not peers.is_installed(name):
-        pytest.skip(f"{name} is not installed")
-    assert json.loads(run_child(EVENTS, name)) == []
-
-
-@pytest.mark.subprocess
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino", "torch"])
-def test_peer_keeps_to_one_thread(name, run_child):
+def test_peer_keeps_to_one_thread_and_to_itself(name, run_child):
     if not peers.is_installed(name):
         pytest.skip(f"{name} is not installed")
-    cpu, wall = json.loads(run_child(ONE_THREAD, name))
+    events, cpu, wall = json.loads(run_child(ALONE, name))
+    assert events == []
     assert cpu < 1.3 * wall
 
 
@@ -378,24 +371,13 @@ def test_peers_convert_to_the_format_asked_for():
     assert last.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
-# What a peer's import and description do that a worker has no business with.
-EVENTS = """
-import json, sys, threading
+# What a peer does that a worker has no business with, a process of its own or a call to somebody,
+# and its CPU and elapsed seconds when told to compute with one thread.
+ALONE = """
+import json, sys, threading, time
 events = []
 watched = ("os.fork", "os.posix_spawn", "socket.connect", "socket.getaddrinfo")
 sys.addaudithook(lambda event, arguments: event in watched and events.append(event))
-from convcore.bench import peers
-peer = peers.load_peer(sys.argv[1])
-peer.set_threads(1)
-peer.describe()
-for thread in threading.enumerate():
-    if thread is not threading.current_thread():
-        thread.join(5)
-print(json.dumps(events))
-"""
-# CPU and elapsed seconds of a peer that was told to compute with one thread.
-ONE_THREAD = """
-import json, sys, time
 from convcore.bench import peers, problem
 from convcore.bench.layer import parse_layer
 peer, layer = peers.load_peer(sys.argv[1]), parse_layer("4,64,56,56,64,3,1,1")
@@ -406,7 +388,11 @@ call()
 cpu, wall = time.process_time(), time.perf_counter()
 for _ in range(10):
     call()
-print(json.dumps([time.process_time() - cpu, time.perf_counter() - wall]))
+cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join(5)
+print(json.dumps([events, cpu, wall]))
 """
 
 
@@ -632,6 +618,8 @@ def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
     assert "OPENBLAS_CORETYPE" not in variables
     assert variables["OMP_NUM_THREADS"] == "1"
     assert data["workers"]["convcore@1"]["peak_bytes"] >= 0
+    assert data["machine"]["removed_variables"].keys() >= before.keys() & {"OPENBLAS_CORETYPE"}
+    assert {promise["kept"] for promise in data["promises"]} == {True}
     # The formats of a bout are timed together, so that each side's better one can be paired.
     better = data["better_format"]
     assert [(b["map"], b["formats"][1]) for b in better] == [(m, "contiguous") for m in MAPS]
@@ -666,6 +654,19 @@ def test_bench_held_to_avx2_loads_that_kernel(tmp_path):
         assert about["variables"]["OPENBLAS_CORETYPE"] == "Haswell"
         assert about["variables"]["ONEDNN_MAX_CPU_ISA"] == "AVX2"
     assert workers["convcore@1"]["loaded"]["instructions"] == "avx2"
+
+
+@pytest.mark.subprocess
+def test_bench_held_to_strict_mode_computes_without_winograd(tmp_path):
+    pytest.importorskip("rich")
+    layer, file = parse_layer("1,64,56,56,64,3,1,1"), tmp_path / "strict.json"
+    assert plan_conv(layer.geometry, "float32").forward.algorithm == "winograd"
+    arguments = ["--maps", "forward", "--threads", "1", "--rounds", "1", "--peers", "none"]
+    given = ["--layer", layer.spec, "--strict", "--json", str(file), *arguments]
+    assert cli.main(["bench", *given]) == 0
+    data = json.loads(file.read_text())
+    assert data["request"]["strict"]
+    assert {cell["algorithm"] for cell in data["cells"]} == {"im2col"}
 
 
 def test_oracle_is_what_results_are_compared_with(solved):

@@ -232,7 +232,11 @@ def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "module", "extra"),
-    [(["bench", "--quick"], "rich", "bench"), (["demo", "photo"], "sklearn", "demo")],
+    [
+        (["bench", "--quick"], "rich", "bench"),
+        (["bench", "--plot", "x.svg"], "matplotlib", "bench"),
+        (["demo", "photo"], "sklearn", "demo"),
+    ],
 )
 def test_missing_extra_names_the_command_that_mends_it(
     arguments, module, extra, monkeypatch, capsys

@@ -191,7 +191,7 @@ def _means_table(found: list[Mean], request: Request) -> Table:
     by_key = {(mean.kind, mean.peer): mean for mean in found}
     for kind in dict.fromkeys(mean.kind for mean in found):
         entries = [by_key.get((kind, peer)) for peer in request.peers]
-        cells = ["-" if mean is None else f"{mean.value:.2f}" for mean in entries]
+        cells = ["-" if m is None else f"{m.value:.2f}, worst {m.worst:.2f}" for m in entries]
         table.add_row(short(kind), *cells)
     return table
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from convcore.bench.cell import Outcome
+from convcore.bench.promises import promises
 from convcore.bench.record import as_data, as_rows
 from convcore.bench.request import Request
 
@@ -48,6 +49,7 @@ def save(
         What the user ran; the page shows it.
     """
     data = as_data(outcome, request, machine)
+    data["promises"] = [asdict(promise) for promise in promises(outcome, request)]
     if files.json is not None:
         _write(files.json, json.dumps(data, indent=1, allow_nan=False) + "\n")
         yield f"Saved to {files.json}"

@@ -144,6 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
         "cpu": cpu_name(),
         "date": datetime.date.today().isoformat(),
         "load_average_before": load,
+        "removed_variables": removed_variables(os.environ, request.isa, request.keep),
     }
     console.print(*_announcements(request, load), sep="\n", highlight=False)
     all_well = False
