@@ -1,0 +1,139 @@
+"""Every algorithm by itself: right, and the same bits for any number of threads.
+
+An algorithm that is added to the list is tested here by being in the list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from draws import Case, lay_out, numbers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from convcore import engine
+from convcore.backends import conv
+from convcore.engine import calls, layout, memory, reference
+from convcore.engine.algorithms import ALGORITHMS
+from convcore.engine.geometry import Axis
+
+CASES = 120
+# In units of the dtype's eps, out of the largest sum of absolute products.
+MOST_EPS = {True: 4, False: 12}
+# Below so many channels a group, integers stay exact by every algorithm.
+EXACT_CHANNELS = 16
+BIG = 19  # output pixels a side that make several blocks of every algorithm
+
+
+@st.composite
+def likely(draw: st.DrawFn) -> Case:
+    """Draw a 2-d convolution of a kind that some algorithm is made for."""
+    c_group, o_group, groups = draw(
+        st.sampled_from(
+            [
+                *((1, 1, 1), (1, 1, 5), (1, 1, 35), (1, 2, 17), (3, 20, 1), (4, 4, 3), (8, 9, 2)),
+                *((16, 17, 1), (20, 16, 2), (33, 70, 1), (17, 3, 1)),
+            ]
+        )
+    )
+    kernel = draw(st.sampled_from([(1, 1), (3, 3), (3, 3), (5, 5), (2, 3), (7, 7), (1, 3)]))
+    stride = draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (2, 1), (3, 3)]))
+    dilation = draw(st.sampled_from([1, 1, 1, 2]))
+    size = draw(st.sampled_from([1, 4, 7, 8, 13, BIG]))
+    axes = []
+    for k, s, more in zip(kernel, stride, (0, 1), strict=True):
+        extent = dilation * (k - 1) + 1
+        before = draw(st.sampled_from([extent // 2, extent // 2, 0, extent]))
+        after = draw(st.sampled_from([before, before, 1]))
+        at_least = max(1, extent - before - after)
+        axes.append(Axis(max(size + more, at_least), k, s, dilation, before, after))
+    layouts = st.sampled_from(["contiguous", "channels_last"] * 3 + ["strided", "permuted"])
+    return Case(
+        n=draw(st.sampled_from([1, 2, 3, 5])),
+        groups=groups,
+        c_in=groups * c_group,
+        c_out=groups * o_group,
+        axes=tuple(axes),
+        dtype=draw(st.sampled_from(["float32", "float32", "float32", "float64"])),
+        layouts=(draw(layouts), draw(layouts), draw(layouts)),
+        unbatched=False,
+        bias=draw(st.booleans()),
+        integers=draw(st.sampled_from([False, False, True])),
+        draw=draw(st.integers(0, 2**32 - 1)),
+    )
+
+
+@pytest.fixture(scope="module")
+def taken():
+    """Count, by algorithm, the maps that it was used for."""
+    return Counter()
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """Return a list that gets each call's plan, and whether three threads gave the same bits."""
+    seen = []
+
+    def call(self, left, right, extra, run=calls.Call.__call__):
+        result = run(self, left, right, extra)
+        # Not by set_num_threads: as small as these are, they would run on one thread.
+        again = layout.empty(self.shape, left.dtype, self.channels_last)
+        block = memory.take(self.plan.shared_bytes + 3 * self.plan.scratch_bytes)
+        # All ones is a NaN: it shows where something is read that was not written.
+        np.frombuffer(block, np.uint8).fill(255)
+        again.fill(np.nan)
+        self.kernel.run(left, right, again, block, 3, *extra)
+        memory.give(block)
+        seen.append((self.plan, again.tobytes("A") == result.tobytes("A")))
+        return result
+
+    monkeypatch.setattr(calls.Call, "__call__", call)
+    return seen
+
+
+def maps_of(case, seed):
+    """Yield, for each map, (compute, arrays): compute(engine or oracle, *arrays)."""
+    g, rng = case.geometry, np.random.default_rng([seed, case.draw])
+    x, w, y = (
+        lay_out(numbers(rng, shape, case.dtype, integers=case.integers), name, rng)
+        for shape, name in zip(
+            (g.input_shape, g.weight_shape, g.output_shape), case.layouts, strict=True
+        )
+    )
+    bias = numbers(rng, g.c_out, case.dtype, integers=case.integers) if case.bias else None
+    steps = case.steps
+    yield lambda o, x, w, b: o.conv_forward(x, w, b, **steps), (x, w, bias)
+    yield lambda o, y, w: o.conv_input_grad(y, w, case.sizes, **steps), (y, w)
+    yield lambda o, x, y: o.conv_weight_grad(x, y, case.kernel, **steps), (x, y)
+
+
+@settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=CASES,
+    suppress_health_check=list(HealthCheck),
+)
+@given(case=likely())
+def test_algorithm_agrees_with_the_oracle_and_itself(case, chosen, taken, threads, seed):
+    threads(1)
+    for compute, arrays in maps_of(case, seed):
+        exact = compute(reference, *arrays)
+        bound = compute(reference, *(None if a is None else np.abs(a) for a in arrays))
+        for algorithm in ALGORITHMS:
+            with conv.flags(algorithm=algorithm.name):
+                result = compute(engine, *arrays)
+            plan, same_bits = chosen.pop()
+            assert same_bits, plan
+            if plan.algorithm == algorithm.name:
+                taken[algorithm.name] += 1
+                error = reference.error_in_eps(result, exact, bound, case.dtype)
+                least = min(case.c_in, case.c_out) // case.groups
+                exactly = case.integers and (algorithm.direct or least < EXACT_CHANNELS)
+                assert error <= (0 if exactly else MOST_EPS[algorithm.direct]), plan
+
+
+def test_every_algorithm_was_taken(taken):
+    assert not taken or set(taken) == {a.name for a in ALGORITHMS}
