@@ -4,15 +4,16 @@ Tiles of the input are transformed into points, the points of all channels are m
 transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
 output (leaves/winograd.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
 
-A stride S makes phases.  In the forward map these are sources: every S-th element of the input, from
-each of the first S, is correlated with every S-th tap, and the results are added up: more channels
-to sum.  In the input gradient they are targets: every S-th element of the result comes from every
-S-th tap: more channels to make.  Without a stride there is one source and one target.
+A stride S makes phases.  In the forward map these are sources: every S-th element of the input,
+from each of the first S, is correlated with every S-th tap, and the results are added up: more
+channels to sum.  In the input gradient they are targets: every S-th element of the result comes
+from every S-th tap: more channels to make.  Without a stride there is one source and one target.
 
 Two orders of work, for many tiles and for few:
 
 pixels first   the weights are transformed once, for all; a work item is a block of tiles, whose
-               points stay in its thread's cache while it goes through all output channels
+               points stay in its thread's cache while it goes through all output channels; where
+               the transformed weights would be too large, in passes of so many output channels
 weights first  all tiles are transformed once, for all; a work item is a block of output channels,
                whose weights are transformed part by part in cache and never leave it
 """
@@ -39,6 +40,7 @@ cdef struct Job:
     Py_ssize_t targets
     Py_ssize_t o_block           # whole panels
     Py_ssize_t o_blocks
+    Py_ssize_t pass_blocks       # of (target, block of o), whose weights are shared at a time
     Py_ssize_t part              # summed channels whose weights are transformed at a time
     Py_ssize_t parts
     Py_ssize_t tiles             # of all images
@@ -51,7 +53,7 @@ cdef struct Job:
     Py_ssize_t u_point           # weights
     Py_ssize_t m_point           # products
     Py_ssize_t shared            # floats of the workspace that all threads share, which come first
-    Py_ssize_t m_first           # where products begin in a thread's scratch; data or weights do at 0
+    Py_ssize_t m_first           # where products begin in a thread's scratch, after data or weights
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
     double work                  # multiply-adds
@@ -120,43 +122,59 @@ cdef void put_outputs(
 # ---- pixels first ----
 
 cdef void weights_item(
-    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, float *shared
+    const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t item,
+    const float *w, float *shared,
 ) noexcept nogil:
     """Transform one part of one source's c, for one block of o, into the shared weights.
 
+    [begin, end): the pass, of all (target, block of o).
     shared: (group, target, block of o), each (point, panel, (source, c), o).
     """
-    cdef Py_ssize_t c0 = item % job.parts * job.part, block, source
+    cdef Py_ssize_t c0 = item % job.parts * job.part, source, group, made
     item //= job.parts
-    source, block = item % job.sources, item // job.sources
+    source, item = item % job.sources, item // job.sources
+    group, made = item // (end - begin), begin + item % (end - begin)
     transform_weights(
-        job, &phases[source + block // job.o_blocks % job.targets],
-        block // job.o_blocks // job.targets, block % job.o_blocks, c0,
+        job, &phases[source + made // job.o_blocks], group, made % job.o_blocks, c0,
         min(job.c, c0 + job.part), job.sources * job.c, w,
-        shared + block * leaves().winograd[job.size].points * job.u_point
+        shared + item * leaves().winograd[job.size].points * job.u_point
         + (source * job.c + c0) * leaves().panel,
     )
 
 
 cdef void pixels_item(
-    const Job *job, const Phase *phases, Py_ssize_t item, const float *x, const float *shared,
-    const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t item,
+    const float *x, const float *shared, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
-    """All output channels of one block of tiles."""
-    cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block, i
-    cdef Py_ssize_t end = min(job.tiles, first + job.block), made = job.targets * job.o_blocks
+    """The output channels of one pass, of one block of tiles."""
+    cdef Py_ssize_t group = item // job.blocks, t0 = item % job.blocks * job.block, i
+    cdef Py_ssize_t t1 = min(job.tiles, t0 + job.block)
     cdef Py_ssize_t weights = leaves().winograd[job.size].points * job.u_point
     cdef float *v = scratch + threadid() * job.scratch
     cdef float *m = v + job.m_first
-    transform_data(job, phases, group, first, end, x, v)
-    for i in range(made):
-        multiply(
-            job, end - first, job.sources * job.c, v, shared + (group * made + i) * weights, m,
-            False,
-        )
+    transform_data(job, phases, group, t0, t1, x, v)
+    shared += group * (end - begin) * weights
+    for i in range(begin, end):
+        multiply(job, t1 - t0, job.sources * job.c, v, shared + (i - begin) * weights, m, False)
         put_outputs(
-            job, &phases[i // job.o_blocks], group, i % job.o_blocks, first, end, m, epilogue, y
+            job, &phases[i // job.o_blocks], group, i % job.o_blocks, t0, t1, m, epilogue, y
         )
+
+
+cdef void correlate_pixels(
+    const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
+    const float *w, float *y, float *shared, const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """One pass, in one parallel region."""
+    cdef float *scratch = shared + job.shared
+    cdef Py_ssize_t i, pieces = job.groups * (end - begin) * job.sources * job.parts
+    with parallel(num_threads=threads):
+        # A thread owns whole pieces of the shared weights; a barrier ends the loop.
+        for i in prange(pieces, schedule="dynamic"):
+            weights_item(job, phases, begin, end, i, w, shared)
+        # A thread owns whole tiles of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            pixels_item(job, phases, begin, end, i, x, shared, epilogue, y, scratch)
 
 
 # ---- weights first ----
@@ -195,28 +213,33 @@ cdef void filters_item(
     put_outputs(job, &phases[target], group, o_block, 0, job.tiles, m, epilogue, y)
 
 
+cdef void correlate_weights(
+    const Job *job, const Phase *phases, const float *x, const float *w, float *y, float *shared,
+    const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """All of it, in one parallel region."""
+    cdef float *scratch = shared + job.shared
+    cdef Py_ssize_t i
+    with parallel(num_threads=threads):
+        # A thread owns whole tiles of the shared data; a barrier ends the loop.
+        for i in prange(job.groups * job.blocks, schedule="dynamic"):
+            data_item(job, phases, i, x, shared)
+        # A thread owns whole channels of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            filters_item(job, phases, i, w, shared, epilogue, y, scratch)
+
+
 cdef void correlate(
     const Job *job, const Phase *phases, const float *x, const float *w, float *y, float *shared,
     const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """Transform what is shared, then do every item, in one parallel region."""
-    cdef float *scratch = shared + job.shared
-    cdef Py_ssize_t i, pieces = job.groups * job.blocks if job.weights_first else (
-        job.groups * job.targets * job.o_blocks * job.sources * job.parts
-    )
-    with parallel(num_threads=threads):
-        # A thread owns whole pieces of the shared memory; a barrier ends the loop.
-        for i in prange(pieces, schedule="dynamic"):
-            if job.weights_first:
-                data_item(job, phases, i, x, shared)
-            else:
-                weights_item(job, phases, i, w, shared)
-        # A thread owns whole tiles or whole channels of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            if job.weights_first:
-                filters_item(job, phases, i, w, shared, epilogue, y, scratch)
-            else:
-                pixels_item(job, phases, i, x, shared, epilogue, y, scratch)
+    cdef Py_ssize_t begin, end = 0, made = job.targets * job.o_blocks
+    if job.weights_first:
+        correlate_weights(job, phases, x, w, y, shared, epilogue, threads)
+        return
+    while end < made:
+        begin, end = end, min(made, end + job.pass_blocks)
+        correlate_pixels(job, phases, begin, end, x, w, y, shared, epilogue, threads)
 
 
 cdef class WinogradCorrelation:

@@ -7,9 +7,9 @@ gradients of the taps at the end (leaves/winograd.h).
 A stride S makes phases: every S-th element of the input, from each of the first S, gives the
 gradients of every S-th tap.
 
-Work items are (group, block of o, phase, block of c, run of tiles).  Where all but the last are too
-few, the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of its own;
-those are then added in index order, so the bits never depend on the number of threads.
+Work items are (group, block of o, phase, block of c, run of tiles).  Where all but the last are
+too few, the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of
+its own; those are then added in index order, so the bits never depend on the number of threads.
 """
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -43,7 +43,7 @@ cdef struct Job:
     Py_ssize_t z_point
     Py_ssize_t v_point           # of the input
     Py_ssize_t sum_point         # of the sums
-    Py_ssize_t v_first           # where the input's tiles and the sums begin in a thread's scratch
+    Py_ssize_t v_first           # where the input's tiles and the sums begin in the scratch
     Py_ssize_t sum_first
     Py_ssize_t shared            # floats of the partial gradients, which come first
     Py_ssize_t scratch           # floats of one thread
@@ -54,7 +54,7 @@ cdef struct Job:
 cdef void add_tiles(
     const Job *job, const Phase *phase, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
     Py_ssize_t c0, Py_ssize_t first, Py_ssize_t end, const float *x, const float *gy,
-    float *scratch, bint add,
+    float *scratch, bint more,
 ) noexcept nogil:
     """sums[point] = or += gradients[point]^T (o1-o0, tiles) @ data[point] (tiles, c_block).
 
@@ -78,7 +78,7 @@ cdef void add_tiles(
     for i in range(t.points):
         leaves().product(
             o1 - o0, job.c_block, count, scratch + i * job.z_point, 1, job.z_tile,
-            v + i * job.v_point, sums + i * job.sum_point, job.c_block, add,
+            v + i * job.v_point, sums + i * job.sum_point, job.c_block, more,
         )
 
 

@@ -55,6 +55,9 @@ O_BLOCK = 64
 PART = 64
 # So few tiles that the weights, not the data, are transformed where they are used.
 FEW_TILES = 64
+# Transformed weights, over the weights themselves, that are kept at a time.
+MOST_WEIGHTS = 4
+MOST_SCRATCH_BYTES = 8 << 20
 # The weight gradient's tiles that are transformed at a time.
 SUMMED_TILES = 48
 
@@ -135,6 +138,10 @@ def _impossible(problem: Problem) -> str | None:
         return f"fewer than {LEAST_CHANNELS} channels a group"
     if g.n * g.pixels == 0 or 0 in g.input_shape:
         return "nothing to multiply"
+    # The points of one row of tiles, and their products.
+    widest = max(problem.c, problem.o) * _phase_count(problem) + O_BLOCK + _isa.lanes()
+    if _isa.rows() * 36 * 4 * widest > MOST_SCRATCH_BYTES:
+        return "more channels than a thread's scratch holds"
     arrays = [problem.left] + [problem.right] * (problem.map == WEIGHT_GRAD)
     if not all(array.strides[1] == 1 or array.strides[4] == 1 for array in arrays):
         return "neither channels nor columns lie side by side in memory"
@@ -251,7 +258,7 @@ def _filters(
     strides, kernels = w.strides[3:], [a.kernel for a in axes]
     taps = [-(-(a.kernel - r) // a.stride) for a, r in zip(axes, remainders, strict=True)]
     side_by_side = strides[1] == 1 and strides[0] == kernels[1]
-    fields = {
+    fields: Fields = {
         "run": math.prod(kernels) if side_by_side and math.prod(kernels) <= LONGEST_RUN else 0,
         "first": sum(r * s for r, s in zip(remainders, strides, strict=True)),
         "line": [a.stride * s for a, s in zip(axes, strides, strict=True)],
@@ -306,6 +313,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
     # A line more, so that the points of a tile do not all fall on the same lines of the cache.
     v_tile = _whole((sources - 1) * c + _whole(c, lanes), lanes)
     weights_first = tiles <= FEW_TILES
+    pass_blocks = targets * o_blocks
     if weights_first:
         block, items = -(-tiles // ITEMS), g.groups * targets * o_blocks
         v_point, u_point = tiles * v_tile + panel, part * o_block + panel
@@ -316,9 +324,12 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         fit = BLOCK_BYTES // (size.points * 4 * (v_tile + o_block))
         block = _whole(max(1, min(fit, tiles // ITEMS)), rows)
         items = g.groups * -(-tiles // block)
-        v_point, u_point = block * v_tile + panel, sources * c * o_block + panel
+        v_point, u_point = block * v_tile + panel, sources * c * o_block
         m_point = block * o_block + panel
-        shared = lines(g.groups * targets * o_blocks * size.points * u_point)
+        one_block = g.groups * size.points * u_point
+        fit = MOST_WEIGHTS * math.prod(g.weight_shape) // one_block
+        pass_blocks = min(pass_blocks, max(1, fit))
+        shared = lines(pass_blocks * one_block)
         m_first = lines(size.points * v_point)
     done = _products(problem, size)
     plan = MapPlan(
@@ -343,6 +354,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         "targets": targets,
         "o_block": o_block,
         "o_blocks": o_blocks,
+        "pass_blocks": pass_blocks,
         "part": part,
         "parts": -(-c // part),
         "tiles": tiles,
