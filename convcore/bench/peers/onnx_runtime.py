@@ -22,16 +22,13 @@ from convcore.bench.peers import Peer
 # Of 2022: any newer library reads them, and Conv has not changed since.
 _OPSET, _IR_VERSION = 17, 8
 _ERRORS_ONLY = 3
-_TYPES = {
-    np.dtype(np.float32): onnx.TensorProto.FLOAT,
-    np.dtype(np.float64): onnx.TensorProto.DOUBLE,
-}
 
 
 class _OnnxRuntime(Peer):
     # Conv's input is NCHW; inside, the library blocks channels as suits it.
     formats = ("contiguous",)
     maps = ("forward",)
+    # Its CPU provider has no Conv in float64.
     dtypes = ("float32",)
 
     def set_threads(self, threads: int) -> None:
@@ -74,7 +71,7 @@ def _graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> onnx.ModelProto:
         dilations=layer.dilation,
         group=layer.groups,
     )
-    element = _TYPES[x.dtype]
+    element = onnx.TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info("input", element, x.shape)]
     outputs = [helper.make_tensor_value_info("output", element, layer.geometry.output_shape)]
     constants = [numpy_helper.from_array(weight, "weight")]
