@@ -138,6 +138,8 @@ def _impossible(problem: Problem) -> str | None:
         return f"fewer than {LEAST_CHANNELS} channels a group"
     if g.n * g.pixels == 0 or 0 in g.input_shape:
         return "nothing to multiply"
+    if problem.map == FORWARD and _fill(problem) > MOST_WEIGHTS:
+        return f"its transformed weights would be more than {MOST_WEIGHTS} times the weights"
     # The points of one row of tiles, and their products.
     widest = max(problem.c, problem.o) * _phase_count(problem) + O_BLOCK + _isa.lanes()
     if _isa.rows() * 36 * 4 * widest > MOST_SCRATCH_BYTES:
@@ -164,6 +166,16 @@ def _unprofitable(problem: Problem) -> str | None:
     if LEAST_GAIN * (done + filters) > g.multiply_adds:
         return f"{size.name} would multiply {done / g.multiply_adds:.2f} times as often"
     return None
+
+
+def _fill(problem: Problem) -> float:
+    """Return the transformed weights of one block of output channels, over all weights.
+
+    As if every panel were full: a few channels in a panel are filled up with zeros.
+    """
+    blocks = -(-problem.o // O_BLOCK)
+    taps = problem.geometry.taps
+    return _best_size(problem).points * _phase_count(problem) / (blocks * taps)
 
 
 def _phase_count(problem: Problem) -> int:
