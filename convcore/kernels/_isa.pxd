@@ -63,6 +63,51 @@ cdef extern from "leaves/leaves.h":
             const Filters *f, const float *p, Py_ssize_t point, Py_ssize_t lanes, float *gw,
         ) noexcept nogil
 
+    ctypedef struct Tile "convcore_tile":
+        Py_ssize_t terms
+        const Py_ssize_t *offset
+        Py_ssize_t row
+        Py_ssize_t pixel
+        Py_ssize_t rows
+        Py_ssize_t columns
+
+    ctypedef struct FewChannels "convcore_few_channels":
+        Py_ssize_t group
+        Py_ssize_t wide
+        Py_ssize_t panel
+        Py_ssize_t dots
+        void (*stage)(
+            const float *x, Py_ssize_t step, Py_ssize_t size, Py_ssize_t first, Py_ssize_t stride,
+            Py_ssize_t phases, float *band, Py_ssize_t pitch,
+        ) noexcept nogil
+        void (*interleave)(
+            Py_ssize_t n, const float *rows, Py_ssize_t row, Py_ssize_t count, float *out,
+        ) noexcept nogil
+        void (*forward_planes)(
+            const Tile *t, const float *band, const float *w, Py_ssize_t o,
+            const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_channel,
+        ) noexcept nogil
+        void (*forward_pixels)(
+            const Tile *t, const float *band, const float *w, Py_ssize_t o,
+            const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_pixel,
+        ) noexcept nogil
+        void (*input)(
+            const Tile *t, const Py_ssize_t *term_row, Py_ssize_t stride, Py_ssize_t low,
+            Py_ssize_t high, const float *gy, Py_ssize_t gy_row, Py_ssize_t gy_pixel,
+            Py_ssize_t gy_channel, Py_ssize_t o, const float *w, float *scratch,
+            Py_ssize_t *kept, float *band,
+        ) noexcept nogil
+        void (*weight_planes)(
+            const Tile *t, const float *band, const float *gy, Py_ssize_t gy_row,
+            Py_ssize_t gy_channel, Py_ssize_t o, float *scratch, float *sums,
+            Py_ssize_t sums_term,
+        ) noexcept nogil
+        void (*weight_pixels)(
+            const Tile *t, const float *band, const float *gy, Py_ssize_t gy_row,
+            Py_ssize_t gy_pixel, Py_ssize_t o, float *scratch, float *sums,
+            Py_ssize_t sums_term,
+        ) noexcept nogil
+
     ctypedef struct Leaves "convcore_leaves":
         const char *name
         Py_ssize_t lanes
@@ -73,6 +118,7 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t a_column, const float *b, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
         Transforms[4] winograd
+        FewChannels few
 
 cdef const Leaves *leaves() noexcept nogil
 cdef Filters filters(dict fields)

@@ -70,6 +70,43 @@ typedef struct {
                         ptrdiff_t lanes, float *gw);
 } convcore_winograd;
 
+/* A tile of output pixels over a band of staged input: pixel (r, q) of it stands at place
+ * r * row + q * pixel of the band, and reads term l of its sum `offset[l]` further. */
+typedef struct {
+    ptrdiff_t terms;             /* channels times taps */
+    const ptrdiff_t *offset;
+    ptrdiff_t row, pixel;
+    ptrdiff_t rows, columns;     /* of pixels */
+} convcore_tile;
+
+/* The tiles of convolutions of few input channels; _planes for contiguous arrays of outputs (or of
+ * their gradients), _pixels for channels_last ones.  See few_channels.h. */
+typedef struct {
+    ptrdiff_t group;             /* output channels of a group of weights */
+    ptrdiff_t wide;              /* output channels of a panel of weights */
+    ptrdiff_t panel;             /* pixels of a panel of gradients */
+    ptrdiff_t dots;              /* output channels that are staged together */
+    void (*stage)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
+                  ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch);
+    void (*interleave)(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdiff_t count, float *out);
+    void (*forward_planes)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+                           const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
+                           ptrdiff_t y_channel);
+    void (*forward_pixels)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+                           const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
+                           ptrdiff_t y_pixel);
+    void (*input)(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
+                  ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
+                  ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
+                  float *scratch, ptrdiff_t *kept, float *band);
+    void (*weight_planes)(const convcore_tile *t, const float *band, const float *gy,
+                          ptrdiff_t gy_row, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
+                          float *sums, ptrdiff_t sums_term);
+    void (*weight_pixels)(const convcore_tile *t, const float *band, const float *gy,
+                          ptrdiff_t gy_row, ptrdiff_t gy_pixel, ptrdiff_t o, float *scratch,
+                          float *sums, ptrdiff_t sums_term);
+} convcore_few_channels;
+
 typedef struct {
     const char *name;
     ptrdiff_t lanes;             /* floats of a vector */
@@ -78,6 +115,7 @@ typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
                     ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
     convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
+    convcore_few_channels few;
 } convcore_leaves;
 
 extern const convcore_leaves convcore_leaves_base;

@@ -1,6 +1,7 @@
 /* One level's leaves: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "leaves.h"
 #include "epilogue.h"
+#include "few_channels.h"
 #include "product.h"
 
 #define M 2
@@ -41,4 +42,8 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     .rows = ROWS,
     .product = product,
     .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
+    .few = {
+        FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, FEW_DOT_ROWS, few_stage, few_interleave,
+        few_forward_planes, few_forward_pixels, few_input, few_weight_planes, few_weight_pixels,
+    },
 };
