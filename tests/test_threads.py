@@ -563,8 +563,8 @@ def test_num_threads_refuses_what_is_no_positive_int(bad, threads):
 
 
 def test_more_threads_than_anything_needs_are_taken(threads):
-    x = np.ones((4, 32, 40, 40), "float32")
-    w = np.ones((32, 32, 3, 3), "float32")
+    x = np.ones((4, 32, 40, 40))
+    w = np.ones((32, 32, 3, 3))
     for n in (64, 65, 1000, 2**40, 2**100):
         threads(n)
         assert (engine.conv_forward(x, w) == 9 * 32).all()
