@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -38,6 +39,11 @@ def restored():
     before = selections._default
     yield
     selections._default = before
+
+
+def test_algorithm_has_the_name_of_its_file():
+    for name in conv.algorithms:
+        assert find_spec(f"convcore.engine.algorithms.{name}")
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -26,7 +26,7 @@ from convcore.kernels._few_channels import FewChannels, leaf_sizes
 from convcore.kernels._few_channels_input import FewChannelsInput
 from convcore.kernels._few_channels_weight import FewChannelsWeight
 
-_NAME = "few channels"
+_NAME = "few_channels"
 
 # Input channels up to which it is the better choice.
 MOST_CHANNELS = 8
