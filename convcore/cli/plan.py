@@ -90,7 +90,7 @@ def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
 def _map_lines(name: str, plan: MapPlan, geometry: Geometry) -> list[str]:
     work = f"{plan.items:,} independent items"
     if plan.block:
-        work += f", blocks of up to {plan.block:,} pixels by {plan.o_block:,} channels"
+        work += f", blocks of up to {plan.block:,} {plan.units} by {plan.o_block:,} channels"
     return [
         f"{name}: {plan.algorithm}",
         f"  because       {plan.reason}",

@@ -17,6 +17,7 @@ FORWARD, INPUT_GRAD, WEIGHT_GRAD = MAPS = ("forward", "input_grad", "weight_grad
 # What memory that all threads share may hold; blocks.py has the bounds.
 PACKED_WEIGHTS, TRANSFORMED_WEIGHTS = "packed weights", "transformed weights"
 PARTIAL_SUMS = "partial sums"
+TRANSFORMED_DATA = "transformed data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class MapPlan:
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
     all threads, and ``holds`` says what they are.
 
-    Where the algorithm works by blocks, ``block`` pixels by ``o_block`` output channels are done at
+    Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by ``o_block`` output channels are done at
     a time, in parts of ``part_taps`` by ``part_channels`` of the sum; ``partials`` sums are kept
     apart and added in index order; ``tile`` input indices are made at a time.
 
@@ -80,6 +81,7 @@ class MapPlan:
     shared: int = 0
     holds: str = ""
     block: int = 0
+    units: str = "pixels"
     o_block: int = 0
     part_taps: int = 0
     part_channels: int = 0
