@@ -64,9 +64,10 @@ class MapPlan:
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
     all threads, and ``holds`` says what they are.
 
-    Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by ``o_block`` output channels are done at
-    a time, in parts of ``part_taps`` by ``part_channels`` of the sum; ``partials`` sums are kept
-    apart and added in index order; ``tile`` input indices are made at a time.
+    Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
+    ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
+    of the sum; ``partials`` sums are kept apart and added in index order; ``tile`` input indices
+    are made at a time.
 
     ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
     without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
