@@ -108,6 +108,32 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t sums_term,
         ) noexcept nogil
 
+    enum:
+        MOST_TAPS "CONVCORE_TAPS"
+        MOST_PHASES "CONVCORE_PHASES"
+
+    ctypedef struct DirectAxis "convcore_axis":
+        Py_ssize_t size
+        Py_ssize_t out
+        Py_ssize_t stride
+        Py_ssize_t phases
+        Py_ssize_t low
+        Py_ssize_t span
+        Py_ssize_t[9] begin
+        Py_ssize_t[32] offset
+        Py_ssize_t[32] tap
+
+    ctypedef struct Direct "convcore_direct":
+        DirectAxis row
+        DirectAxis column
+        int channels_last
+        int form
+        Py_ssize_t channels
+        Py_ssize_t size
+        Py_ssize_t kernel_columns
+        Py_ssize_t taps
+        Py_ssize_t band
+
     ctypedef struct Leaves "convcore_leaves":
         const char *name
         Py_ssize_t lanes
@@ -119,6 +145,15 @@ cdef extern from "leaves/leaves.h":
         ) noexcept nogil
         Transforms[4] winograd
         FewChannels few
+        void (*depthwise)(
+            const Direct *d, Py_ssize_t image, Py_ssize_t c0, Py_ssize_t c1, Py_ssize_t j0,
+            Py_ssize_t j1, const float *x, const float *w, float *y, const Epilogue *e,
+            float *scratch,
+        ) noexcept nogil
+        void (*depthwise_gradient)(
+            const Direct *d, Py_ssize_t image, Py_ssize_t c0, Py_ssize_t c1, Py_ssize_t j0,
+            Py_ssize_t j1, const float *x, const float *gy, float *sums, float *scratch,
+        ) noexcept nogil
 
 cdef const Leaves *leaves() noexcept nogil
 cdef Filters filters(dict fields)

@@ -107,6 +107,38 @@ typedef struct {
                           float *sums, ptrdiff_t sums_term);
 } convcore_few_channels;
 
+/* How the outputs of a map look at its inputs along one axis.  Output phase + phases * j is a sum over
+ * i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's tap[i]. */
+enum { CONVCORE_TAPS = 32, CONVCORE_PHASES = 8 };
+
+typedef struct {
+    ptrdiff_t size;              /* inputs */
+    ptrdiff_t out;               /* outputs */
+    ptrdiff_t stride;
+    ptrdiff_t phases;
+    ptrdiff_t low;               /* the least offset */
+    ptrdiff_t span;              /* offsets from the least to the greatest, both included */
+    ptrdiff_t begin[CONVCORE_PHASES + 1];
+    ptrdiff_t offset[CONVCORE_TAPS];
+    ptrdiff_t tap[CONVCORE_TAPS];
+} convcore_axis;
+
+/* A depthwise or grouped map, on arrays that are dense in one memory format.
+ *
+ * form: 10 K + S for a K x K kernel of stride S whose taps touch; -(10 K + 2) for the input gradient
+ * of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
+typedef struct {
+    convcore_axis row;
+    convcore_axis column;
+    int channels_last;
+    int form;
+    ptrdiff_t channels;          /* of the array that is read */
+    ptrdiff_t size;              /* its floats: no load passes its end */
+    ptrdiff_t kernel_columns;    /* tap (i, j) is number i * kernel_columns + j */
+    ptrdiff_t taps;
+    ptrdiff_t band;              /* rows of outputs of each phase that are made at a time */
+} convcore_direct;
+
 typedef struct {
     const char *name;
     ptrdiff_t lanes;             /* floats of a vector */
@@ -116,6 +148,12 @@ typedef struct {
                     ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
     convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
     convcore_few_channels few;
+    void (*depthwise)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, ptrdiff_t c1,
+                      ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
+                      const convcore_epilogue *e, float *scratch);
+    void (*depthwise_gradient)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0,
+                               ptrdiff_t c1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
+                               const float *gy, float *sums, float *scratch);
 } convcore_leaves;
 
 extern const convcore_leaves convcore_leaves_base;

@@ -1,5 +1,6 @@
 /* One level's leaves: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "leaves.h"
+#include "depthwise.h"
 #include "epilogue.h"
 #include "few_channels.h"
 #include "product.h"
@@ -46,4 +47,6 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
         FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, FEW_DOT_ROWS, few_stage, few_interleave,
         few_forward_planes, few_forward_pixels, few_input, few_weight_planes, few_weight_pixels,
     },
+    .depthwise = depthwise,
+    .depthwise_gradient = depthwise_gradient,
 };

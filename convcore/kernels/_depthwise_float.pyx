@@ -1,0 +1,240 @@
+"""Depthwise convolutions of float32, by leaves that read dense arrays in either memory format.
+
+    y[n, c, q] = sum over t of x[n, c, under tap t of q] * w[c, t]
+
+A unit is a channel, or, in channels_last, a block of as many channels as a vector has lanes; the
+last block ends with the channels, and may begin within the one before it.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, leaves
+from convcore.kernels._threads cimport team
+from convcore.kernels._vectors cimport add, copy, zero
+
+# What engine/algorithms/direct.py has to keep to.
+KERNEL = MOST_TAPS
+PHASES = MOST_PHASES
+
+cdef struct Job:
+    Direct direct
+    Py_ssize_t units
+    Py_ssize_t unit_block        # units of one item
+    Py_ssize_t unit_blocks
+    Py_ssize_t rows              # rows of outputs of one phase
+    Py_ssize_t row_block         # of one item
+    Py_ssize_t row_blocks
+    Py_ssize_t shared            # floats of the workspace that all threads share, which come first
+    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t items
+    double work                  # multiply-adds
+
+
+cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept nogil:
+    """The channel with which a unit begins."""
+    cdef Py_ssize_t lanes = leaves().lanes
+    if not job.direct.channels_last:
+        return unit
+    return max(0, min(unit * lanes, job.direct.channels - lanes))
+
+
+cdef void pack_unit(
+    const Job *job, bint rotate, Py_ssize_t unit, const float *w, float *packed
+) noexcept nogil:
+    """packed[unit, t, lane] = w[channel of the lane, t], or the last tap first; 0 for no channel."""
+    cdef Py_ssize_t lanes = leaves().lanes, c = first_channel(job, unit), t, tap
+    cdef Py_ssize_t taps = job.direct.taps, count = min(lanes, job.direct.channels - c)
+    packed += unit * taps * lanes
+    for t in range(taps):
+        tap = taps - 1 - t if rotate else t
+        copy(w + c * taps + tap, taps, count, packed + t * lanes)
+        zero(packed + t * lanes + count, lanes - count)
+
+
+cdef void correlate_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
+    const Epilogue *epilogue, float *scratch,
+) noexcept nogil:
+    """Some rows of some channels of one image."""
+    cdef Py_ssize_t c = item % job.unit_blocks * job.unit_block, rest = item // job.unit_blocks
+    cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
+    leaves().depthwise(
+        &job.direct, rest // job.row_blocks, c, min(c + job.unit_block, job.units), j,
+        min(j + job.row_block, job.rows), x, w, y, epilogue, scratch + threadid() * job.scratch,
+    )
+
+
+cdef void correlate(
+    const Job *job, bint rotate, const float *x, const float *w, float *y, float *workspace,
+    const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """Pack the weights if need be, then do every item, in one parallel region."""
+    cdef Py_ssize_t i, packed = job.units if job.direct.channels_last else 0
+    cdef const float *weights = workspace if job.direct.channels_last else w
+    with parallel(num_threads=threads):
+        # A thread owns whole units of the packed weights; a barrier ends the loop.
+        for i in prange(packed, schedule="static"):
+            pack_unit(job, rotate, i, w, workspace)
+        # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
+
+
+cdef class DepthwiseCorrelation:
+    """A forward map or an input gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/algorithms/depthwise.py, which owns every size.
+    rotate : bool
+        Whether the tap numbers of a channels_last job are those of the kernel turned by half.
+    """
+
+    cdef Job job
+    cdef bint rotate
+
+    def __cinit__(self, dict job, bint rotate):
+        self.job = job
+        self.rotate = rotate
+
+    def threads(self):
+        """Return the threads that `run` may use now."""
+        return team(self.job.items, self.job.work)
+
+    def run(
+        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
+        float slope=0,
+    ):
+        """Write y = correlation of x with w, contiguous (C, taps), finished by the epilogue.
+
+        workspace: at least shared + threads * scratch floats, contiguous.
+        """
+        cdef Buffers arrays = Buffers()
+        cdef float *x_ptr = <float *>arrays.borrow(x, False)
+        cdef float *w_ptr = <float *>arrays.borrow(w, False)
+        cdef float *y_ptr = <float *>arrays.borrow(y, True)
+        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        if bias is not None:
+            epilogue.bias = <float *>arrays.borrow(bias, False)
+        with nogil:
+            correlate(
+                &self.job, self.rotate, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads
+            )
+
+
+# ---- the weight gradient ----
+
+cdef struct GradJob:
+    Job job
+    Py_ssize_t n
+    Py_ssize_t runs              # of pieces (rows of images) that are summed apart
+    Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
+
+
+cdef float sum_lanes(const float *lanes, Py_ssize_t count) noexcept nogil:
+    """Sum by halves: count is a power of two, at most 16."""
+    cdef float[16] sums
+    cdef Py_ssize_t i
+    copy(lanes, 1, count, &sums[0])
+    while count > 1:
+        count //= 2
+        for i in range(count):
+            sums[i] = sums[i] + sums[i + count]
+    return sums[0]
+
+
+cdef void put_sums(
+    const Job *job, Py_ssize_t unit, const float *sums, float *gw
+) noexcept nogil:
+    """Write gw[c, t] of the channels of one unit, from sums (taps, lanes)."""
+    cdef Py_ssize_t lanes = leaves().lanes, taps = job.direct.taps, t, c
+    cdef Py_ssize_t first = first_channel(job, unit)
+    for t in range(taps):
+        if not job.direct.channels_last:
+            gw[unit * taps + t] = sum_lanes(sums + t * lanes, lanes)
+        else:
+            for c in range(min(lanes, job.direct.channels - first)):
+                gw[(first + c) * taps + t] = sums[t * lanes + c]
+
+
+cdef void gradient_item(
+    const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
+    float *scratch,
+) noexcept nogil:
+    """One run of pieces for some units, into partials[run].
+
+    A piece is summed by itself and then added to the total: the error of a long sum stays small.
+    """
+    cdef const Job *job = &grad.job
+    cdef Py_ssize_t run = item % grad.runs, c0 = item // grad.runs * job.unit_block, i, j
+    cdef Py_ssize_t c1 = min(c0 + job.unit_block, job.units), pieces = grad.n * job.row_blocks
+    cdef Py_ssize_t taps = job.direct.taps, lanes = leaves().lanes
+    cdef Py_ssize_t count = (c1 - c0) * taps * lanes
+    cdef float *sums = scratch + threadid() * job.scratch
+    cdef float *total = sums + grad.sums
+    zero(total, count)
+    for i in range(run * pieces // grad.runs, (run + 1) * pieces // grad.runs):
+        j = i % job.row_blocks * job.row_block
+        zero(sums, count)
+        leaves().depthwise_gradient(
+            &job.direct, i // job.row_blocks, c0, c1, j, min(j + job.row_block, job.rows), x, gy,
+            sums, total + grad.sums,
+        )
+        add(sums, count, total, 1)
+    partials += run * job.direct.channels * taps
+    for i in range(c1 - c0):
+        put_sums(job, c0 + i, total + i * taps * lanes, partials)
+
+
+cdef void gradient(
+    const GradJob *grad, const float *x, const float *gy, float *gw, float *workspace, int threads
+) noexcept nogil:
+    """All items, then the sum of the runs in index order, in one parallel region."""
+    cdef const Job *job = &grad.job
+    cdef Py_ssize_t i, r, taps = job.direct.taps, size = job.direct.channels * taps
+    cdef Py_ssize_t channels = job.direct.channels if grad.runs > 1 else 0
+    cdef float *partials = workspace if grad.runs > 1 else gw
+    with parallel(num_threads=threads):
+        # A thread owns whole channels of one run's sums, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            gradient_item(grad, i, x, gy, partials, workspace + job.shared)
+        # A thread owns whole channels of gw; a barrier stands between the loops.
+        for i in prange(channels, schedule="static"):
+            copy(partials + i * taps, 1, taps, gw + i * taps)
+            for r in range(1, grad.runs):
+                add(partials + r * size + i * taps, taps, gw + i * taps, 1)
+
+
+cdef class DepthwiseGradient:
+    """The weight gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of GradJob
+        Computed by engine/algorithms/depthwise.py, which owns every size.
+    """
+
+    cdef GradJob job
+
+    def __cinit__(self, dict job):
+        self.job = job
+
+    def threads(self):
+        """Return the threads that `run` may use now."""
+        return team(self.job.job.items, self.job.job.work)
+
+    def run(self, x, gy, gw, workspace, int threads):
+        """Write gw, contiguous (C, taps).
+
+        workspace: at least shared + threads * scratch floats, contiguous.
+        """
+        cdef Buffers arrays = Buffers()
+        cdef float *x_ptr = <float *>arrays.borrow(x, False)
+        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
+        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
+        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        with nogil:
+            gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
