@@ -68,7 +68,7 @@ cdef inline Tile tile_of(
     """Describe a tile of so many outputs to the leaves."""
     return Tile(
         terms, offset, t.window.line[1].stride * t.row_size,
-        t.window.line[2].stride * t.c if t.interleaved else 1, rows, columns,
+        t.window.line[2].stride * t.c if t.interleaved else 1, rows, columns, False,
     )
 
 

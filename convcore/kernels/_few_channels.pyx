@@ -22,7 +22,6 @@ def leaf_sizes():
         "lanes": leaves().lanes,
         "wide": leaves().few.wide,
         "panel": leaves().few.panel,
-        "dots": leaves().few.dots,
     }
 
 
@@ -73,7 +72,8 @@ cdef void stage_interleaved(
     cdef Py_ssize_t end = max(min(v.line[2].size - column, columns), begin)
     out += row * t.row_size
     if x == NULL:
-        begin = end = columns
+        zero(out, t.row_size)
+        return
     zero(out, begin * t.c)
     zero(out + end * t.c, t.row_size - end * t.c)
     x += (column + begin) * v.s[2]
@@ -113,6 +113,7 @@ cdef void stage_band(const Tiling *t, const Spot *at, const float *x, float *ban
 
 cdef struct Job:
     Tiling tiling
+    bint stream              # y is best stored past the caches, if it is aligned
     Py_ssize_t w_o           # stride of the weights' output channels
     Py_ssize_t y_n           # strides of y
     Py_ssize_t y_d
@@ -155,7 +156,7 @@ cdef void pack(
 
 cdef void forward_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t item, const float *x, const float *w,
-    const Epilogue *epilogue, float *y, float *scratch,
+    const Epilogue *epilogue, float *y, float *scratch, bint stream,
 ) noexcept nogil:
     """Stage one tile's band, and make all its outputs."""
     cdef const Tiling *t = &job.tiling
@@ -163,6 +164,7 @@ cdef void forward_item(
     cdef Tile tile = tile_of(
         t, t.terms, offset, at.rows[1] - at.rows[0], at.columns[1] - at.columns[0]
     )
+    tile.stream = stream
     stage_band(t, &at, x, scratch)
     y += at.n * job.y_n + at.d * job.y_d + at.rows[0] * job.y_row + at.columns[0] * job.y_pixel
     if job.tiling.interleaved:
@@ -180,6 +182,7 @@ cdef void forward(
     float *y, float *workspace, int threads,
 ) noexcept:
     cdef Py_ssize_t i
+    cdef bint stream = job.stream and <size_t>y % (leaves().lanes * sizeof(float)) == 0
     cdef float *scratch = workspace + job.tiling.shared
     cdef const Py_ssize_t *offset = terms.offset
     cdef const Py_ssize_t *weight = terms.weight
@@ -190,7 +193,7 @@ cdef void forward(
             for i in prange(job.tiling.items, schedule="dynamic"):
                 forward_item(
                     job, offset, i, x, workspace, epilogue, y,
-                    scratch + threadid() * job.tiling.scratch,
+                    scratch + threadid() * job.tiling.scratch, stream,
                 )
 
 

@@ -40,16 +40,10 @@ cdef void add_tile(
     stage_band(t, &at, x, scratch)
     gy += at.n * job.gy_n + at.d * job.gy_d + at.rows[0] * job.gy_row
     gy += at.columns[0] * job.gy_pixel
-    if t.interleaved:
-        leaves().few.weight_pixels(
-            &tile, scratch, gy, job.gy_row, job.gy_pixel, t.o, scratch + t.band, sums,
-            job.sums_term,
-        )
-    else:
-        leaves().few.weight_planes(
-            &tile, scratch, gy, job.gy_row, job.gy_channel, t.o, scratch + t.band, sums,
-            job.sums_term,
-        )
+    leaves().few.weight(
+        &tile, scratch, gy, job.gy_row, job.gy_pixel, job.gy_channel, t.o, scratch + t.band, sums,
+        job.sums_term,
+    )
 
 
 cdef void weight_item(

@@ -70,12 +70,12 @@ cdef extern from "leaves/leaves.h":
         Py_ssize_t pixel
         Py_ssize_t rows
         Py_ssize_t columns
+        int stream
 
     ctypedef struct FewChannels "convcore_few_channels":
         Py_ssize_t group
         Py_ssize_t wide
         Py_ssize_t panel
-        Py_ssize_t dots
         void (*stage)(
             const float *x, Py_ssize_t step, Py_ssize_t size, Py_ssize_t first, Py_ssize_t stride,
             Py_ssize_t phases, float *band, Py_ssize_t pitch,
@@ -97,14 +97,9 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t gy_channel, Py_ssize_t o, const float *w, float *scratch,
             Py_ssize_t *kept, float *band,
         ) noexcept nogil
-        void (*weight_planes)(
+        void (*weight)(
             const Tile *t, const float *band, const float *gy, Py_ssize_t gy_row,
-            Py_ssize_t gy_channel, Py_ssize_t o, float *scratch, float *sums,
-            Py_ssize_t sums_term,
-        ) noexcept nogil
-        void (*weight_pixels)(
-            const Tile *t, const float *band, const float *gy, Py_ssize_t gy_row,
-            Py_ssize_t gy_pixel, Py_ssize_t o, float *scratch, float *sums,
+            Py_ssize_t gy_pixel, Py_ssize_t gy_channel, Py_ssize_t o, float *scratch, float *sums,
             Py_ssize_t sums_term,
         ) noexcept nogil
 

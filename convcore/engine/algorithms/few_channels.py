@@ -7,6 +7,7 @@ input gradient, what the taps come to is added to such a band straight from the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from convcore.engine.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
@@ -39,6 +40,8 @@ PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
 # Floats of a band that still leave room for the weights in a 1 MiB L2, and the most there may be.
 BAND = 64 << 10
 MOST_BAND = 1 << 20
+# Bytes of an output that will not stay in a cache until it is read.
+STREAMED = 16 << 20
 # Pixels that the leaf of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
 SUMMED_AT_ONCE = 128
 
@@ -62,6 +65,8 @@ def _impossible(problem: Problem) -> str | None:
 def _unprofitable(problem: Problem) -> str | None:
     if problem.c > MOST_CHANNELS:
         return f"{problem.c} input channels: a product of matrices is wide enough"
+    if problem.map == FORWARD and _by_pixel(problem) and 4 * problem.o < leaf_sizes()["lanes"]:
+        return f"{problem.o} output channels: vectors of them would be mostly empty"
     return None
 
 
@@ -216,6 +221,7 @@ def _forward(problem: Problem) -> tuple[FewChannels, MapPlan]:
     fields = tiles.fields(x, tiles.band, lines(tiles.geometry.columns * o))
     job = {
         "tiling": fields,
+        "stream": _streamed(y, tiles, lanes),
         "w_o": w.strides[0],
         **_strides("y", y),
     }
@@ -241,11 +247,7 @@ def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, MapPlan]:
     tiles = _Tiles(problem)
     x, gy, gw = problem.left, problem.right, problem.output
     leaf = leaf_sizes()
-    if tiles.interleaved:
-        chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
-    else:
-        columns = -(-tiles.columns // leaf["lanes"]) * leaf["lanes"]
-        chunk = tiles.rows * columns * leaf["dots"]
+    chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
     sums_term = -(-problem.o // leaf["lanes"]) * leaf["lanes"]
     size = tiles.geometry.columns * sums_term
     fields = tiles.fields(x, tiles.band + lines(chunk), 0)
@@ -262,6 +264,13 @@ def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, MapPlan]:
     }
     kernel = FewChannelsWeight(job, tiles.terms(gw))
     return kernel, tiles.plan(problem, fields, _reason(tiles), partials)
+
+
+def _streamed(y: Layout, tiles: _Tiles, lanes: int) -> bool:
+    """Return whether y is large, and made of whole vectors at multiples of a vector."""
+    run = y.shape[1] if tiles.interleaved else tiles.columns
+    whole = all(size % lanes == 0 for size in (run, *y.strides) if size > 1)
+    return whole and 4 * math.prod(y.shape) >= STREAMED
 
 
 def _strides(name: str, array: Layout) -> Fields:

@@ -62,6 +62,32 @@ static FEW_ALONE void few_store(float *p, vec v, ptrdiff_t count)
         if (i < n) p[i] = lanes[i];
 }
 
+/* Floats from what is transposed to what is asked for. */
+enum { FEW_AHEAD = 128 };
+
+/* Store past the caches, at a multiple of a vector: for arrays that no cache could hold until they
+ * are read, so that their old contents are not loaded first. */
+INLINE void few_stream(float *p, vec v)
+{
+#if defined(__clang__)
+    __builtin_nontemporal_store(v, (vec *)p);
+#elif defined(__GNUC__) && LANES == 16
+    __builtin_ia32_movntps512(p, v);
+#elif defined(__GNUC__) && LANES == 8
+    __builtin_ia32_movntps256(p, v);
+#else
+    store(p, v);
+#endif
+}
+
+/* Before other threads may read what was streamed. */
+INLINE void few_streamed(void)
+{
+#if defined(__GNUC__) && LANES >= 8
+    __builtin_ia32_sfence();
+#endif
+}
+
 INLINE ptrdiff_t few_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* Cut `total` into the fewest equal groups of at most `most`: where the group at `begin` ends. */
@@ -117,6 +143,29 @@ static void few_interleave(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdif
     }
 }
 
+/* Transpose a block of LANES by LANES, zeros beyond `rows` rows of `columns` floats; store `kept`
+ * rows of what comes out. */
+static void few_turn(const float *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t columns,
+                     float *to, ptrdiff_t to_row, ptrdiff_t kept)
+{
+    vec lanes[LANES];
+    if (rows == LANES && columns == LANES) {
+        UNROLLED for (int i = 0; i < LANES; i++) {
+            FEW_PREFETCH(from + i * from_row + FEW_AHEAD);
+            lanes[i] = load(from + i * from_row);
+        }
+    } else {
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            lanes[i] = i < rows ? few_load(from + i * from_row, columns) : (vec){0};
+    }
+    transpose(lanes);
+    if (kept == LANES) {
+        UNROLLED for (int i = 0; i < LANES; i++) store(to + i * to_row, lanes[i]);
+    } else {
+        for (ptrdiff_t i = 0; i < kept; i++) store(to + i * to_row, lanes[i]);
+    }
+}
+
 /* ---- forward, contiguous memory: vectors of pixels by broadcast weights ---- */
 
 /* y = activation(w (R, terms) @ band + bias) for R output channels of FEW_VECTORS vectors. */
@@ -141,7 +190,9 @@ INLINE void few_forward_vectors(const int R, const convcore_tile *t, const float
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) {
             vec y = activated(sums[i][j], epilogue);
-            if (count == LANES)
+            if (t->stream)
+                few_stream(to[j] + i * y_channel, y);
+            else if (count == LANES)
                 store(to[j] + i * y_channel, y);
             else
                 few_store(to[j] + i * y_channel, y, count);
@@ -174,6 +225,7 @@ static void few_forward_planes(const convcore_tile *t, const float *band, const 
             UNROLLED for (int j = 0; j < FEW_VECTORS; j++) to[j] += (end - begin) * y_channel;
         }
     }
+    few_streamed();
 }
 
 /* ---- forward, channels_last memory: vectors of output channels by broadcast inputs ---- */
@@ -202,7 +254,9 @@ INLINE void few_forward_channels(const int R, const int V, const convcore_tile *
     UNROLLED for (int i = 0; i < R; i++, y += y_pixel)
         UNROLLED for (int j = 0; j < V; j++) {
             vec out = activated(sums[i][j], epilogue);
-            if (count >= (j + 1) * LANES)
+            if (t->stream)
+                few_stream(y + j * LANES, out);
+            else if (count >= (j + 1) * LANES)
                 store(y + j * LANES, out);
             else
                 few_store(y + j * LANES, out, count - j * LANES);
@@ -233,15 +287,33 @@ static void few_forward_pixels(const convcore_tile *t, const float *band, const 
                                                              epilogue, count, to, y_pixel))
             }
     }
+    few_streamed();
 }
 
 /* ---- input gradient: columns of a panel of pixels, added to the band at once ---- */
 
-/* LANES pixels of a tile: where they stand in the band, and which of them count. */
+/* Vectors of pixels of a tile: where they stand in the band and in gy, how many of them count. */
 typedef struct {
     ptrdiff_t place[FEW_VECTORS];
     ptrdiff_t count[FEW_VECTORS];
+    const float *gy[FEW_VECTORS];
 } few_panel;
+
+/* The panel that begins with vector v of a tile, or, past the end, ends with its last one. */
+static few_panel few_panel_at(const convcore_tile *t, ptrdiff_t v, const float *gy,
+                              ptrdiff_t gy_row, ptrdiff_t gy_pixel)
+{
+    few_panel p;
+    ptrdiff_t a_row = (t->columns + LANES - 1) / LANES, vectors = t->rows * a_row;
+    for (int j = 0; j < FEW_VECTORS; j++) {
+        ptrdiff_t at = few_least(v + j, vectors - 1), r = at / a_row;
+        ptrdiff_t q = (at - r * a_row) * LANES;
+        p.place[j] = r * t->row + q;
+        p.count[j] = v + j < vectors ? few_least(t->columns - q, LANES) : 0;
+        p.gy[j] = gy + r * gy_row + q * gy_pixel;
+    }
+    return p;
+}
 
 /* The first `count` lanes, and zeros, NaN or not. */
 INLINE vec few_keep(vec v, ptrdiff_t count)
@@ -265,41 +337,28 @@ INLINE vec few_keep(vec v, ptrdiff_t count)
 }
 
 /* Copy the panel's pixels of gy into (o, FEW_VECTORS * LANES), zeros where there are none. */
-static void few_gather(const few_panel *p, const float *const *gy, ptrdiff_t gy_pixel,
-                       ptrdiff_t gy_channel, ptrdiff_t o, float *out)
+static void few_gather(const few_panel *p, ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o,
+                       float *out)
 {
     const ptrdiff_t step = FEW_VECTORS * LANES;
     for (int j = 0; j < FEW_VECTORS; j++, out += LANES) {
-        ptrdiff_t count = p->count[j];
-        if (gy_pixel == 1 && count == LANES) {
-            for (ptrdiff_t c = 0; c < o; c++) {
-                FEW_PREFETCH(gy[j] + c * gy_channel + step);
-                store(out + c * step, load(gy[j] + c * gy_channel));
-            }
-        } else if (gy_pixel == 1) {
-            for (ptrdiff_t c = 0; c < o; c++)
-                store(out + c * step, few_load(gy[j] + c * gy_channel, count));
-        } else {
-            for (ptrdiff_t c = 0; c < o; c += LANES) {
-                ptrdiff_t channels = few_least(o - c, LANES);
-                vec lanes[LANES];
-                for (ptrdiff_t i = 0; i < LANES; i++) {
-                    const float *from = gy[j] + i * gy_pixel + c;
-                    lanes[i] = i >= count          ? (vec){0}
-                               : channels == LANES ? load(from)
-                                                   : few_load(from, channels);
-                }
-                transpose(lanes);
-                for (ptrdiff_t i = 0; i < channels; i++) store(out + (c + i) * step, lanes[i]);
-            }
-        }
+        const float *from = p->gy[j];
+        ptrdiff_t count = p->count[j], c;
+        if (gy_pixel != 1)
+            for (c = 0; c < o; c += LANES)
+                few_turn(from + c, gy_pixel, count, few_least(o - c, LANES), out + c * step, step,
+                         few_least(o - c, LANES));
+        else if (count == LANES)
+            for (c = 0; c < o; c++) store(out + c * step, load(from + c * gy_channel));
+        else
+            for (c = 0; c < o; c++) store(out + c * step, few_load(from + c * gy_channel, count));
     }
 }
 
-/* band[term's place] += w (R, o) @ panel (o, pixels). */
+/* band[term's place] += w (R, o) @ panel (o, pixels); ask for o lines of what comes `next`. */
 INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, const float *panel,
                               const float *w, const ptrdiff_t *kept, const ptrdiff_t *offset,
-                              float *band)
+                              const float *next, ptrdiff_t next_step, float *band)
 {
     vec sums[FEW_ROWS][FEW_VECTORS];
     const float *left[FEW_ROWS];
@@ -307,8 +366,9 @@ INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, cons
         left[i] = w + kept[i] * o;
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) sums[i][j] = (vec){0};
     }
-    for (ptrdiff_t c = 0; c < o; c++, panel += FEW_VECTORS * LANES) {
+    for (ptrdiff_t c = 0; c < o; c++, panel += FEW_VECTORS * LANES, next += next_step) {
         vec right[FEW_VECTORS];
+        FEW_PREFETCH(next);
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) right[j] = load(panel + j * LANES);
         UNROLLED for (int i = 0; i < R; i++) {
             vec weight = broadcast(left[i][c]);
@@ -322,136 +382,58 @@ INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, cons
         }
 }
 
-/* Add a tile of gy to the band.  Only rows [low, high) of the band are wanted; term l adds to row
- * r * t->stride + term_row[l] of it.  w: (terms, o).  scratch: o * FEW_VECTORS * LANES floats, o rounded up to LANES.
- * kept: room for `terms` numbers. */
+/* Number the terms that reach rows [low, high) of the band from any of a tile's rows. */
+static ptrdiff_t few_reaching(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t first,
+                              ptrdiff_t last, ptrdiff_t low, ptrdiff_t high, ptrdiff_t *kept)
+{
+    ptrdiff_t n = 0;
+    for (ptrdiff_t l = 0; l < t->terms; l++)
+        if (first + term_row[l] < high && last + term_row[l] >= low) kept[n++] = l;
+    return n;
+}
+
+/* Add a tile of gy to the band, of which only rows [low, high) are wanted; term l adds to the row
+ * term_row[l] rows further than its pixel's, and rows of pixels are `stride` rows apart.
+ * w: (terms, o).  scratch: o * FEW_VECTORS * LANES floats.  kept: room for `terms` numbers. */
 static void few_input(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
                       ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
                       ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
                       float *scratch, ptrdiff_t *kept, float *band)
 {
     ptrdiff_t a_row = (t->columns + LANES - 1) / LANES, vectors = t->rows * a_row;
+    few_panel p = few_panel_at(t, 0, gy, gy_row, gy_pixel);
     for (ptrdiff_t v = 0; v < vectors; v += FEW_VECTORS) {
-        few_panel p;
-        const float *from[FEW_VECTORS];
-        ptrdiff_t n = 0, begin_row = v / a_row;
-        ptrdiff_t end_row = few_least(v + FEW_VECTORS - 1, vectors - 1) / a_row;
-        for (ptrdiff_t l = 0; l < t->terms; l++)
-            if (begin_row * stride + term_row[l] < high && end_row * stride + term_row[l] >= low)
-                kept[n++] = l;
-        for (int j = 0; j < FEW_VECTORS; j++) {
-            ptrdiff_t at = few_least(v + j, vectors - 1), r = at / a_row;
-            ptrdiff_t q = (at - r * a_row) * LANES;
-            p.place[j] = r * t->row + q;
-            p.count[j] = v + j < vectors ? few_least(t->columns - q, LANES) : 0;
-            from[j] = gy + r * gy_row + q * gy_pixel;
-        }
-        few_gather(&p, from, gy_pixel, gy_channel, o, scratch);
-        for (ptrdiff_t begin = 0, end; begin < n; begin = end) {
+        few_panel next = few_panel_at(t, v + FEW_VECTORS, gy, gy_row, gy_pixel);
+        ptrdiff_t last_row = few_least(v + FEW_VECTORS - 1, vectors - 1) / a_row;
+        ptrdiff_t n = few_reaching(t, term_row, v / a_row * stride, last_row * stride, low, high,
+                                   kept);
+        few_gather(&p, gy_pixel, gy_channel, o, scratch);
+        ptrdiff_t group = 0;
+        for (ptrdiff_t begin = 0, end; begin < n; begin = end, group++) {
             end = few_end(begin, n, FEW_ROWS);
+            /* The first groups ask for the next panel between them: a vector's channels each, or
+             * in channels_last memory, where it is one run, a share of its lines. */
+            int asks = group < FEW_VECTORS;
+            const float *ahead = !asks           ? scratch
+                                 : gy_pixel == 1 ? next.gy[group]
+                                                 : next.gy[0] + group * o * LANES;
+            ptrdiff_t step = !asks ? 0 : gy_pixel == 1 ? gy_channel : LANES;
             FEW_SWITCH(end - begin, few_input_vectors(rows, &p, o, scratch, w, kept + begin,
-                                                      t->offset, band));
+                                                      t->offset, ahead, step, band));
         }
+        p = next;
     }
 }
 
-/* ---- weight gradient, contiguous memory: sums over vectors of pixels ---- */
+/* ---- weight gradient: vectors of output channels by broadcast inputs ---- */
 
-#define FEW_DOT_TERMS (REGISTERS == 32 ? 6 : 4)
-#define FEW_DOT_ROWS (REGISTERS == 32 ? 4 : 2)
-
-/* The sum of all lanes. */
-#define TURNED_LANE(half, l) (((l) + (half)) % LANES)
-INLINE float few_total(vec v)
-{
-#if LANES > 8
-    v += CHOOSE(v, v, TURNED_LANE, 8);
-#endif
-#if LANES > 4
-    v += CHOOSE(v, v, TURNED_LANE, 4);
-#endif
-#if LANES > 1
-    v += CHOOSE(v, v, TURNED_LANE, 2);
-    v += CHOOSE(v, v, TURNED_LANE, 1);
-    return v[0];
-#else
-    return v;
-#endif
-}
-
-/* Add one vector of pixels to the sums: `count` lanes of it, where `partial`. */
-INLINE void few_dot(const int R, const int partial, const ptrdiff_t *offset, const float *x,
-                    const float *gy, ptrdiff_t count, vec sums[FEW_ROWS][FEW_DOT_ROWS])
-{
-    vec right[FEW_DOT_ROWS];
-    UNROLLED for (int j = 0; j < FEW_DOT_ROWS; j++) right[j] = load(gy + j * LANES);
-    UNROLLED for (int i = 0; i < R; i++) {
-        vec left = load(x + offset[i]);
-        if (partial) left = few_keep(left, count);
-        UNROLLED for (int j = 0; j < FEW_DOT_ROWS; j++) sums[i][j] += left * right[j];
-    }
-}
-
-/* out[l * out_term + j] += the sums over a tile of R terms by FEW_DOT_ROWS output channels.
- * gy: staged, (vectors, FEW_DOT_ROWS, LANES). */
-INLINE void few_dots(const int R, const convcore_tile *t, const ptrdiff_t *offset,
-                     const float *band, const float *gy, float *out, ptrdiff_t out_term,
-                     ptrdiff_t channels)
-{
-    vec sums[FEW_ROWS][FEW_DOT_ROWS];
-    UNROLLED for (int i = 0; i < R; i++)
-        UNROLLED for (int j = 0; j < FEW_DOT_ROWS; j++) sums[i][j] = (vec){0};
-    ptrdiff_t offsets[FEW_ROWS], rest = t->columns % LANES, q;
-    UNROLLED for (int i = 0; i < R; i++) offsets[i] = offset[i];
-    for (ptrdiff_t r = 0; r < t->rows; r++, band += t->row) {
-        for (q = 0; q + LANES <= t->columns; q += LANES, gy += FEW_DOT_ROWS * LANES)
-            few_dot(R, 0, offsets, band + q, gy, LANES, sums);
-        if (rest) {
-            few_dot(R, 1, offsets, band + q, gy, rest, sums);
-            gy += FEW_DOT_ROWS * LANES;
-        }
-    }
-    UNROLLED for (int i = 0; i < R; i++) {
-        ALIGNED float totals[FEW_DOT_ROWS];
-        UNROLLED for (int j = 0; j < FEW_DOT_ROWS; j++) totals[j] = few_total(sums[i][j]);
-        for (ptrdiff_t j = 0; j < channels; j++) out[i * out_term + j] += totals[j];
-    }
-}
-
-/* Add a tile to sums (terms, o).  scratch: vectors * FEW_DOT_ROWS * LANES floats. */
-static void few_weight_planes(const convcore_tile *t, const float *band, const float *gy,
-                              ptrdiff_t gy_row, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
-                              float *sums, ptrdiff_t sums_term)
-{
-    for (ptrdiff_t c = 0; c < o; c += FEW_DOT_ROWS) {
-        ptrdiff_t channels = few_least(o - c, FEW_DOT_ROWS);
-        for (ptrdiff_t j = 0; j < FEW_DOT_ROWS; j++) {
-            float *to = scratch + j * LANES;
-            for (ptrdiff_t r = 0; r < t->rows; r++) {
-                const float *from = gy + (c + j) * gy_channel + r * gy_row;
-                for (ptrdiff_t q = 0; q < t->columns; q += LANES, to += FEW_DOT_ROWS * LANES) {
-                    ptrdiff_t count = j < channels ? few_least(t->columns - q, LANES) : 0;
-                    FEW_PREFETCH(from + q + FEW_DOT_ROWS * gy_channel);
-                    store(to, count == LANES ? load(from + q) : few_load(from + q, count));
-                }
-            }
-        }
-        for (ptrdiff_t begin = 0, end; begin < t->terms; begin = end) {
-            end = few_end(begin, t->terms, FEW_DOT_TERMS);
-            float *out = sums + begin * sums_term + c;
-            FEW_SWITCH(end - begin, few_dots(rows, t, t->offset + begin, band, scratch, out,
-                                             sums_term, channels));
-        }
-    }
-}
-
-/* ---- weight gradient, channels_last memory: vectors of output channels by broadcast inputs ---- */
-
-/* out (R, V * LANES) += the sums over `n_rows` rows of pixels. */
+/* out (R, V * LANES) += the sums over `n_rows` rows of pixels; ask for a line of each pixel as far
+ * on as `next` is from gy. */
 INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const float *band,
                       ptrdiff_t band_row, ptrdiff_t band_pixel, ptrdiff_t n_rows,
                       ptrdiff_t columns, const float *gy,
-                      ptrdiff_t gy_row, ptrdiff_t gy_pixel, float *out, ptrdiff_t out_term)
+                      ptrdiff_t gy_row, ptrdiff_t gy_pixel, ptrdiff_t next, float *out,
+                      ptrdiff_t out_term)
 {
     vec sums[FEW_ROWS][FEW_PAIR];
     const float *from[FEW_ROWS];
@@ -463,6 +445,7 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
         const float *pixel = gy;
         for (ptrdiff_t q = 0; q < columns * band_pixel; q += band_pixel, pixel += gy_pixel) {
             vec right[FEW_PAIR];
+            FEW_PREFETCH(pixel + next);
             UNROLLED for (int j = 0; j < V; j++) right[j] = load(pixel + j * LANES);
             UNROLLED for (int i = 0; i < R; i++) {
                 vec left = broadcast(from[i][q]);
@@ -481,11 +464,32 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
 /* Pixels whose gradients are summed in registers before they are added to memory. */
 enum { FEW_PIXELS = 128 };
 
+
+/* Copy pixels of a row of gy, `count` channels of each, to (columns, wide), filled up with zeros. */
+static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel, ptrdiff_t gy_channel,
+                       ptrdiff_t count, ptrdiff_t wide, float *out)
+{
+    for (ptrdiff_t c = 0; c < wide; c += LANES) {
+        ptrdiff_t channels = few_least(count - c, LANES);
+        const float *from = gy + c * gy_channel;
+        float *to = out + c;
+        if (gy_pixel != 1) {
+            for (ptrdiff_t q = 0; q < columns; q++, from += gy_pixel, to += wide)
+                store(to, channels == LANES ? load(from) : few_load(from, channels));
+            continue;
+        }
+        for (ptrdiff_t q = 0; q < columns; q += LANES) {
+            ptrdiff_t pixels = few_least(columns - q, LANES);
+            few_turn(from + q, gy_channel, channels, pixels, to + q * wide, wide, pixels);
+        }
+    }
+}
+
 /* Add a tile to sums (terms, sums_term), sums_term being o rounded up to whole vectors.
  * scratch: max(FEW_PIXELS, columns) * FEW_PAIR * LANES floats. */
-static void few_weight_pixels(const convcore_tile *t, const float *band, const float *gy,
-                              ptrdiff_t gy_row, ptrdiff_t gy_pixel, ptrdiff_t o, float *scratch,
-                              float *sums, ptrdiff_t sums_term)
+static void few_weight(const convcore_tile *t, const float *band, const float *gy, ptrdiff_t gy_row,
+                       ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
+                       float *sums, ptrdiff_t sums_term)
 {
     ptrdiff_t chunk = t->columns < FEW_PIXELS ? FEW_PIXELS / t->columns : 1;
     for (ptrdiff_t r = 0; r < t->rows; r += chunk)
@@ -493,34 +497,32 @@ static void few_weight_pixels(const convcore_tile *t, const float *band, const f
             ptrdiff_t n_rows = few_least(t->rows - r, chunk);
             ptrdiff_t count = few_least(o - c, FEW_PAIR * LANES);
             ptrdiff_t wide = count > LANES ? FEW_PAIR * LANES : LANES;
-            const float *from = gy + r * gy_row + c;
+            const float *from = gy + r * gy_row + c * gy_channel;
             ptrdiff_t from_row = gy_row, from_pixel = gy_pixel;
-            if (count < wide) {
-                float *to = scratch;
-                for (ptrdiff_t i = 0; i < n_rows; i++)
-                    for (ptrdiff_t q = 0; q < t->columns; q++, to += wide) {
-                        const float *pixel = from + i * gy_row + q * gy_pixel;
-                        if (wide > LANES) store(to, load(pixel));
-                        store(to + wide - LANES,
-                              few_load(pixel + wide - LANES, count - wide + LANES));
-                    }
-                from = scratch;
+            if (gy_channel != 1 || count < wide) {
                 from_pixel = wide;
                 from_row = t->columns * wide;
+                for (ptrdiff_t i = 0; i < n_rows; i++)
+                    few_pixels(from + i * gy_row, t->columns, gy_pixel, gy_channel, count, wide,
+                               scratch + i * from_row);
+                from = scratch;
             }
-            for (ptrdiff_t begin = 0, end; begin < t->terms; begin = end) {
+            /* The next rows, if they are read in place: a vector a group of terms. */
+            ptrdiff_t next = from == scratch ? 0 : chunk * gy_row;
+            for (ptrdiff_t begin = 0, end; begin < t->terms; begin = end, next += next ? LANES : 0) {
                 end = few_end(begin, t->terms, FEW_ROWS);
+                const ptrdiff_t *offset = t->offset + begin;
                 float *out = sums + begin * sums_term + c;
                 if (wide > LANES)
                     FEW_SWITCH(end - begin,
-                               few_outer(rows, FEW_PAIR, t->offset + begin, band + r * t->row,
-                                         t->row, t->pixel, n_rows, t->columns, from, from_row,
-                                         from_pixel, out, sums_term))
+                               few_outer(rows, FEW_PAIR, offset, band + r * t->row, t->row,
+                                         t->pixel, n_rows, t->columns, from, from_row, from_pixel,
+                                         next, out, sums_term))
                 else
                     FEW_SWITCH(end - begin,
-                               few_outer(rows, 1, t->offset + begin, band + r * t->row, t->row,
-                                         t->pixel, n_rows, t->columns, from, from_row,
-                                         from_pixel, out, sums_term))
+                               few_outer(rows, 1, offset, band + r * t->row, t->row, t->pixel,
+                                         n_rows, t->columns, from, from_row, from_pixel, next, out,
+                                         sums_term))
             }
         }
 }

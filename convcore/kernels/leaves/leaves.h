@@ -77,6 +77,7 @@ typedef struct {
     const ptrdiff_t *offset;
     ptrdiff_t row, pixel;
     ptrdiff_t rows, columns;     /* of pixels */
+    int stream;                  /* store outputs past the caches: all vectors whole and aligned */
 } convcore_tile;
 
 /* The tiles of convolutions of few input channels; _planes for contiguous arrays of outputs (or of
@@ -85,7 +86,6 @@ typedef struct {
     ptrdiff_t group;             /* output channels of a group of weights */
     ptrdiff_t wide;              /* output channels of a panel of weights */
     ptrdiff_t panel;             /* pixels of a panel of gradients */
-    ptrdiff_t dots;              /* output channels that are staged together */
     void (*stage)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
                   ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch);
     void (*interleave)(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdiff_t count, float *out);
@@ -99,12 +99,9 @@ typedef struct {
                   ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
                   ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
                   float *scratch, ptrdiff_t *kept, float *band);
-    void (*weight_planes)(const convcore_tile *t, const float *band, const float *gy,
-                          ptrdiff_t gy_row, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
-                          float *sums, ptrdiff_t sums_term);
-    void (*weight_pixels)(const convcore_tile *t, const float *band, const float *gy,
-                          ptrdiff_t gy_row, ptrdiff_t gy_pixel, ptrdiff_t o, float *scratch,
-                          float *sums, ptrdiff_t sums_term);
+    void (*weight)(const convcore_tile *t, const float *band, const float *gy, ptrdiff_t gy_row,
+                   ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
+                   float *sums, ptrdiff_t sums_term);
 } convcore_few_channels;
 
 /* How the outputs of a map look at its inputs along one axis.  Output phase + phases * j is a sum over

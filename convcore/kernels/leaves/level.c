@@ -44,8 +44,8 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     .product = product,
     .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
     .few = {
-        FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, FEW_DOT_ROWS, few_stage, few_interleave,
-        few_forward_planes, few_forward_pixels, few_input, few_weight_planes, few_weight_pixels,
+        FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, few_stage, few_interleave,
+        few_forward_planes, few_forward_pixels, few_input, few_weight,
     },
     .depthwise = depthwise,
     .depthwise_gradient = depthwise_gradient,
