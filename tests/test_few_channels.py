@@ -202,7 +202,8 @@ def test_first_layers_are_planned_within_the_limits(
     plan = plan_conv(geometry, "float32", channels_last)
     for name in MAPS:
         a_map = getattr(plan, name)
-        assert a_map.algorithm == NAME
+        # So few output channels as LeNet's are not worth turning.
+        assert a_map.algorithm == NAME or (o, name) == (6, "weight_grad")
         assert a_map.scratch_bytes <= 8 << 20
         most = 32 << 20 if name == "weight_grad" else 16 * math.prod(geometry.weight_shape)
         assert a_map.shared_bytes <= max(most, 4096)
@@ -214,10 +215,11 @@ def test_first_layers_are_planned_within_the_limits(
         ("forward", 3, "float64", 1, "float32"),
         ("forward", 4, "float32", 2, "group"),
         ("weight_grad", 40, "float32", 1, "channels"),
+        ("input_grad", 3, "float32", 1, "mostly empty"),
     ],
 )
 def test_refusal_says_why(map_name, c, dtype, groups, reason):
-    geometry = engine.make_geometry((1, c, 8, 8), (8, c // groups, 3, 3), groups=groups)
+    geometry = engine.make_geometry((1, c, 4, 4), (20, c // groups, 3, 3), groups=groups)
     plan = getattr(plan_conv(geometry, dtype), map_name)
     assert plan.algorithm != NAME
     assert reason in dict(plan.refused)[NAME]

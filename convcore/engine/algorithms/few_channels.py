@@ -29,8 +29,8 @@ from convcore.kernels._few_channels_weight import FewChannelsWeight
 
 _NAME = "few_channels"
 
-# Input channels up to which it is the better choice.
-MOST_CHANNELS = 8
+# Input channels up to which it is the better choice; from 16 on Winograd's method may be.
+MOST_CHANNELS = 15
 # Columns of a tile: so many that the taps at its edges are few, and the band's rows short.
 COLUMNS = 512
 # Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
@@ -63,10 +63,22 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _unprofitable(problem: Problem) -> str | None:
+    lanes, by_pixel = leaf_sizes()["lanes"], _by_pixel(problem)
+    forward, o = problem.map == FORWARD, problem.o
     if problem.c > MOST_CHANNELS:
         return f"{problem.c} input channels: a product of matrices is wide enough"
-    if problem.map == FORWARD and _by_pixel(problem) and 4 * problem.o < leaf_sizes()["lanes"]:
-        return f"{problem.o} output channels: vectors of them would be mostly empty"
+    if problem.geometry.taps == 1 and not (forward and by_pixel):
+        return "one tap: the input is the patches, and nothing is gained by staging it"
+    # Vectors of channels: filled up with zeros, and so are the weights.
+    if by_pixel and forward and 4 * o < lanes:
+        return f"{o} output channels: vectors of {lanes} would be mostly empty"
+    if problem.map == WEIGHT_GRAD:
+        few = not by_pixel and 3 * o < 2 * lanes
+        return f"{o} output channels: not worth turning them side by side" if few else None
+    # Vectors of pixels: of gradients in either format, of outputs in contiguous memory.
+    width = _outputs(problem).shape[4]
+    if o > lanes and not (forward and by_pixel) and (2 if by_pixel else 1.5) * width < lanes:
+        return f"rows of {width} outputs: vectors of {lanes} would be mostly empty"
     return None
 
 

@@ -1,10 +1,10 @@
 /* Convolutions of few input channels: tiles of output pixels over a staged band of input.
  *
  * A product of matrices would have few columns and, before it, a matrix of patches many times the
- * input.  Here the input of some rows of outputs is staged once, zeros of the padding included, in
- * `stride` phases a row: then the pixels of a row stand side by side under every tap, and a term of
- * the sum (a tap of a channel) is one offset from the pixel's own place.  All loops below read the
- * band in place by a table of those offsets.
+ * input.  Here the input of some rows of outputs is staged once, zeros of the padding included, and
+ * all loops below read that band in place: a term of the sum (a tap of a channel) is one offset
+ * from the pixel's own place, from a table.  Where vectors of pixels are read, a row is staged in
+ * `stride` phases, so that its pixels stand side by side under every tap.
  */
 #ifndef CONVCORE_FEW_CHANNELS_H
 #define CONVCORE_FEW_CHANNELS_H
@@ -69,7 +69,7 @@ enum { FEW_AHEAD = 128 };
  * are read, so that their old contents are not loaded first. */
 INLINE void few_stream(float *p, vec v)
 {
-#if defined(__clang__)
+#if defined(__clang__) && LANES >= 8
     __builtin_nontemporal_store(v, (vec *)p);
 #elif defined(__GNUC__) && LANES == 16
     __builtin_ia32_movntps512(p, v);
@@ -225,7 +225,7 @@ static void few_forward_planes(const convcore_tile *t, const float *band, const 
             UNROLLED for (int j = 0; j < FEW_VECTORS; j++) to[j] += (end - begin) * y_channel;
         }
     }
-    few_streamed();
+    if (t->stream) few_streamed();
 }
 
 /* ---- forward, channels_last memory: vectors of output channels by broadcast inputs ---- */
@@ -287,7 +287,7 @@ static void few_forward_pixels(const convcore_tile *t, const float *band, const 
                                                              epilogue, count, to, y_pixel))
             }
     }
-    few_streamed();
+    if (t->stream) few_streamed();
 }
 
 /* ---- input gradient: columns of a panel of pixels, added to the band at once ---- */
@@ -464,10 +464,9 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
 /* Pixels whose gradients are summed in registers before they are added to memory. */
 enum { FEW_PIXELS = 128 };
 
-
-/* Copy pixels of a row of gy, `count` channels of each, to (columns, wide), filled up with zeros. */
-static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel, ptrdiff_t gy_channel,
-                       ptrdiff_t count, ptrdiff_t wide, float *out)
+/* Copy `count` channels of a row of pixels of gy to (columns, wide), filled up with zeros. */
+static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
+                       ptrdiff_t gy_channel, ptrdiff_t count, ptrdiff_t wide, float *out)
 {
     for (ptrdiff_t c = 0; c < wide; c += LANES) {
         ptrdiff_t channels = few_least(count - c, LANES);
@@ -507,10 +506,12 @@ static void few_weight(const convcore_tile *t, const float *band, const float *g
                                scratch + i * from_row);
                 from = scratch;
             }
-            /* The next rows, if they are read in place: a vector a group of terms. */
-            ptrdiff_t next = from == scratch ? 0 : chunk * gy_row;
-            for (ptrdiff_t begin = 0, end; begin < t->terms; begin = end, next += next ? LANES : 0) {
+            ptrdiff_t group = 0;
+            for (ptrdiff_t begin = 0, end; begin < t->terms; begin = end, group++) {
                 end = few_end(begin, t->terms, FEW_ROWS);
+                /* The first groups ask for the next rows, a vector of every pixel each. */
+                int asks = from != scratch && group * LANES < wide;
+                ptrdiff_t next = asks ? chunk * gy_row + group * LANES : 0;
                 const ptrdiff_t *offset = t->offset + begin;
                 float *out = sums + begin * sums_term + c;
                 if (wide > LANES)
