@@ -138,7 +138,7 @@ def test_backward_sees_the_selection_in_force_when_it_runs(monkeypatch):
         "__call__",
         lambda self, *rest: seen.append(self.plan.algorithm) or call(self, *rest),
     )
-    with conv.flags(forbidden="pointwise"):
+    with conv.flags(forbidden=["indirect", "pointwise"]):
         y.backward()
     assert seen == ["im2col"]
 

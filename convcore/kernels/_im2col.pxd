@@ -70,6 +70,25 @@ cdef inline Py_ssize_t source(const Line *line, Py_ssize_t j, Py_ssize_t t) noex
     return j * line.stride + line.first + t * line.step
 
 
+cdef inline void clip(
+    const Line *line, Py_ssize_t t, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin,
+    Py_ssize_t *end,
+) noexcept nogil:
+    """Narrow the outputs [begin, end) to those whose tap t falls into the inputs [low, high)."""
+    cdef Py_ssize_t shift = line.first + t * line.step
+    cdef Py_ssize_t a = low - shift
+    cdef Py_ssize_t b = high - 1 - shift
+    # C's division truncates; a < 0 bounds nothing below, b < 0 leaves nothing.
+    a = (a + line.stride - 1) // line.stride if a > 0 else 0
+    b = b // line.stride + 1 if b >= 0 else 0
+    if a > begin[0]:
+        begin[0] = a
+    if b < end[0]:
+        end[0] = b
+    if begin[0] > end[0]:
+        begin[0] = end[0]
+
+
 cdef void gather_rows(
     const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil

@@ -15,25 +15,6 @@ from convcore.kernels._threads cimport team
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport add, copy, zero
 
-cdef inline void clip(
-    const Line *line, Py_ssize_t t, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin,
-    Py_ssize_t *end,
-) noexcept nogil:
-    """Narrow the outputs [begin, end) to those whose tap t falls into the inputs [low, high)."""
-    cdef Py_ssize_t shift = line.first + t * line.step
-    cdef Py_ssize_t a = low - shift
-    cdef Py_ssize_t b = high - 1 - shift
-    # C's division truncates; a < 0 bounds nothing below, b < 0 leaves nothing.
-    a = (a + line.stride - 1) // line.stride if a > 0 else 0
-    b = b // line.stride + 1 if b >= 0 else 0
-    if a > begin[0]:
-        begin[0] = a
-    if b < end[0]:
-        end[0] = b
-    if begin[0] > end[0]:
-        begin[0] = end[0]
-
-
 cdef inline void gather_line_rows(
     const number *x, const Window *v, Py_ssize_t w, Py_ssize_t run, Py_ssize_t t0, Py_ssize_t t1,
     Py_ssize_t channels, number *rows, Py_ssize_t width,

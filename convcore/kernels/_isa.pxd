@@ -129,6 +129,30 @@ cdef extern from "leaves/leaves.h":
         Py_ssize_t taps
         Py_ssize_t band
 
+    ctypedef struct Indirect "convcore_indirect":
+        void (*product)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t k, const float *const *rows,
+            Py_ssize_t pitch, Py_ssize_t first, const float *b, Py_ssize_t panel,
+            float *const *out, Py_ssize_t column, int add, const Epilogue *e,
+        ) noexcept nogil
+        void (*gradient)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t step,
+            const float *const *rows, Py_ssize_t first, float *c, Py_ssize_t c_row, int add,
+        ) noexcept nogil
+        void (*rows_of_planes)(
+            const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
+            Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
+            Py_ssize_t row,
+        ) noexcept nogil
+        void (*planes_of_rows)(
+            const float *rows, Py_ssize_t row, Py_ssize_t count, float *y, Py_ssize_t channel,
+            Py_ssize_t channels,
+        ) noexcept nogil
+        void (*rows_of_lanes)(
+            const float *w, const float *end, Py_ssize_t lane, Py_ssize_t lanes,
+            Py_ssize_t count, float *const *out,
+        ) noexcept nogil
+
     ctypedef struct Leaves "convcore_leaves":
         const char *name
         Py_ssize_t lanes
@@ -139,6 +163,7 @@ cdef extern from "leaves/leaves.h":
             Py_ssize_t a_column, const float *b, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
         Transforms[4] winograd
+        Indirect indirect
         FewChannels few
         void (*depthwise)(
             const Direct *d, Py_ssize_t image, Py_ssize_t c0, Py_ssize_t c1, Py_ssize_t j0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from convcore.engine.algorithms.depthwise import DEPTHWISE
 from convcore.engine.algorithms.few_channels import FEW_CHANNELS
 from convcore.engine.algorithms.im2col import IM2COL
+from convcore.engine.algorithms.indirect import INDIRECT
 from convcore.engine.algorithms.phases import PHASES
 from convcore.engine.algorithms.pointwise import POINTWISE
 from convcore.engine.algorithms.problem import Algorithm, MapPlan, Problem
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 # In order of preference: the first that can do a problem, and finds nothing against it, does it.
 # im2col takes every forward map and weight gradient, scatter every input gradient.
-ALGORITHMS = (DEPTHWISE, FEW_CHANNELS, WINOGRAD, POINTWISE, IM2COL, PHASES, SCATTER)
+ALGORITHMS = (DEPTHWISE, FEW_CHANNELS, WINOGRAD, INDIRECT, POINTWISE, IM2COL, PHASES, SCATTER)
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 
 # How good a choice is; the least is taken.

@@ -136,6 +136,24 @@ typedef struct {
     ptrdiff_t band;              /* rows of outputs of each phase that are made at a time */
 } convcore_direct;
 
+/* Products whose rows are pointers, and the copies around them: see indirect.h. */
+typedef struct {
+    void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
+                    const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
+                    ptrdiff_t panel, float *const *out, ptrdiff_t column, int add,
+                    const convcore_epilogue *e);
+    void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
+                     const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
+                     int add);
+    void (*rows_of_planes)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                           ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                           float *out, ptrdiff_t row);
+    void (*planes_of_rows)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
+                           ptrdiff_t channel, ptrdiff_t channels);
+    void (*rows_of_lanes)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
+                          ptrdiff_t count, float *const *out);
+} convcore_indirect;
+
 typedef struct {
     const char *name;
     ptrdiff_t lanes;             /* floats of a vector */
@@ -144,6 +162,7 @@ typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
                     ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
     convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
+    convcore_indirect indirect;
     convcore_few_channels few;
     void (*depthwise)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, ptrdiff_t c1,
                       ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,

@@ -3,6 +3,7 @@
 #include "depthwise.h"
 #include "epilogue.h"
 #include "few_channels.h"
+#include "indirect.h"
 #include "product.h"
 
 #define M 2
@@ -42,6 +43,8 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     .panel = PANEL,
     .rows = ROWS,
     .product = product,
+    .indirect = {indirect_product, indirect_gradient, rows_of_planes, planes_of_rows,
+                 rows_of_lanes},
     .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
     .few = {
         FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, few_stage, few_interleave,

@@ -1,0 +1,83 @@
+"""Indirect: products whose rows are pointers to the pixels under each tap; no patch is copied.
+
+In float32, for any kernel, stride and dilation: the forward map, the input gradient in its phases
+(engine/phases.py), and the weight gradient.  Channels are multiplied where they lie side by side in
+memory; where they do not, the lines that a block sees are turned first, once for all taps.
+
+References
+----------
+M. Dukhan, The indirect convolution algorithm (2019), arXiv 1907.02129.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.algorithms import indirect_correlation, indirect_weight
+from convcore.engine.algorithms.correlation import too_many_phases, wasteful_to_gather
+from convcore.engine.algorithms.pointwise import POINTWISE
+from convcore.engine.algorithms.problem import (
+    FORWARD,
+    INPUT_GRAD,
+    MAPS,
+    WEIGHT_GRAD,
+    Algorithm,
+    MapPlan,
+    Problem,
+)
+from convcore.engine.algorithms.rows import MOST_CLASSES, too_many_pixels, too_many_taps
+from convcore.kernels import _isa
+
+_NAME = "indirect"
+# Packing the weights takes as long as multiplying some tens of pixels with them.  Where there are
+# fewer pixels than this, BLAS is as fast or faster, which reads weights in either format in place.
+LEAST_PIXELS = {True: 256, False: 65}
+# Planes are turned for each of their pixels' products with so many channels at least.
+LEAST_TURNED = 64
+# With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
+MOST_POINTWISE_WEIGHTS = 64 << 10
+
+
+def _impossible(problem: Problem) -> str | None:
+    g = problem.geometry
+    if problem.dtype != np.float32:
+        return f"{problem.dtype} is multiplied by BLAS"
+    if 4 * min(problem.c, problem.o) < _isa.lanes():
+        return f"few channels: vectors of {_isa.lanes()} would hold mostly zeros"
+    if problem.map == INPUT_GRAD:
+        last = g.axes[-1]
+        if min(last.stride, last.size) > MOST_CLASSES:
+            return f"a stride of {last.stride}"
+        if reason := too_many_phases(g):
+            return reason
+    way = indirect_weight if problem.map == WEIGHT_GRAD else indirect_correlation
+    return too_many_taps(g.taps) or too_many_pixels(way.most_seen(problem))
+
+
+def _unprofitable(problem: Problem) -> str | None:
+    g = problem.geometry
+    if problem.map == INPUT_GRAD and (reason := wasteful_to_gather(problem)):
+        return reason
+    pixels = g.n * g.pixels
+    few = problem.left.strides[1] != 1 and min(problem.c, problem.o) < LEAST_TURNED
+    if few and problem.map != WEIGHT_GRAD and not POINTWISE.impossible(problem):
+        return "a pointwise product of few planes: turning them gains nothing"
+    if problem.map == FORWARD and pixels < LEAST_PIXELS[problem.channels_last]:
+        return f"{pixels} pixels do not repay packing the weights"
+    if problem.map == WEIGHT_GRAD and g.taps == 1:
+        if problem.left.strides[1] != 1:
+            return "a pointwise product of planes: turning them gains nothing"
+        if problem.c * problem.o > MOST_POINTWISE_WEIGHTS:
+            return "a large pointwise product: BLAS is as fast"
+    return None
+
+
+def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
+    if problem.map == WEIGHT_GRAD:
+        return indirect_weight.weight_gradient(problem, _NAME)
+    return indirect_correlation.correlation(problem, _NAME)
+
+
+INDIRECT = Algorithm(_NAME, MAPS, _prepare, _impossible, _unprofitable)

@@ -1,0 +1,280 @@
+"""The forward map and the input gradient by pointers: plan and kernel (kernels/_indirect.pyx)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+
+from convcore.engine.algorithms.blocks import Blocks, lines, share
+from convcore.engine.algorithms.problem import FORWARD, MapPlan, Problem
+from convcore.engine.algorithms.rows import (
+    BLOCK,
+    LEAST_BLOCK,
+    MOST_CLASSES,
+    POINTER,
+    counts_of,
+    cut_lines,
+    most_channels,
+    most_pixels,
+    rows,
+    seen_pixels,
+    span,
+    up,
+)
+from convcore.engine.fields import Fields, forward_lines, line, three
+from convcore.engine.geometry import Axis
+from convcore.engine.phases import Phase, axis_phases
+from convcore.kernels import _isa
+from convcore.kernels._indirect import IndirectCorrelation
+
+# Pixels of a block whose inputs, and outputs, are staged in a 1 MiB L2.
+STAGED_BLOCK = 96
+# Output channels of one item at most, so that few items see the same pixels; fewer where there
+# would be less than so many items.
+O_BLOCK = 1024
+ITEMS = 8
+# Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
+PART_BYTES = 512 << 10
+# Parts are whole chunks of summed channels, as kernels/_indirect.pyx packs them.
+CHUNK = 16
+
+# A tap of the kernel: its index on each axis.
+Tap = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Outputs computed in one way: the forward map, or the phases that share their lines.
+
+    ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
+    """
+
+    lines: list[Fields]
+    columns: list[Fields]
+    taps: list[list[Tap]]
+    out_first: list[int]
+    out_step: list[int]
+
+    @property
+    def multiplied(self) -> int:
+        """Pairs of an output of one image and a tap."""
+        depth, height, _ = counts_of(self.lines)
+        pairs = zip(self.columns, self.taps, strict=True)
+        return depth * height * sum(c["count"] * len(taps) for c, taps in pairs)
+
+
+def passes_of(problem: Problem) -> list[Pass]:
+    """Return what is to be done: one pass, or one for each phase of all axes but the last."""
+    axes = three(problem.geometry.axes)
+    if problem.map == FORWARD:
+        lines_of = forward_lines(problem.geometry)
+        taps = list(product(*(range(a.kernel) for a in axes)))
+        return [Pass(lines_of, [lines_of[2]], [taps], [0, 0, 0], [1, 1, 1])]
+    along = [axis_phases(a) for a in axes]
+    if not all(along):
+        return []
+    columns = [_line(axes[2], phase) for phase in along[2]]
+    last = columns[0] | {"count": axes[2].size}
+    return [
+        Pass(
+            [_line(axes[0], d), _line(axes[1], h), last],
+            columns,
+            [list(product(_taps(d), _taps(h), _taps(w))) for w in along[2]],
+            [d.start, h.start, 0],
+            [d.stride, h.stride, 1],
+        )
+        for d, h in product(*along[:2])
+    ]
+
+
+def _line(axis: Axis, phase: Phase) -> Fields:
+    return line(axis.out, phase.count, 1, phase.taps, phase.first, phase.step)
+
+
+def _taps(phase: Phase) -> range:
+    return range(phase.tap, phase.tap - phase.taps * phase.period, -phase.period)
+
+
+def is_staged(problem: Problem) -> bool:
+    """Return whether channels lie apart in the array that is read, so that pixels are copied."""
+    return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
+
+
+def most_seen(problem: Problem) -> int:
+    """Return a bound of the pixels that a block sees, if they are staged."""
+    if not is_staged(problem):
+        return 0
+    passes = passes_of(problem)
+    views = [rows(p.lines, p.columns, problem.left, True) for p in passes]
+    most = most_pixels(problem.geometry.taps, STAGED_BLOCK)
+    blocks = [cut_lines(problem.geometry.n, counts_of(p.lines), most) for p in passes]
+    return max(map(seen_pixels, views, blocks), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Channels summed and made, and how both and the pixels are cut."""
+
+    c: int
+    o: int
+    o_full: int
+    o_block: int
+    part: int
+    blocks: list[Blocks]
+    items: int
+    seen: int
+
+    @property
+    def block(self) -> int:
+        return max((b.size for b in self.blocks), default=0)
+
+
+def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
+    g, panel = problem.geometry, _isa.panel()
+    c, o = (problem.c, problem.o) if problem.map == FORWARD else (problem.o, problem.c)
+    o_block = up(share(o, O_BLOCK), panel)
+    most = most_pixels(g.taps, STAGED_BLOCK if staged else BLOCK)
+    while True:
+        blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in passes]
+        items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
+        if items >= ITEMS or items == 0:
+            break
+        if o_block > panel:
+            o_block = up(o_block // 2, panel)
+        elif most > LEAST_BLOCK:
+            most = max(most // 2, LEAST_BLOCK)
+        else:
+            break
+    taps = max((len(t) for p in passes for t in p.taps), default=0)
+    seen = max(map(seen_pixels, views, blocks), default=0) if staged else 0
+    fit = PART_BYTES // (problem.itemsize * panel * max(taps, 1)) // CHUNK * CHUNK
+    fit = min(max(fit, CHUNK), most_channels(seen))
+    part = up(share(c, fit), CHUNK)
+    return _Sizes(c, o, up(o, _isa.lanes()), o_block, part, blocks, items, seen)
+
+
+def _packed(
+    problem: Problem, passes: list[Pass], size: int
+) -> tuple[list[list[int]], list[Fields]]:
+    """Return where each class's packed weights begin, and the fields of Tap for all taps.
+
+    size: packed weights of a tap.
+    """
+    firsts: list[list[int]] = []
+    found: dict[Tap, Fields] = {}
+    packed = 0
+    for p in passes:
+        firsts.append([])
+        for taps in p.taps:
+            firsts[-1].append(packed)
+            for index, tap in enumerate(taps):
+                found[tap] = {"packed": packed, "taps": len(taps), "index": index}
+            packed += len(taps) * size
+    unseen = {"packed": 0, "taps": 0, "index": 0}
+    steps = problem.right.strides[2:]
+    fields = [
+        {"offset": sum(i * s for i, s in zip(tap, steps, strict=True)), **found.get(tap, unseen)}
+        for tap in product(*(range(a.kernel) for a in three(problem.geometry.axes)))
+    ]
+    return firsts, fields
+
+
+def _memory(
+    problem: Problem, sizes: _Sizes, views: list[Fields], staged: bool, direct: bool
+) -> Fields:
+    """Return where the parts of a thread's scratch begin."""
+    lanes, block = _isa.lanes(), sizes.block
+    pixel, row = up(min(sizes.part, sizes.c), lanes), min(sizes.o_block, sizes.o_full)
+    classes = max((v["classes"] for v in views), default=1)
+    zeros = lines(pixel if staged else sizes.c)
+    inputs = zeros + lines((problem.geometry.taps + classes) * block * POINTER // problem.itemsize)
+    outputs = inputs + lines(sizes.seen * pixel)
+    return {
+        "row": row,
+        "zeros": zeros,
+        "pointers": zeros,
+        "inputs": inputs,
+        "outputs": outputs,
+        "scratch": outputs + (0 if direct else lines(block * row)),
+    }
+
+
+def _records(
+    passes: list[Pass], views: list[Fields], sizes: _Sizes, firsts: list[list[int]], each: int
+) -> Iterator[Fields]:
+    """Yield the fields of Phase for each pass; each: items of a block of pixels."""
+    items = 0
+    for p, view, blocks, packed in zip(passes, views, sizes.blocks, firsts, strict=True):
+        missing = [0] * (MOST_CLASSES - len(packed))
+        yield {
+            "rows": view,
+            "blocks": asdict(blocks),
+            "out_first": p.out_first,
+            "out_step": p.out_step,
+            "taps": [*map(len, p.taps), *missing],
+            "packed": [*packed, *missing],
+            "first_item": items,
+        }
+        items += blocks.count * each
+
+
+def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, MapPlan]:
+    """Return the kernel and its plan."""
+    g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
+    w_o, w_c = w.strides[:2] if problem.map == FORWARD else w.strides[1::-1]
+    staged, direct = is_staged(problem), problem.channels_last
+    passes = passes_of(problem)
+    views = [rows(p.lines, p.columns, x, staged) for p in passes]
+    sizes = _sizes(problem, passes, views, staged)
+    for view in views:
+        view.update(pitch=sizes.block, pixel=up(min(sizes.part, sizes.c), _isa.lanes()))
+    firsts, taps = _packed(problem, passes, g.groups * sizes.c * sizes.o_full)
+    o_blocks = -(-sizes.o // sizes.o_block)
+    memory = _memory(problem, sizes, views, staged, direct)
+    shared = lines(g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps))
+    forwards = span(w) > 0
+    runs = forwards and w_o != 1
+    job = memory | {
+        "direct_y": direct,
+        "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in passes),
+        "tap_runs": runs
+        and len(taps) > 1
+        and all(tap["offset"] == i and tap["taps"] > 0 for i, tap in enumerate(taps)),
+        "channel_runs": runs and w_c == 1,
+        "groups": g.groups,
+        "c": sizes.c,
+        "o": sizes.o,
+        "o_full": sizes.o_full,
+        "o_block": sizes.o_block,
+        "o_blocks": o_blocks,
+        "part": sizes.part,
+        "kernel": len(taps),
+        "w_group": problem.o * w.strides[0],
+        "w_o": w_o,
+        "w_c": w_c,
+        "w_size": span(w),
+        "y_n": y.strides[0],
+        "y_c": y.strides[1],
+        "y_s": list(y.strides[2:]),
+        "shared": shared,
+        "phases": len(passes),
+        "items": sizes.items,
+        "work": float(g.multiply_adds),
+    }
+    how = "after lines are turned, once for all taps" if staged else "where they lie"
+    plan = MapPlan(
+        algorithm=name,
+        reason=f"pixels are multiplied {how}; no patches are copied",
+        itemsize=problem.itemsize,
+        items=sizes.items,
+        scratch=memory["scratch"],
+        shared=shared,
+        block=sizes.block,
+        o_block=min(sizes.o_block, sizes.o),
+        part_taps=max((len(t) for p in passes for t in p.taps), default=0),
+        part_channels=min(sizes.part, sizes.c),
+        multiply_adds=g.n * sum(p.multiplied for p in passes) * g.groups * sizes.c * sizes.o,
+    )
+    records = list(_records(passes, views, sizes, firsts, g.groups * o_blocks))
+    return IndirectCorrelation(job, records, taps), plan

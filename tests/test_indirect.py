@@ -1,0 +1,187 @@
+"""Products by pointers: every way in which blocks, lines, classes, channels and taps may end."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+from draws import lay_out
+
+from convcore import engine
+from convcore.backends import conv
+from convcore.engine import memory, reference
+from convcore.engine.algorithms.problem import MAPS
+from convcore.engine.algorithms.rows import cut_lines
+from convcore.kernels import _isa
+
+GUARD = 64
+
+# input, weight, and steps; sums of products of these integers are exact in float32.
+CASES = {
+    "lines of a block": ((2, 20, 33, 30), (24, 20, 3, 3), {"padding": 1}),
+    "planes of a block": ((70, 5, 3, 4), (70, 5, 2, 2), {"padding": 1}),
+    "pieces of a line": ((2, 8, 3, 700), (9, 8, 1, 5), {"stride": (1, 3), "padding": (0, 2)}),
+    "one long axis": ((1, 17, 2000), (16, 17, 7), {"dilation": 9, "padding": 20}),
+    "three axes": ((2, 6, 5, 7, 9), (130, 6, 3, 2, 3), {"stride": (2, 1, 2), "padding": (1, 1, 2)}),
+    "only every third": ((3, 19, 20, 23), (65, 19, 1, 1), {"stride": 3, "padding": (0, 3)}),
+    "classes of unlike taps": ((2, 16, 19, 22), (31, 16, 4, 5), {"stride": (2, 4), "padding": 2}),
+    "more remainders than taps": ((2, 16, 15, 14), (16, 16, 2, 1), {"stride": (3, 5)}),
+    "steps that share a factor": (
+        (2, 16, 25, 25), (20, 16, 3, 2), {"stride": (2, 4), "dilation": (4, 2), "padding": 3},
+    ),
+    "nothing but padding": ((1, 4, 2, 2), (4, 4, 3, 3), {"padding": 9, "stride": 2, "dilation": 4}),
+    "parts of the channels": ((1, 900, 6, 5), (40, 900, 3, 3), {"padding": 1}),
+    "blocks of output channels": ((1, 5, 9, 9), (1100, 5, 2, 2), {}),
+    "groups": ((3, 3 * 37, 11, 9), (3 * 21, 37, 3, 2), {"groups": 3, "padding": 1}),
+    "far apart": ((2, 33, 90, 80), (17, 33, 2, 2), {"stride": 7, "dilation": 31, "padding": 3}),
+    "many taps": ((1, 4, 30, 31), (5, 4, 9, 11), {"padding": (4, 5)}),
+}  # fmt: skip
+
+
+def wrong_maps(name, memory_format, seed):
+    """Compute a case's maps; return what is wrong about each, in words."""
+    x_shape, w_shape, steps = CASES[name]
+    rng = np.random.default_rng(seed)
+    g = engine.make_geometry(x_shape, w_shape, **steps)
+
+    def draw(shape):
+        array = rng.integers(-3, 4, shape).astype("float32")
+        if memory_format == "channels_last":
+            array = np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+        return array[..., ::-1] if memory_format == "backwards" else array
+
+    x, w, y = draw(x_shape), draw(w_shape), draw(g.output_shape)
+    maps = {
+        "forward": lambda o: o.conv_forward(x, w, **steps),
+        "input_grad": lambda o: o.conv_input_grad(y, w, x_shape[2:], **steps),
+        "weight_grad": lambda o: o.conv_weight_grad(x, y, w_shape[2:], **steps),
+    }
+    wrong = []
+    with conv.flags(algorithm="indirect"):
+        plans = engine.plan_conv(g, "float32", memory_format == "channels_last")
+        for map_name, compute in maps.items():
+            if getattr(plans, map_name).algorithm != "indirect":
+                wrong.append(f"{map_name} by {getattr(plans, map_name).algorithm}")
+            elif not np.array_equal(compute(engine), compute(reference)):
+                wrong.append(f"{map_name} differs")
+    return wrong
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    """Have scratch full of NaN, and look behind its end when it is given back."""
+
+    def take(n_bytes):
+        block = np.full(n_bytes + GUARD, 255, np.uint8)
+        block[n_bytes:] = 7
+        return block
+
+    def give(block):
+        assert (block[-GUARD:] == 7).all(), "written behind the end"
+
+    monkeypatch.setattr(memory, "take", take)
+    monkeypatch.setattr(memory, "give", give)
+
+
+@pytest.mark.parametrize("memory_format", ["contiguous", "channels_last", "backwards"])
+@pytest.mark.parametrize("name", CASES)
+def test_maps_are_the_oracles_and_stay_in_their_memory(name, memory_format, seed, guarded):
+    assert wrong_maps(name, memory_format, seed) in ([], ["input_grad by scatter"])
+
+
+# Run in a child too, at each level of instructions.
+CHECK = f"CASES = {CASES}\n{inspect.getsource(wrong_maps)}"
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("level", _isa.levels()[:-1])
+def test_maps_are_the_oracles_at_every_instruction_set(run_child, seed, level):
+    program = f"""
+import os
+os.environ["CONVCORE_ISA"] = {level!r}
+import json
+import numpy as np
+from convcore import engine
+from convcore.backends import conv
+from convcore.engine import reference
+from convcore.kernels import _isa
+assert _isa.level() == {level!r}
+{CHECK}
+found = {{}}
+for name in CASES:
+    for memory_format in ("contiguous", "channels_last"):
+        found[name, memory_format] = wrong_maps(name, memory_format, {seed})
+print(json.dumps([str(item) for item in found.items() if item[1]]))
+"""
+    found = json.loads(run_child(program))
+    assert all("['input_grad by scatter']" in line for line in found), found
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_bits_do_not_depend_on_the_number_of_threads(channels_last, rng, threads):
+    arrays = [rng.standard_normal(shape, "float32") for shape in ((3, 32, 29, 27), (70, 32, 3, 3))]
+    arrays.append(rng.standard_normal((3, 70, 15, 14), "float32"))
+    if channels_last:
+        arrays = [lay_out(a, "channels_last", rng) for a in arrays]
+    x, w, y = arrays
+    steps = {"stride": 2, "padding": 1}
+    found = []
+    for n in (1, 2, 3, 7):
+        threads(n)
+        with conv.flags(algorithm="indirect"):
+            maps = (
+                engine.conv_forward(x, w, **steps),
+                engine.conv_input_grad(y, w, (29, 27), **steps),
+                engine.conv_weight_grad(x, y, (3, 3), **steps),
+            )
+        found.append([a.tobytes("A") for a in maps])
+    assert all(bits == found[0] for bits in found)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel", [1, 3, 5, 11])
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_memory_stays_within_its_bounds(channels_last, kernel, stride):
+    for n, c, o, size in [
+        (1, 4, 4, 40),
+        (8, 64, 64, 56),
+        (4, 300, 70, 9),
+        (2, 64, 64, 300),
+        (8, 2048, 2048, 14),
+    ]:
+        g = engine.make_geometry((n, c, size, size), (o, c, kernel, kernel), stride, kernel // 2)
+        with conv.flags(algorithm="indirect"):
+            plan = engine.plan_conv(g, "float32", channels_last)
+        for name in MAPS:
+            part = getattr(plan, name)
+            if part.algorithm != "indirect":
+                continue
+            assert part.scratch_bytes <= 4 << 20, part
+            if name == "weight_grad":
+                assert part.shared_bytes <= 32 << 20
+            else:
+                assert part.shared_bytes <= 4 * 4 * o * c * kernel**2 + 256
+
+
+@pytest.mark.parametrize("stride", [1, 9])
+def test_pixels_too_far_apart_are_not_turned(stride):
+    g = engine.make_geometry((2, 8, 400, 500), (6, 8, 2, 2), stride, 3, dilation=390)
+    assert "too many" in dict(engine.plan_conv(g, "float32").forward.refused)["indirect"]
+    with conv.flags(algorithm="indirect"):
+        assert engine.plan_conv(g, "float32", channels_last=True).forward.algorithm == "indirect"
+
+
+def test_blocks_are_whole_lines_or_planes_where_those_are_short():
+    assert cut_lines(8, [1, 28, 28], 192).size % 28 == 0
+    assert cut_lines(8, [1, 7, 7], 192).size % 49 == 0
+    for counts in ([1, 1, 1], [2, 3, 5], [1, 40, 13], [3, 1, 1000], [1, 1, 193]):
+        for most in (24, 96, 192):
+            blocks = cut_lines(5, counts, most)
+            total = 5 * int(np.prod(counts))
+            assert blocks.size <= 1.5 * most
+            assert blocks.unit * (blocks.count // blocks.per_unit) == total
+            assert (
+                (blocks.per_unit - 1) * blocks.size < blocks.unit <= blocks.per_unit * blocks.size
+            )
