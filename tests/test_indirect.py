@@ -34,6 +34,7 @@ CASES = {
     "nothing but padding": ((1, 4, 2, 2), (4, 4, 3, 3), {"padding": 9, "stride": 2, "dilation": 4}),
     "parts of the channels": ((1, 900, 6, 5), (40, 900, 3, 3), {"padding": 1}),
     "blocks of output channels": ((1, 5, 9, 9), (1100, 5, 2, 2), {}),
+    "one block of pixels": ((2, 150, 6, 5), (260, 150, 3, 3), {"padding": 1}),
     "groups": ((3, 3 * 37, 11, 9), (3 * 21, 37, 3, 2), {"groups": 3, "padding": 1}),
     "far apart": ((2, 33, 90, 80), (17, 33, 2, 2), {"stride": 7, "dilation": 31, "padding": 3}),
     "many taps": ((1, 4, 30, 31), (5, 4, 9, 11), {"padding": (4, 5)}),

@@ -4,7 +4,9 @@ The sums are those of _conv.pyx, in its phases; here phases that differ in the l
 one, of several classes (_rows.pxd).  Patches are not gathered: leaves/indirect.h multiplies the
 pixels where they lie.  The weights are copied first, into the panels that its products read.
 
-Work items are (phase, group, block of pixels, block of output channels).
+Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
+the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
+cache; else all are packed first.
 """
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -41,6 +43,7 @@ cdef struct Tap:
 cdef struct Job:
     bint direct_y                # a pixel's channels are written in place
     bint joined                  # the outputs of an image are one run in y
+    bint packs                   # an item packs its weights: one panel, in one phase of one class
     bint tap_runs                # a kernel's taps lie side by side in the weights, in order,
     bint channel_runs            # or the channels that are summed do
     Py_ssize_t groups
@@ -63,6 +66,7 @@ cdef struct Job:
     Py_ssize_t pointers          # where its pointers begin, then staged inputs, then outputs
     Py_ssize_t inputs
     Py_ssize_t outputs
+    Py_ssize_t weights           # and weights that an item packs
     Py_ssize_t scratch           # floats of scratch a thread
     Py_ssize_t shared            # floats of packed weights, which come first in the workspace
     Py_ssize_t phases
@@ -83,9 +87,12 @@ cdef inline float *packed_row(
 ) noexcept nogil:
     """Where the weights of a tap and of channel c go, in the panel of `width` that begins at o0.
 
-    A class's weights are (group, part, panel, tap, c of the part, o of the panel).
+    A class's weights are (group, part, panel, tap, c of the part, o of the panel); those that an
+    item packs are of one group, part and panel.
     """
     cdef Py_ssize_t first = c // job.part * job.part, part = part_end(job, c) - first
+    if job.packs:
+        return packed + (tap.index * part + c - first) * width
     packed += tap.packed + tap.taps * ((group * job.c + first) * job.o_full + part * o0)
     return packed + (tap.index * part + c - first) * width
 
@@ -98,15 +105,13 @@ cdef void pack_lanes(
     zero(out + count, width - count)
 
 
-cdef void pack_item(
-    const Job *job, const Tap *taps, Py_ssize_t item, const float *weights, float *packed
+cdef void pack_chunk(
+    const Job *job, const Tap *taps, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t c0,
+    const float *weights, float *packed,
 ) noexcept nogil:
     """Copy the weights of a chunk of summed channels and a panel of output channels."""
-    cdef Py_ssize_t panel = leaves().panel, panels = (job.o + panel - 1) // panel
-    cdef Py_ssize_t chunks = (job.c + CHUNK - 1) // CHUNK, t, c, i, run
-    cdef Py_ssize_t c0 = item % chunks * CHUNK, c1 = min(job.c, c0 + CHUNK)
-    cdef Py_ssize_t o0 = item // chunks % panels * panel, o = min(panel, job.o - o0)
-    cdef Py_ssize_t width = min(panel, job.o_full - o0), group = item // chunks // panels
+    cdef Py_ssize_t panel = leaves().panel, o = min(panel, job.o - o0), c1 = min(job.c, c0 + CHUNK)
+    cdef Py_ssize_t width = min(panel, job.o_full - o0), t, c, i, run
     cdef const float *w = weights + group * job.w_group + o0 * job.w_o
     cdef const float *end = weights + job.w_size
     cdef float *out[MOST_RUN]
@@ -137,6 +142,18 @@ cdef void pack_item(
                 w + c * job.w_c + taps[t].offset, job.w_o, o, width,
                 packed_row(job, &taps[t], group, o0, width, c, packed),
             )
+
+
+cdef void pack_item(
+    const Job *job, const Tap *taps, Py_ssize_t item, const float *weights, float *packed
+) noexcept nogil:
+    """Pack one chunk and panel out of all."""
+    cdef Py_ssize_t panel = leaves().panel, panels = (job.o + panel - 1) // panel
+    cdef Py_ssize_t chunks = (job.c + CHUNK - 1) // CHUNK
+    pack_chunk(
+        job, taps, item // chunks // panels, item // chunks % panels * panel,
+        item % chunks * CHUNK, weights, packed,
+    )
 
 
 # ---- outputs ----
@@ -228,9 +245,20 @@ cdef inline Py_ssize_t class_count(
     )
 
 
+cdef inline const float *packed_weights(
+    const Job *job, const Phase *phase, Py_ssize_t c, Py_ssize_t group, Py_ssize_t o0,
+    Py_ssize_t c0, const float *packed,
+) noexcept nogil:
+    """Where the packed weights of a class begin, for one part and from one panel on."""
+    cdef Py_ssize_t part = part_end(job, c0) - c0
+    return packed + phase.packed[c] + phase.taps[c] * (
+        (group * job.c + c0) * job.o_full + part * o0
+    )
+
+
 cdef void block_item(
-    const Job *job, const Phase *phase, Py_ssize_t item, const float *x, const float *packed,
-    const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phase, const Tap *taps, Py_ssize_t item, const float *x,
+    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
     """One block of pixels by one block of output channels, all that is summed."""
     cdef const Rows *r = &phase.rows
@@ -239,6 +267,7 @@ cdef void block_item(
     cdef Py_ssize_t o0 = item % job.o_blocks * job.o_block, o = min(job.o - o0, job.o_block)
     cdef Py_ssize_t q0 = block_begin(&phase.blocks, block), q1 = block_end(&phase.blocks, block)
     cdef Py_ssize_t c0 = 0, c1, c, taps_before
+    cdef const float *b
     cdef const float **table = <const float **>(scratch + job.pointers)
     cdef float **out = <float **>(table + job.kernel * r.pitch)
     cdef float *inputs = scratch + job.inputs
@@ -257,14 +286,20 @@ cdef void block_item(
         c1 = part_end(job, c0)
         if r.staged:
             stage(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
+        if job.packs:
+            c = c0
+            while c < c1:
+                pack_chunk(job, taps, group, o0, c, w, scratch + job.weights)
+                c += CHUNK
         taps_before = 0
         for c in range(r.classes):
+            b = scratch + job.weights
+            if not job.packs:
+                b = packed_weights(job, phase, c, group, o0, c0, packed)
             leaves().indirect.product(
                 class_count(r, c, q0, q1), o, phase.taps[c], c1 - c0,
                 table + taps_before * r.pitch, r.pitch, 0 if r.staged else c0,
-                packed + phase.packed[c]
-                + phase.taps[c] * ((group * job.c + c0) * job.o_full + (c1 - c0) * o0),
-                phase.taps[c] * (c1 - c0) * leaves().panel, out + c * r.pitch, 0, c0 > 0,
+                b, phase.taps[c] * (c1 - c0) * leaves().panel, out + c * r.pitch, 0, c0 > 0,
                 NULL if plain or c1 < job.c else &ending,
             )
             taps_before += phase.taps[c]
@@ -274,15 +309,15 @@ cdef void block_item(
 
 
 cdef void item_of(
-    const Job *job, const Phase *phases, Py_ssize_t item, const float *x, const float *packed,
-    const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phases, const Tap *taps, Py_ssize_t item, const float *x,
+    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
     """Find the item's phase and do it."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
     block_item(
-        job, &phases[i], item - phases[i].first_item, x, packed, epilogue, y,
+        job, &phases[i], taps, item - phases[i].first_item, x, w, packed, epilogue, y,
         scratch + threadid() * job.scratch,
     )
 
@@ -295,13 +330,15 @@ cdef void correlate(
     cdef float *scratch = packed + job.shared
     cdef Py_ssize_t i, panels = (job.o + leaves().panel - 1) // leaves().panel
     cdef Py_ssize_t chunks = job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
+    if job.packs:
+        chunks = 0
     with parallel(num_threads=threads):
         # A thread owns whole rows of the packed weights; a barrier ends the loop.
         for i in prange(chunks, schedule="static"):
             pack_item(job, taps, i, w, packed)
         # A thread owns whole blocks of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            item_of(job, phases, i, x, packed, epilogue, y, scratch)
+            item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)
 
 
 cdef class IndirectCorrelation:

@@ -31,9 +31,8 @@ from convcore.engine.algorithms.rows import MOST_CLASSES, too_many_pixels, too_m
 from convcore.kernels import _isa
 
 _NAME = "indirect"
-# Packing the weights takes as long as multiplying some tens of pixels with them.  Where there are
-# fewer pixels than this, BLAS is as fast or faster, which reads weights in either format in place.
-LEAST_PIXELS = {True: 256, False: 65}
+# Where one tap of planes has no more pixels than this, turning them costs more than packing saves.
+FEW_PIXELS = 64
 # Planes are turned for each of their pixels' products with so many channels at least.
 LEAST_TURNED = 64
 # With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
@@ -60,14 +59,14 @@ def _unprofitable(problem: Problem) -> str | None:
     g = problem.geometry
     if problem.map == INPUT_GRAD and (reason := wasteful_to_gather(problem)):
         return reason
-    pixels = g.n * g.pixels
-    few = problem.left.strides[1] != 1 and min(problem.c, problem.o) < LEAST_TURNED
+    planes = problem.left.strides[1] != 1
+    few = planes and min(problem.c, problem.o) < LEAST_TURNED
     if few and problem.map != WEIGHT_GRAD and not POINTWISE.impossible(problem):
         return "a pointwise product of few planes: turning them gains nothing"
-    if problem.map == FORWARD and pixels < LEAST_PIXELS[problem.channels_last]:
-        return f"{pixels} pixels do not repay packing the weights"
+    if planes and problem.map == FORWARD and g.taps == 1 and g.n * g.pixels <= FEW_PIXELS:
+        return f"one tap of {g.n * g.pixels} pixels: turning them gains nothing"
     if problem.map == WEIGHT_GRAD and g.taps == 1:
-        if problem.left.strides[1] != 1:
+        if planes:
             return "a pointwise product of planes: turning them gains nothing"
         if problem.c * problem.o > MOST_POINTWISE_WEIGHTS:
             return "a large pointwise product: BLAS is as fast"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -34,8 +35,14 @@ STAGED_BLOCK = 96
 # would be less than so many items.
 O_BLOCK = 1024
 ITEMS = 8
+# Where there are so few pixels, an item takes them all, and one panel of output channels, whose
+# weights it packs itself, so that they never leave the cache; if their pointers fit there too.
+FEW_PIXELS = 800
+FEW_POINTERS = 32 << 10
+LEAST_PANELS = 4
 # Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
 PART_BYTES = 512 << 10
+FEW_PART_BYTES = 256 << 10
 # Parts are whole chunks of summed channels, as kernels/_indirect.pyx packs them.
 CHUNK = 16
 
@@ -124,34 +131,67 @@ class _Sizes:
     blocks: list[Blocks]
     items: int
     seen: int
+    packs: bool
 
     @property
     def block(self) -> int:
         return max((b.size for b in self.blocks), default=0)
 
 
-def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
+def _packs_itself(problem: Problem, passes: list[Pass], o: int) -> bool:
+    """Return whether each item is one panel of output channels of all pixels."""
+    g = problem.geometry
+    if len(passes) != 1 or len(passes[0].columns) != 1:
+        return False
+    pixels = g.n * math.prod(counts_of(passes[0].lines))
+    return (
+        0 < pixels <= FEW_PIXELS
+        and pixels * g.taps <= FEW_POINTERS
+        and g.groups * -(-o // _isa.panel()) >= LEAST_PANELS
+        and (g.taps > 1 or not is_staged(problem))
+    )
+
+
+def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[int, list[Blocks]]:
+    """Return the output channels and the blocks of pixels of items; smaller where items are few."""
     g, panel = problem.geometry, _isa.panel()
-    c, o = (problem.c, problem.o) if problem.map == FORWARD else (problem.o, problem.c)
     o_block = up(share(o, O_BLOCK), panel)
     most = most_pixels(g.taps, STAGED_BLOCK if staged else BLOCK)
     while True:
         blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in passes]
         items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
-        if items >= ITEMS or items == 0:
-            break
-        if o_block > panel:
+        if o_block > panel and 0 < items < ITEMS:
             o_block = up(o_block // 2, panel)
-        elif most > LEAST_BLOCK:
+        elif most > LEAST_BLOCK and 0 < items < ITEMS:
             most = max(most // 2, LEAST_BLOCK)
         else:
-            break
+            return o_block, blocks
+
+
+def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
+    g, panel = problem.geometry, _isa.panel()
+    c, o = (problem.c, problem.o) if problem.map == FORWARD else (problem.o, problem.c)
+    packs = _packs_itself(problem, passes, o)
+    if packs:
+        pixels = g.n * math.prod(counts_of(passes[0].lines))
+        o_block, blocks = panel, [Blocks(pixels, pixels, 1, 1)]
+    else:
+        o_block, blocks = _cuts(problem, passes, o, staged)
     taps = max((len(t) for p in passes for t in p.taps), default=0)
     seen = max(map(seen_pixels, views, blocks), default=0) if staged else 0
-    fit = PART_BYTES // (problem.itemsize * panel * max(taps, 1)) // CHUNK * CHUNK
-    fit = min(max(fit, CHUNK), most_channels(seen))
-    part = up(share(c, fit), CHUNK)
-    return _Sizes(c, o, up(o, _isa.lanes()), o_block, part, blocks, items, seen)
+    fit = (FEW_PART_BYTES if packs else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
+    fit = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen))
+    return _Sizes(
+        c=c,
+        o=o,
+        o_full=up(o, _isa.lanes()),
+        o_block=o_block,
+        part=up(share(c, fit), CHUNK),
+        blocks=blocks,
+        items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
+        seen=seen,
+        packs=packs,
+    )
 
 
 def _packed(
@@ -190,13 +230,16 @@ def _memory(
     zeros = lines(pixel if staged else sizes.c)
     inputs = zeros + lines((problem.geometry.taps + classes) * block * POINTER // problem.itemsize)
     outputs = inputs + lines(sizes.seen * pixel)
+    weights = outputs + (0 if direct else lines(block * row))
+    packed = problem.geometry.taps * min(sizes.part, sizes.c) * row if sizes.packs else 0
     return {
         "row": row,
         "zeros": zeros,
         "pointers": zeros,
         "inputs": inputs,
         "outputs": outputs,
-        "scratch": outputs + (0 if direct else lines(block * row)),
+        "weights": weights,
+        "scratch": weights + lines(packed),
     }
 
 
@@ -232,11 +275,13 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, MapPl
     firsts, taps = _packed(problem, passes, g.groups * sizes.c * sizes.o_full)
     o_blocks = -(-sizes.o // sizes.o_block)
     memory = _memory(problem, sizes, views, staged, direct)
-    shared = lines(g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps))
+    packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps)
+    shared = 0 if sizes.packs else lines(packed)
     forwards = span(w) > 0
     runs = forwards and w_o != 1
     job = memory | {
         "direct_y": direct,
+        "packs": sizes.packs,
         "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in passes),
         "tap_runs": runs
         and len(taps) > 1
