@@ -382,14 +382,21 @@ INLINE int is_tap(const convcore_filters *f, int i, int j)
 }
 
 /* Filters of one summed channel, each of `f->run` floats side by side. */
-static void load_runs(const convcore_filters *f, const int edge, const float *w, ptrdiff_t lanes,
+INLINE void load_runs(const convcore_filters *f, const int edge, const float *w, ptrdiff_t lanes,
                       vec *taps)
 {
     vec all[CONVCORE_LONGEST_RUN + LANES];
-    for (int t = 0; t < f->run; t += LANES) {
+    const int whole = f->run == edge * edge, back = f->line[1] < 0;
+    for (int t = 0; t < (whole ? edge * edge : f->run); t += LANES) {
         UNROLLED for (int l = 0; l < LANES; l++)
             all[t + l] = l < lanes ? load_before(w + l * f->lane + t, f->end) : (vec){0};
         transpose(all + t);
+    }
+    if (whole) {
+        /* The filter is the tile's, from the first tap to the last or back. */
+        UNROLLED for (int t = 0; t < edge * edge; t++)
+            taps[t] = all[back ? edge * edge - 1 - t : t];
+        return;
     }
     for (int i = 0; i < edge; i++)
         for (int j = 0; j < edge; j++)
@@ -398,7 +405,7 @@ static void load_runs(const convcore_filters *f, const int edge, const float *w,
 }
 
 /* One tap of `sums` summed channels that lie side by side, `step` vectors apart. */
-static void load_sums(const convcore_filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
+INLINE void load_sums(const convcore_filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
                       vec *taps, ptrdiff_t step)
 {
     vec v[LANES];
@@ -409,7 +416,7 @@ static void load_sums(const convcore_filters *f, const float *w, ptrdiff_t lanes
 }
 
 /* One tap of one summed channel. */
-static vec load_lanes(const convcore_filters *f, const float *w, ptrdiff_t lanes)
+INLINE vec load_lanes(const convcore_filters *f, const float *w, ptrdiff_t lanes)
 {
     ALIGNED float v[LANES] = {0};
     if (f->lane == 1) return lanes < LANES ? load_first(w, lanes) : load(w);
@@ -418,7 +425,7 @@ static vec load_lanes(const convcore_filters *f, const float *w, ptrdiff_t lanes
 }
 
 /* taps[k][i][j] of up to LANES filters, for each of up to LANES summed channels. */
-static void load_filters(const convcore_filters *f, const int edge, const float *w,
+INLINE void load_filters(const convcore_filters *f, const int edge, const float *w,
                          ptrdiff_t lanes, ptrdiff_t sums, vec *taps)
 {
     if (f->run && f->lane != 1) {
