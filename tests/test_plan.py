@@ -87,8 +87,8 @@ def test_planned_memory_does_not_grow_with_the_batch_or_the_map(layer, channels_
         return np.array([m.scratch_bytes + m.shared_bytes for m in maps])
 
     # Blocks are equal shares of at most a fixed size, so bytes vary, but only below a bound.  What
-    # fits a first cache is no growth: bands of a few rows are as long as the rows until it is full.
-    assert (bytes_of(512, 16) <= np.maximum(2 * bytes_of(64, 4), 48 << 10)).all()
+    # fits a quarter of a cache is no growth: bands of a few rows are as long as the rows.
+    assert (bytes_of(512, 16) <= np.maximum(2 * bytes_of(64, 4), 256 << 10)).all()
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 9, 9), (1, 2048, 7, 7), (1, 64, 1, 100_000)])

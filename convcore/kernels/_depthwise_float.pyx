@@ -42,7 +42,7 @@ cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept n
 cdef void pack_unit(
     const Job *job, bint rotate, Py_ssize_t unit, const float *w, float *packed
 ) noexcept nogil:
-    """packed[unit, t, lane] = w[channel of the lane, t], or the last tap first; 0 for no channel."""
+    """packed[unit, t, lane] = w[the lane's channel, t], or the last tap first; 0 for no channel."""
     cdef Py_ssize_t lanes = leaves().lanes, c = first_channel(job, unit), t, tap
     cdef Py_ssize_t taps = job.direct.taps, count = min(lanes, job.direct.channels - c)
     packed += unit * taps * lanes
@@ -71,7 +71,9 @@ cdef void correlate(
 ) noexcept nogil:
     """Pack the weights if need be, then do every item, in one parallel region."""
     cdef Py_ssize_t i, packed = job.units if job.direct.channels_last else 0
-    cdef const float *weights = workspace if job.direct.channels_last else w
+    cdef const float *weights = w
+    if job.direct.channels_last:
+        weights = workspace
     with parallel(num_threads=threads):
         # A thread owns whole units of the packed weights; a barrier ends the loop.
         for i in prange(packed, schedule="static"):
@@ -134,30 +136,15 @@ cdef struct GradJob:
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
 
 
-cdef float sum_lanes(const float *lanes, Py_ssize_t count) noexcept nogil:
-    """Sum by halves: count is a power of two, at most 16."""
-    cdef float[16] sums
-    cdef Py_ssize_t i
-    copy(lanes, 1, count, &sums[0])
-    while count > 1:
-        count //= 2
-        for i in range(count):
-            sums[i] = sums[i] + sums[i + count]
-    return sums[0]
-
-
 cdef void put_sums(
     const Job *job, Py_ssize_t unit, const float *sums, float *gw
 ) noexcept nogil:
-    """Write gw[c, t] of the channels of one unit, from sums (taps, lanes)."""
+    """Write gw[c, t] of the channels of one block, from sums (taps, lanes)."""
     cdef Py_ssize_t lanes = leaves().lanes, taps = job.direct.taps, t, c
     cdef Py_ssize_t first = first_channel(job, unit)
     for t in range(taps):
-        if not job.direct.channels_last:
-            gw[unit * taps + t] = sum_lanes(sums + t * lanes, lanes)
-        else:
-            for c in range(min(lanes, job.direct.channels - first)):
-                gw[(first + c) * taps + t] = sums[t * lanes + c]
+        for c in range(min(lanes, job.direct.channels - first)):
+            gw[(first + c) * taps + t] = sums[t * lanes + c]
 
 
 cdef void gradient_item(
@@ -185,6 +172,9 @@ cdef void gradient_item(
         )
         add(sums, count, total, 1)
     partials += run * job.direct.channels * taps
+    if not job.direct.channels_last:
+        leaves().sum_lanes(total, (c1 - c0) * taps, partials + c0 * taps)
+        return
     for i in range(c1 - c0):
         put_sums(job, c0 + i, total + i * taps * lanes, partials)
 

@@ -129,6 +129,12 @@ cdef extern from "leaves/leaves.h":
         Py_ssize_t taps
         Py_ssize_t band
 
+    ctypedef struct Grouped "convcore_grouped":
+        Direct direct
+        Py_ssize_t groups
+        Py_ssize_t c
+        Py_ssize_t o
+
     ctypedef struct Indirect "convcore_indirect":
         void (*product)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t k, const float *const *rows,
@@ -174,6 +180,16 @@ cdef extern from "leaves/leaves.h":
             const Direct *d, Py_ssize_t image, Py_ssize_t c0, Py_ssize_t c1, Py_ssize_t j0,
             Py_ssize_t j1, const float *x, const float *gy, float *sums, float *scratch,
         ) noexcept nogil
+        void (*grouped)(
+            const Grouped *g, Py_ssize_t image, Py_ssize_t g0, Py_ssize_t g1, Py_ssize_t j0,
+            Py_ssize_t j1, const float *x, const float *w, float *y, const Epilogue *e,
+            float *scratch,
+        ) noexcept nogil
+        void (*grouped_gradient)(
+            const Grouped *g, Py_ssize_t image, Py_ssize_t g0, Py_ssize_t g1, Py_ssize_t j0,
+            Py_ssize_t j1, const float *x, const float *gy, float *sums, float *scratch,
+        ) noexcept nogil
+        void (*sum_lanes)(const float *v, Py_ssize_t count, float *out) noexcept nogil
 
 cdef const Leaves *leaves() noexcept nogil
 cdef Filters filters(dict fields)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.engine.algorithms.depthwise import DEPTHWISE
 from convcore.engine.algorithms.few_channels import FEW_CHANNELS
+from convcore.engine.algorithms.grouped import GROUPED
 from convcore.engine.algorithms.im2col import IM2COL
 from convcore.engine.algorithms.indirect import INDIRECT
 from convcore.engine.algorithms.phases import PHASES
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 
 # In order of preference: the first that can do a problem, and finds nothing against it, does it.
 # im2col takes every forward map and weight gradient, scatter every input gradient.
-ALGORITHMS = (DEPTHWISE, FEW_CHANNELS, WINOGRAD, INDIRECT, POINTWISE, IM2COL, PHASES, SCATTER)
+ALGORITHMS = (
+    DEPTHWISE,
+    GROUPED,
+    FEW_CHANNELS,
+    WINOGRAD,
+    INDIRECT,
+    POINTWISE,
+    IM2COL,
+    PHASES,
+    SCATTER,
+)
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 
 # How good a choice is; the least is taken.

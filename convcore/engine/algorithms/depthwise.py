@@ -14,8 +14,10 @@ from convcore.engine.algorithms.direct import (
     cannot_read,
     channel_floats,
     direct_fields,
+    is_dense,
     phase_rows,
     plane_floats,
+    up,
 )
 from convcore.engine.algorithms.problem import (
     INPUT_GRAD,
@@ -26,6 +28,7 @@ from convcore.engine.algorithms.problem import (
     Problem,
 )
 from convcore.engine.fields import Fields, forward_lines, output_lines, window
+from convcore.engine.layout import dense
 from convcore.kernels import _isa
 from convcore.kernels._depthwise import MOST_TAPS, WIDTH, DepthwiseWeight
 from convcore.kernels._depthwise_float import DepthwiseCorrelation, DepthwiseGradient
@@ -64,7 +67,13 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _by_leaves(problem: Problem) -> bool:
-    return cannot_read(problem) is None and _Cut(problem).band_floats <= MOST_BAND_FLOATS
+    if cannot_read(problem) is not None:
+        return False
+    if problem.map != WEIGHT_GRAD and not is_dense(
+        problem.right, dense(problem.right.shape, False)
+    ):
+        return False
+    return _Cut(problem).band_floats <= MOST_BAND_FLOATS
 
 
 def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
@@ -144,7 +153,7 @@ def _leaf_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, MapPlan]:
         plane = cut.row_outputs * cut.rows
         unit_block = share(cut.units, max(1, OUTPUTS // plane))
         pieces = g.n * -(-cut.units // unit_block)
-        rows = _up(-(-cut.rows * pieces // ITEMS), BAND) if pieces < ITEMS else cut.rows
+        rows = up(-(-cut.rows * pieces // ITEMS), BAND) if pieces < ITEMS else cut.rows
     shared = lines(cut.units * g.taps * cut.lanes) if cut.last else 0
     job = cut.job(unit_block, min(rows, cut.rows), shared, lines(cut.band_floats))
     job["items"] = g.n * job["unit_blocks"] * job["row_blocks"]
@@ -190,10 +199,6 @@ def _plan(problem: Problem, job: Fields, runs: int = 1) -> MapPlan:
         partials=runs,
         multiply_adds=g.multiply_adds,
     )
-
-
-def _up(n: int, unit: int) -> int:
-    return -(-n // unit) * unit
 
 
 # ---- the general kernel ----

@@ -5,7 +5,7 @@ Field names are those of the structs DirectAxis and Direct in kernels/_isa.pxd.
 
 from __future__ import annotations
 
-from convcore.engine.algorithms.problem import INPUT_GRAD, Problem, dense_problem
+from convcore.engine.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
 from convcore.engine.fields import Fields, three
 from convcore.engine.geometry import Axis
 from convcore.engine.layout import Layout
@@ -18,7 +18,7 @@ _FORMS = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
 
 
 def cannot_read(problem: Problem) -> str | None:
-    """Return why the direct kernels cannot do a problem, or None: apart from its channels."""
+    """Return why the direct kernels cannot do a problem, whatever its channels and weights."""
     g = problem.geometry
     if problem.dtype.char != "f":
         return "not float32"
@@ -32,7 +32,10 @@ def cannot_read(problem: Problem) -> str | None:
     if problem.map == INPUT_GRAD and max(a.stride for a in axes) > PHASES:
         return f"a stride of more than {PHASES}"
     dense = dense_problem(problem.map, g, problem.dtype, problem.channels_last)
-    if not (is_dense(problem.left, dense.left) and is_dense(problem.right, dense.right)):
+    pixels = is_dense(problem.left, dense.left)
+    if problem.map == WEIGHT_GRAD:
+        pixels = pixels and is_dense(problem.right, dense.right)
+    if not pixels:
         return "an array is not dense in the result's memory format"
     return None
 
@@ -115,6 +118,13 @@ def _filled(size: int, out: int, stride: int, phases: list[list[tuple[int, int]]
     }
 
 
+def segment_floats(column: Fields) -> int:
+    """Return the floats of one row of one channel: plane_shape's pitch, in band.h."""
+    lanes = _isa.lanes()
+    seen = -(-places(column, phase_rows(column)) // column["stride"])
+    return column["stride"] * up(seen + lanes, lanes)
+
+
 def phase_rows(fields: Fields) -> int:
     """Return the outputs of the longest phase of an axis."""
     return -(-fields["out"] // fields["phases"])
@@ -132,9 +142,8 @@ def plane_floats(fields: Fields, rows: int) -> int:
     """
     lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
     columns = phase_rows(column)
-    segment = _up(-(-places(column, columns) // column["stride"]) + lanes, lanes)
-    lines = rows * column["phases"] * _up(columns + lanes, lanes) if column["phases"] > 1 else 0
-    return places(row, rows) * column["stride"] * segment + lanes + lines
+    lines = rows * column["phases"] * up(columns + lanes, lanes) if column["phases"] > 1 else 0
+    return places(row, rows) * segment_floats(column) + lanes + lines
 
 
 def channel_floats(fields: Fields, rows: int, width: int) -> int:
@@ -143,5 +152,6 @@ def channel_floats(fields: Fields, rows: int, width: int) -> int:
     return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()
 
 
-def _up(n: int, unit: int) -> int:
+def up(n: int, unit: int) -> int:
+    """Round up to a multiple."""
     return -(-n // unit) * unit

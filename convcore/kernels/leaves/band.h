@@ -29,45 +29,13 @@
 #define KEEP(v) __asm__("" : "+w"(v))
 #else
 #define KEEP(v)
-/* ---- channels side by side ---- */
+#endif
 
-typedef struct {
-    ptrdiff_t width, pitch;      /* floats of a place, and of a row */
-    run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
-} channel_shape;
-
-INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channels)
-{
-    channel_shape s;
-    ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.width = (channels + LANES - 1) / LANES * LANES;
-    s.pitch = places * s.width;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++)
-        s.column[i] = (axis->offset[i] - axis->low) * s.width;
-    return s;
-}
-
-/* As fill_plane, of some channels of an image. */
-INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrdiff_t channels,
-                          ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
-                          float *band)
-{
-    const convcore_axis *axis = &d->row;
-    const ptrdiff_t rows = reach(axis, j1 - j0);
-    run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
-    if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
-    for (ptrdiff_t i = 0; i < seen.count; i++) {
-        const float *from = image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels;
-        float *to = band + (seen.at + i) * s->pitch + s->columns.at * s->width;
-        for (ptrdiff_t q = 0; q < s->columns.count; q++)
-            copy_line(from + q * d->channels, channels, end, to + q * s->width);
-    }
-    clear(band + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
-}
-
+/* Keep a pointer: GCC would rather add up, and spill, every sum of offsets that loads are made at. */
+#if defined(__GNUC__)
+#define HOLD(p) __asm__("" : "+r"(p))
+#else
+#define HOLD(p)
 #endif
 
 /* Elements 0, 2, 4 ... and 1, 3, 5 ... of a pair of vectors. */
@@ -78,45 +46,6 @@ INLINE void unzip(vec a, vec b, vec *even, vec *odd)
     *odd = CHOOSE(a, b, ALTERNATE, 1);
 #else
     *even = a, *odd = b;
-/* ---- channels side by side ---- */
-
-typedef struct {
-    ptrdiff_t width, pitch;      /* floats of a place, and of a row */
-    run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
-} channel_shape;
-
-INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channels)
-{
-    channel_shape s;
-    ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.width = (channels + LANES - 1) / LANES * LANES;
-    s.pitch = places * s.width;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++)
-        s.column[i] = (axis->offset[i] - axis->low) * s.width;
-    return s;
-}
-
-/* As fill_plane, of some channels of an image. */
-INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrdiff_t channels,
-                          ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
-                          float *band)
-{
-    const convcore_axis *axis = &d->row;
-    const ptrdiff_t rows = reach(axis, j1 - j0);
-    run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
-    if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
-    for (ptrdiff_t i = 0; i < seen.count; i++) {
-        const float *from = image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels;
-        float *to = band + (seen.at + i) * s->pitch + s->columns.at * s->width;
-        for (ptrdiff_t q = 0; q < s->columns.count; q++)
-            copy_line(from + q * d->channels, channels, end, to + q * s->width);
-    }
-    clear(band + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
-}
-
 #endif
 }
 
@@ -127,45 +56,6 @@ INLINE void zip(vec even, vec odd, vec *a, vec *b)
     *b = CHOOSE(even, odd, ZIPPED, LANES / 2);
 #else
     *a = even, *b = odd;
-/* ---- channels side by side ---- */
-
-typedef struct {
-    ptrdiff_t width, pitch;      /* floats of a place, and of a row */
-    run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
-} channel_shape;
-
-INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channels)
-{
-    channel_shape s;
-    ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.width = (channels + LANES - 1) / LANES * LANES;
-    s.pitch = places * s.width;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++)
-        s.column[i] = (axis->offset[i] - axis->low) * s.width;
-    return s;
-}
-
-/* As fill_plane, of some channels of an image. */
-INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrdiff_t channels,
-                          ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
-                          float *band)
-{
-    const convcore_axis *axis = &d->row;
-    const ptrdiff_t rows = reach(axis, j1 - j0);
-    run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
-    if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
-    for (ptrdiff_t i = 0; i < seen.count; i++) {
-        const float *from = image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels;
-        float *to = band + (seen.at + i) * s->pitch + s->columns.at * s->width;
-        for (ptrdiff_t q = 0; q < s->columns.count; q++)
-            copy_line(from + q * d->channels, channels, end, to + q * s->width);
-    }
-    clear(band + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
-}
-
 #endif
 }
 
@@ -178,45 +68,6 @@ INLINE vec first_lanes(vec v, ptrdiff_t count)
     return (vec)((lane_numbers)v & (lane_numbers)load((const float *)masks + LANES - count));
 #else
     return count ? v : 0;
-/* ---- channels side by side ---- */
-
-typedef struct {
-    ptrdiff_t width, pitch;      /* floats of a place, and of a row */
-    run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
-} channel_shape;
-
-INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channels)
-{
-    channel_shape s;
-    ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.width = (channels + LANES - 1) / LANES * LANES;
-    s.pitch = places * s.width;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++)
-        s.column[i] = (axis->offset[i] - axis->low) * s.width;
-    return s;
-}
-
-/* As fill_plane, of some channels of an image. */
-INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrdiff_t channels,
-                          ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
-                          float *band)
-{
-    const convcore_axis *axis = &d->row;
-    const ptrdiff_t rows = reach(axis, j1 - j0);
-    run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
-    if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
-    for (ptrdiff_t i = 0; i < seen.count; i++) {
-        const float *from = image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels;
-        float *to = band + (seen.at + i) * s->pitch + s->columns.at * s->width;
-        for (ptrdiff_t q = 0; q < s->columns.count; q++)
-            copy_line(from + q * d->channels, channels, end, to + q * s->width);
-    }
-    clear(band + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
-}
-
 #endif
 }
 

@@ -122,6 +122,8 @@ static void depthwise_plane(const convcore_direct *d, const plane_shape *s, ptrd
         for (ptrdiff_t b = 0; b < phases; b++) {
             v.count = outputs_of(column, b);
             v.lanes = least(LANES, v.count);
+            /* The row behind is another phase's, and may be made already. */
+            if (phases == 1 && row->phases > 1 && v.lanes < LANES) v.full = NULL;
             sum_rows(d, a, b, &v, rows, bias, e);
             v.y += segment;
         }
@@ -132,24 +134,21 @@ static void depthwise_plane(const convcore_direct *d, const plane_shape *s, ptrd
     }
 }
 
-static void depthwise_bands(const convcore_direct *d, ptrdiff_t c0, ptrdiff_t c1, ptrdiff_t j0,
-                            ptrdiff_t j1, const float *x, const float *end, const float *w,
-                            float *y, const float *full, const convcore_epilogue *e,
-                            float *scratch)
+static void depthwise_bands(const convcore_direct *d, ptrdiff_t c, ptrdiff_t j0, ptrdiff_t j1,
+                            const float *x, const float *end, const float *w, float *y,
+                            const float *full, const convcore_epilogue *e, float *scratch)
 {
     const convcore_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t rows = reach(row, least(d->band, j1 - j0));
     const plane_shape s = shape_plane(column);
     clear(scratch, rows * s.pitch + LANES);
-    for (ptrdiff_t c = c0; c < c1; c++)
-        for (ptrdiff_t j = j0; j < j1; j += d->band) {
-            ptrdiff_t stop = least(j1, j + d->band);
-            fill_plane(d, &s, j, stop, x + c * row->size * column->size, end, scratch);
-            depthwise_plane(d, &s, j, stop, scratch, w + c * d->taps,
-                            y + c * row->out * column->out,
-                            broadcast(e->bias ? e->bias[c] : 0.0f), e, full,
-                            scratch + rows * s.pitch + LANES);
-        }
+    for (ptrdiff_t j = j0; j < j1; j += d->band) {
+        ptrdiff_t stop = least(j1, j + d->band);
+        fill_plane(d, &s, j, stop, x + c * row->size * column->size, end, scratch);
+        depthwise_plane(d, &s, j, stop, scratch, w + c * d->taps, y + c * row->out * column->out,
+                        broadcast(e->bias ? e->bias[c] : 0.0f), e, full,
+                        scratch + rows * s.pitch + LANES);
+    }
 }
 
 static void depthwise_channel_bands(const convcore_direct *d, ptrdiff_t b0, ptrdiff_t b1,
@@ -215,14 +214,15 @@ static void depthwise(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, p
         depthwise_pixels(d, &v, e);
         return;
     }
-    /* What lies behind the last row of this item may be made by another thread. */
-    const float *full = y + (c1 - 1) * outputs + least(row->out, j1 * row->phases) * column->out
-                        - LANES;
-    if (!is_by_lines(d) || !has_rows(d, j0, j1)) {
-        depthwise_bands(d, c0, c1, j0, j1, x, end, w, y, full, e, scratch);
-        return;
-    }
     for (ptrdiff_t c = c0; c < c1; c++) {
+        /* What lies behind the rows of this item may be made by another thread. */
+        const int all = j0 == 0 && j1 * row->phases >= row->out;
+        const ptrdiff_t own = c * outputs + least(row->out, j1 * row->phases) * column->out;
+        const float *full = y + (all ? c1 * outputs : own) - LANES;
+        if (!is_by_lines(d) || !has_rows(d, j0, j1)) {
+            depthwise_bands(d, c, j0, j1, x, end, w, y, full, e, scratch);
+            continue;
+        }
         line_view v = {x + c * pixels, row->size, column->size, row->low, end, w + c * d->taps,
                        y + c * outputs, row->out, j0, j1, column->out, full};
         for (; v.j0 < j1; v.j0 = v.j1) {
@@ -369,6 +369,20 @@ static void depthwise_gradient(const convcore_direct *d, ptrdiff_t image, ptrdif
         }
     } else {
         grad_bands(d, c0, c1, j0, j1, x, end, gy, g_end, sums, scratch);
+    }
+}
+
+/* out[i] = the sum over the lanes of vector i of v. */
+static void sum_lanes(const float *v, ptrdiff_t count, float *out)
+{
+    for (ptrdiff_t i = 0; i < count; i += LANES) {
+        vec rows[LANES];
+        UNROLLED for (int l = 0; l < LANES; l++)
+            rows[l] = i + l < count ? load(v + (i + l) * LANES) : (vec){0};
+        transpose(rows);
+        UNROLLED for (int half = LANES / 2; half > 0; half /= 2)
+            UNROLLED for (int l = 0; l < half; l++) rows[l] += rows[l + half];
+        store_some(out + i, rows[0], count - i);
     }
 }
 

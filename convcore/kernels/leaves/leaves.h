@@ -136,6 +136,13 @@ typedef struct {
     ptrdiff_t band;              /* rows of outputs of each phase that are made at a time */
 } convcore_direct;
 
+typedef struct {
+    convcore_direct direct;
+    ptrdiff_t groups;
+    ptrdiff_t c;                 /* channels of one group, read and made */
+    ptrdiff_t o;
+} convcore_grouped;
+
 /* Products whose rows are pointers, and the copies around them: see indirect.h. */
 typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
@@ -170,6 +177,13 @@ typedef struct {
     void (*depthwise_gradient)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0,
                                ptrdiff_t c1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                                const float *gy, float *sums, float *scratch);
+    void (*grouped)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, ptrdiff_t g1,
+                    ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
+                    const convcore_epilogue *e, float *scratch);
+    void (*grouped_gradient)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0,
+                             ptrdiff_t g1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
+                             const float *gy, float *sums, float *scratch);
+    void (*sum_lanes)(const float *v, ptrdiff_t count, float *out);
 } convcore_leaves;
 
 extern const convcore_leaves convcore_leaves_base;

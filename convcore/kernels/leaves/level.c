@@ -3,6 +3,7 @@
 #include "depthwise.h"
 #include "epilogue.h"
 #include "few_channels.h"
+#include "grouped.h"
 #include "indirect.h"
 #include "product.h"
 
@@ -52,4 +53,7 @@ const convcore_leaves TABLE(CONVCORE_LEVEL) = {
     },
     .depthwise = depthwise,
     .depthwise_gradient = depthwise_gradient,
+    .grouped = grouped,
+    .grouped_gradient = grouped_gradient,
+    .sum_lanes = sum_lanes,
 };

@@ -50,7 +50,9 @@ INLINE void line_taps(const int K, const int S, const int first, const int final
     if (S == 1) {
         t[K / 2] = final ? load_window(at, left, end) : load(at);
         UNROLLED for (int o = 1; o <= K / 2; o++) {
-            t[K / 2 - o] = first ? delayed(t[K / 2], o) : load(at - o);
+            t[K / 2 - o] = first   ? delayed(t[K / 2], o)
+                           : final ? load_window(at - o, left + o, end)
+                                   : load(at - o);
             t[K / 2 + o] = final ? advanced(t[K / 2], o) : load(at + o);
         }
     } else {
@@ -62,7 +64,9 @@ INLINE void line_taps(const int K, const int S, const int first, const int final
             even_before = delayed(even, 1);
             odd_before = delayed(odd, 1);
         } else {
-            unzip(load(at - 2), load(at - 2 + LANES), &even_before, &odd_before);
+            a = final ? load_window(at - 2, left + 2, end) : load(at - 2);
+            b = final ? load_window(at - 2 + LANES, left + 2 - LANES, end) : load(at - 2 + LANES);
+            unzip(a, b, &even_before, &odd_before);
         }
         t[K / 2] = even;
         t[K / 2 + 1] = odd;

@@ -1,0 +1,99 @@
+"""Depthwise layers: right in every form, at every width and level, with the same bits always."""
+
+from __future__ import annotations
+
+import pytest
+from direct_checks import (
+    check_integers,
+    check_nan,
+    check_threads,
+    chosen,
+    errors_of_a_child,
+    largest_errors,
+)
+
+from convcore.kernels import _isa
+
+MOST_EPS = 4
+# Channels below a vector's, a whole number of vectors, and neither.
+GROUPS = [(n, 1, 1) for n in (2, 5, 16, 19, 32, 40)]
+# Kernel, stride and padding with loops of their own, and some without.
+FORMS = [(3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 2, 2), (7, 1, 3), (3, 1, 0), (3, 2, 0), (4, 3, 2)]
+# Rows shorter than a vector, of whole vectors, and with every awkward rest.
+WIDTHS = (1, 2, 5, 7, 8, 9, 14, 15, 16, 17, 18, 28, 31, 32, 33, 34, 49)
+
+
+def layer(kernel, stride, padding, channels, height, width, n=2):
+    return {
+        "input": (n, channels, height, width),
+        "weight": (channels, 1, kernel, kernel),
+        "steps": {
+            "stride": stride,
+            "padding": padding,
+            "groups": channels,
+        },
+    }
+
+
+def test_depthwise_agrees_with_the_oracle(seed):
+    errors = largest_errors("depthwise", GROUPS, seed, 120)
+    assert max(errors.values()) < MOST_EPS, errors
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("level", _isa.levels())
+def test_depthwise_agrees_at_every_instruction_set(run_child, seed, level):
+    errors = errors_of_a_child(run_child, level, "depthwise", GROUPS, seed)
+    assert max(errors.values()) < MOST_EPS, errors
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), FORMS)
+def test_depthwise_integers_are_exact_at_every_width(rng, kernel, stride, padding, channels_last):
+    for width in WIDTHS:
+        for height in (7, 11):
+            if width + 2 * padding >= kernel:
+                check_integers(
+                    layer(kernel, stride, padding, 21, height, width), rng, channels_last
+                )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), FORMS)
+def test_depthwise_nan_stays_where_it_is_seen(rng, kernel, stride, padding, channels_last):
+    for width in (7, 13, 17, 30):
+        check_nan(layer(kernel, stride, padding, 18, 9, width), rng, channels_last)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("kernel", "stride", "padding"), FORMS)
+def test_depthwise_bits_do_not_depend_on_threads(
+    rng, threads, kernel, stride, padding, channels_last
+):
+    check_threads(
+        layer(kernel, stride, padding, 40, 63, 61, n=3 * stride), rng, channels_last, threads
+    )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_depthwise_layers_are_done_without_a_gemm(channels_last):
+    for kernel, stride, padding in FORMS:
+        layers = layer(kernel, stride, padding, 24, 20, 20)
+        assert set(chosen(layers, channels_last).values()) == {"depthwise"}
+
+
+def test_depthwise_long_sums_of_one_sign_stay_accurate(rng):
+    # Rounding errors of positive terms grow with the number that is added in one go.
+    import numpy as np
+
+    from convcore import engine
+
+    for channels_last in (False, True):
+        x = rng.random((6, 112, 112, 32), np.float32).transpose(0, 3, 1, 2)
+        x = x if channels_last else np.ascontiguousarray(x)
+        gw = engine.conv_weight_grad(x, np.ones_like(x), (3, 3), padding=1, groups=32)
+        wide = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+        for i in range(3):
+            for j in range(3):
+                sums = wide[:, :, i : i + 112, j : j + 112].sum((0, 2, 3))
+                assert np.abs(gw[:, 0, i, j] - sums).max() < MOST_EPS * 2**-23 * sums.max()
