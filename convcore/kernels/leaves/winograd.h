@@ -386,14 +386,16 @@ INLINE void load_runs(const convcore_filters *f, const int edge, const float *w,
                       vec *taps)
 {
     vec all[CONVCORE_LONGEST_RUN + LANES];
-    const int whole = f->run == edge * edge, back = f->line[1] < 0;
+    const int back = f->line[1] < 0;
+    /* Whether the filter is the tile's: all its taps, from the first to the last or back. */
+    const int whole = f->run == edge * edge && f->line[1] == (back ? -1 : 1)
+                      && f->line[0] == edge * f->line[1];
     for (int t = 0; t < (whole ? edge * edge : f->run); t += LANES) {
         UNROLLED for (int l = 0; l < LANES; l++)
             all[t + l] = l < lanes ? load_before(w + l * f->lane + t, f->end) : (vec){0};
         transpose(all + t);
     }
     if (whole) {
-        /* The filter is the tile's, from the first tap to the last or back. */
         UNROLLED for (int t = 0; t < edge * edge; t++)
             taps[t] = all[back ? edge * edge - 1 - t : t];
         return;
