@@ -20,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -150,6 +151,9 @@ def scipy_blas_int():
 def instruction_sets(compiler_type):
     """Map each level that the leaves are compiled for to the compiler's flags, base first."""
     levels = {"base": []}
+    # The loops are the same at each level, and sanitizers take minutes to be compiled in.
+    if DEBUG:
+        return levels
     if compiler_type == "unix" and platform_machine() in ("x86_64", "amd64"):
         levels["avx2"] = ["-mavx2", "-mfma"]
         levels["avx512"] = ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
@@ -212,16 +216,18 @@ class BuildKernels(build_ext):
         levels = instruction_sets(self.compiler.compiler_type)
         found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
         extension.define_macros = extension.define_macros + found
-        objects = []
-        for level, flags in levels.items():
-            objects += self.compiler.compile(
+
+        def compile_level(level):
+            return self.compiler.compile(
                 [LEAVES / "level.c"],
                 output_dir=f"{self.build_temp}/{level}",
                 macros=[("CONVCORE_LEVEL", level)],
-                extra_postargs=compile_flags(self.compiler.compiler_type) + flags,
+                extra_postargs=compile_flags(self.compiler.compiler_type) + levels[level],
                 depends=extension.depends,
             )
-        return objects
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [object for objects in pool.map(compile_level, levels) for object in objects]
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.
