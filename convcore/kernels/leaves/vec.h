@@ -39,10 +39,11 @@ typedef float loose_vec;
 #define INLINE static __forceinline
 #endif
 
-/* Unrolled whole, so that arrays of vectors become registers. */
+/* Unrolled whole, so that arrays of vectors become registers; not where sanitizers would check every
+ * copy of every access, and compile for minutes. */
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
 #define UNROLLED _Pragma("GCC unroll 32")
 #else
 #define UNROLLED
