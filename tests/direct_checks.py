@@ -1,15 +1,16 @@
 """What the tests of the direct kernels share: drawn layers, guarded memory, errors by the oracle.
 
-The source of this file also runs in children, one a level of instructions.
+Children import this file too, one a level of instructions.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
+import json
 import mmap
 import random
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,9 +145,6 @@ def errors_of_a_child(
     run_child: Any, level: str, algorithm: str, groups: list[tuple[int, int, int]], seed: int
 ) -> dict[str, float]:
     """Return the largest errors at one level of instructions."""
-    import json
-    from pathlib import Path
-
     program = f"""
 import os, sys
 os.environ["CONVCORE_ISA"] = {level!r}
@@ -185,10 +183,9 @@ def check_threads(
 ) -> None:
     """Assert the same bits for any number of threads."""
     arrays = layer_arrays(layer, rng, channels_last)
-    with contextlib.ExitStack():
-        threads(1)
-        one = results(layer, *arrays)
-        for count in (2, 3, 7):
-            threads(count)
-            for name, result in results(layer, *arrays).items():
-                np.testing.assert_array_equal(result, one[name], err_msg=f"{count} {name}")
+    threads(1)
+    one = results(layer, *arrays)
+    for count in (2, 3, 7):
+        threads(count)
+        for name, result in results(layer, *arrays).items():
+            np.testing.assert_array_equal(result, one[name], err_msg=f"{count} {name}")

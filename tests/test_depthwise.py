@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from direct_checks import (
     check_integers,
@@ -12,6 +13,7 @@ from direct_checks import (
     largest_errors,
 )
 
+from convcore import engine
 from convcore.kernels import _isa
 
 MOST_EPS = 4
@@ -84,10 +86,6 @@ def test_depthwise_layers_are_done_without_a_gemm(channels_last):
 
 def test_depthwise_long_sums_of_one_sign_stay_accurate(rng):
     # Rounding errors of positive terms grow with the number that is added in one go.
-    import numpy as np
-
-    from convcore import engine
-
     for channels_last in (False, True):
         x = rng.random((6, 112, 112, 32), np.float32).transpose(0, 3, 1, 2)
         x = x if channels_last else np.ascontiguousarray(x)
