@@ -328,8 +328,8 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
     forward = problem.map == FORWARD
     c, o = (problem.c, problem.o) if forward else (problem.o, problem.c)
     sources, targets = (len(phases), 1) if forward else (1, len(phases))
-    o_block = _whole(min(o, O_BLOCK), panel)
-    o_blocks = -(-o // o_block)
+    o_blocks = -(-o // O_BLOCK)
+    o_block = _whole(-(-o // o_blocks), panel)
     part = min(c, PART)
     # A line more, so that the points of a tile do not all fall on the same lines of the cache.
     v_tile = _whole((sources - 1) * c + _whole(c, lanes), lanes)
@@ -414,7 +414,7 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, MapPlan]
         for remainders in product(*(range(a.stride) for a in g.axes))
     ]
     o_block = min(o, WIDE_O_BLOCK if tiles <= FEW_TILES else O_BLOCK)
-    c_block = _whole(min(c, O_BLOCK), panel)
+    c_block = _whole(-(-c // -(-c // O_BLOCK)), panel)
     pieces = g.groups * len(phases) * -(-o // o_block) * -(-c // c_block)
     block = min(SUMMED_TILES, tiles)
     gradient = math.prod(g.weight_shape)
