@@ -137,3 +137,29 @@ def test_algorithm_agrees_with_the_oracle_and_itself(case, chosen, taken, thread
 
 def test_every_algorithm_was_taken(taken):
     assert not taken or set(taken) == {a.name for a in ALGORITHMS}
+
+
+@pytest.mark.parametrize("dilation", [14, 15, 18, 24, 40])
+def test_far_dilations_are_right(rng, dilation):
+    """Taps further apart than the buffers of a strip: the atrous layers of segmentation nets."""
+    x = rng.standard_normal((1, 32, 50, 50), np.float32)
+    w = rng.standard_normal((32, 32, 3, 3), np.float32)
+    steps = {"dilation": dilation, "padding": dilation}
+    for image in (x, np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)):
+        y = engine.conv_forward(image, w, **steps)
+        np.testing.assert_allclose(y, reference.conv_forward(x, w, **steps), atol=1e-3)
+        gx = engine.conv_input_grad(image, w, (50, 50), **steps)
+        exact = reference.conv_input_grad(x, w, (50, 50), **steps)
+        np.testing.assert_allclose(gx, exact, atol=1e-3)
+        gw = engine.conv_weight_grad(image, image, (3, 3), **steps)
+        exact = reference.conv_weight_grad(x, x, (3, 3), **steps)
+        np.testing.assert_allclose(gw, exact, atol=1e-2)
+
+
+def test_inputs_that_no_output_sees_have_no_gradient():
+    grad = np.ones((3, 80, 2, 23), np.float32)
+    weight = np.ones((80, 16, 1, 1), np.float32)
+    steps = {"stride": (12, 2), "padding": [(1, 7), (30, 7)], "dilation": (7, 2)}
+    found = engine.conv_input_grad(grad, weight, (5, 8), **steps)
+    exact = reference.conv_input_grad(grad, weight, (5, 8), **steps)
+    np.testing.assert_array_equal(found, exact)

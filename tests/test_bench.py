@@ -666,7 +666,7 @@ def test_bench_held_to_strict_mode_computes_without_winograd(tmp_path):
     assert cli.main(["bench", *given]) == 0
     data = json.loads(file.read_text())
     assert data["request"]["strict"]
-    assert {cell["algorithm"] for cell in data["cells"]} == {"im2col"}
+    assert {cell["algorithm"] for cell in data["cells"]} == {"indirect"}
 
 
 def test_oracle_is_what_results_are_compared_with(solved):

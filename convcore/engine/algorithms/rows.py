@@ -128,10 +128,12 @@ def seen_pixels(rows: Fields, blocks: Blocks) -> int:
         across = -(-columns[0]["size"] // keep[1])
     down = seen * height["stride"] // keep[0] + planes * (_seen(height, 1, keep[0]) + 1)
     down = min(down, planes * -(-height["size"] // keep[0]))
-    return depth["taps"] * down * across
+    return max(0, depth["taps"] * down * across)
 
 
 def _seen(axis: Fields, outputs: int, keep: int) -> int:
-    """Return the inputs of an axis that some neighbouring outputs see."""
+    """Return the inputs of an axis that some neighbouring outputs see: none without a tap."""
+    if axis["taps"] == 0:
+        return 0
     reach = (outputs - 1) * axis["stride"] + (axis["taps"] - 1) * axis["step"] + 1
     return min(-(-axis["size"] // keep), -(-reach // keep) + 1)

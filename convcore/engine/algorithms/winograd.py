@@ -45,6 +45,8 @@ Fields = dict[str, Any]
 _NAME = "winograd"
 # Below, the transforms cost more than they save; and integers below it stay exact.
 LEAST_CHANNELS = 16
+# Columns that a tile in contiguous memory may span: leaves/winograd.h has a buffer of so many.
+STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
@@ -143,6 +145,8 @@ def _impossible(problem: Problem) -> str | None:
         return "a stride longer than the kernel"
     if not _sizes(problem):
         return "no tile has so many taps"
+    if max(_span(problem.geometry.axes[1], size) for size in _sizes(problem)) > STRIP:
+        return f"its taps span more than {STRIP} columns"
     if min(problem.c, problem.o) < LEAST_CHANNELS:
         return f"fewer than {LEAST_CHANNELS} channels a group"
     if g.n * g.pixels == 0 or 0 in g.input_shape:
@@ -159,6 +163,11 @@ def _impossible(problem: Problem) -> str | None:
     if problem.map != WEIGHT_GRAD and min(problem.right.strides) < 0:
         return "weights that run backwards in memory"
     return None
+
+
+def _span(axis: Axis, size: Size) -> int:
+    """Return the elements of an axis from a tile's first input to its last, both included."""
+    return (size.outputs + size.taps - 2) * max(axis.dilation, axis.stride) + 1
 
 
 def _sizes(problem: Problem) -> list[Size]:
