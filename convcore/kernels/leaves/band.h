@@ -11,12 +11,6 @@
 #include "leaves.h"
 #include "vec.h"
 
-#if defined(__GNUC__)
-#define RARE __attribute__((noinline, cold))
-#else
-#define RARE
-#endif
-
 /* Lanes 2 l + half of a pair of vectors, and the inverse. */
 #define ALTERNATE(half, l) (2 * (l) + (half))
 #define ZIPPED(half, l) ((half) + (l) / 2 + ((l) & 1) * LANES)
@@ -71,20 +65,16 @@ INLINE vec first_lanes(vec v, ptrdiff_t count)
 #endif
 }
 
-/* Rare, and kept out of the loops. */
-static RARE vec load_at_end(const float *p, ptrdiff_t count) { return load_first(p, count); }
-static RARE void store_at_end(float *p, vec v, ptrdiff_t count) { store_first(p, v, count); }
-
 /* `count` < LANES floats and zeros, by one load where that stays before `end`. */
 INLINE vec load_some(const float *p, ptrdiff_t count, const float *end)
 {
-    return p + LANES <= end ? first_lanes(load(p), count) : load_at_end(p, count);
+    return p + LANES <= end ? first_lanes(load(p), count) : load_first(p, count);
 }
 
 INLINE void store_some(float *p, vec v, ptrdiff_t count)
 {
     if (count >= LANES) store(p, v);
-    else store_at_end(p, v, count);
+    else store_first(p, v, count);
 }
 
 INLINE void clear(float *p, ptrdiff_t count) { memset(p, 0, (size_t)count * sizeof(float)); }

@@ -60,7 +60,7 @@ static int is_by_lines(const convcore_direct *d)
 INLINE void put(float *y, vec v, ptrdiff_t lanes, const float *full)
 {
     if (y <= full) store(y, v);
-    else store_at_end(y, v, lanes);
+    else store_first(y, v, lanes);
 }
 
 INLINE void finish_rows(const int R, vec *sums, const convcore_epilogue *e)

@@ -32,36 +32,6 @@
 #define FEW_WIDE_CASES(call)
 #endif
 
-/* Ask for the line at p: panels jump from plane to plane, where the processor guesses wrong. */
-#if defined(__GNUC__)
-#define FEW_PREFETCH(p) __builtin_prefetch(p, 0, 2)
-#else
-#define FEW_PREFETCH(p) (void)(p)
-#endif
-
-/* `load_first` and `store_first` as one masked move, which is what the vectoriser makes of these
- * loops where it meets them alone: inlined, they were unrolled into moves of single floats. */
-#if defined(__GNUC__)
-#define FEW_ALONE __attribute__((noinline))
-#else
-#define FEW_ALONE
-#endif
-
-static FEW_ALONE vec few_load(const float *p, ptrdiff_t count)
-{
-    ALIGNED float lanes[LANES];
-    for (int i = 0, n = (int)count; i < LANES; i++) lanes[i] = i < n ? p[i] : 0;
-    return load(lanes);
-}
-
-static FEW_ALONE void few_store(float *p, vec v, ptrdiff_t count)
-{
-    ALIGNED float lanes[LANES];
-    store(lanes, v);
-    for (int i = 0, n = (int)count; i < LANES; i++)
-        if (i < n) p[i] = lanes[i];
-}
-
 /* Floats from what is transposed to what is asked for. */
 enum { FEW_AHEAD = 128 };
 
@@ -151,12 +121,12 @@ static void few_turn(const float *from, ptrdiff_t from_row, ptrdiff_t rows, ptrd
     vec lanes[LANES];
     if (rows == LANES && columns == LANES) {
         UNROLLED for (int i = 0; i < LANES; i++) {
-            FEW_PREFETCH(from + i * from_row + FEW_AHEAD);
+            PREFETCH(from + i * from_row + FEW_AHEAD);
             lanes[i] = load(from + i * from_row);
         }
     } else {
         for (ptrdiff_t i = 0; i < LANES; i++)
-            lanes[i] = i < rows ? few_load(from + i * from_row, columns) : (vec){0};
+            lanes[i] = i < rows ? load_first(from + i * from_row, columns) : (vec){0};
     }
     transpose(lanes);
     if (kept == LANES) {
@@ -195,7 +165,7 @@ INLINE void few_forward_vectors(const int R, const convcore_tile *t, const float
             else if (count == LANES)
                 store(to[j] + i * y_channel, y);
             else
-                few_store(to[j] + i * y_channel, y, count);
+                store_first(to[j] + i * y_channel, y, count);
         }
 }
 
@@ -259,7 +229,7 @@ INLINE void few_forward_channels(const int R, const int V, const convcore_tile *
             else if (count >= (j + 1) * LANES)
                 store(y + j * LANES, out);
             else
-                few_store(y + j * LANES, out, count - j * LANES);
+                store_first(y + j * LANES, out, count - j * LANES);
         }
 }
 
@@ -351,7 +321,7 @@ static void few_gather(const few_panel *p, ptrdiff_t gy_pixel, ptrdiff_t gy_chan
         else if (count == LANES)
             for (c = 0; c < o; c++) store(out + c * step, load(from + c * gy_channel));
         else
-            for (c = 0; c < o; c++) store(out + c * step, few_load(from + c * gy_channel, count));
+            for (c = 0; c < o; c++) store(out + c * step, load_first(from + c * gy_channel, count));
     }
 }
 
@@ -368,7 +338,7 @@ INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, cons
     }
     for (ptrdiff_t c = 0; c < o; c++, panel += FEW_VECTORS * LANES, next += next_step) {
         vec right[FEW_VECTORS];
-        FEW_PREFETCH(next);
+        PREFETCH(next);
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) right[j] = load(panel + j * LANES);
         UNROLLED for (int i = 0; i < R; i++) {
             vec weight = broadcast(left[i][c]);
@@ -445,7 +415,7 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
         const float *pixel = gy;
         for (ptrdiff_t q = 0; q < columns * band_pixel; q += band_pixel, pixel += gy_pixel) {
             vec right[FEW_PAIR];
-            FEW_PREFETCH(pixel + next);
+            PREFETCH(pixel + next);
             UNROLLED for (int j = 0; j < V; j++) right[j] = load(pixel + j * LANES);
             UNROLLED for (int i = 0; i < R; i++) {
                 vec left = broadcast(from[i][q]);
@@ -474,7 +444,7 @@ static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
         float *to = out + c;
         if (gy_pixel != 1) {
             for (ptrdiff_t q = 0; q < columns; q++, from += gy_pixel, to += wide)
-                store(to, channels == LANES ? load(from) : few_load(from, channels));
+                store(to, channels == LANES ? load(from) : load_first(from, channels));
             continue;
         }
         for (ptrdiff_t q = 0; q < columns; q += LANES) {

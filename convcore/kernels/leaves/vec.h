@@ -32,11 +32,13 @@ typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_a
 typedef int lane_numbers __attribute__((vector_size(4 * LANES)));
 #define ALIGNED __attribute__((aligned(64)))
 #define INLINE static inline __attribute__((always_inline))
+#define ALONE __attribute__((noinline))
 #else
 typedef float vec;
 typedef float loose_vec;
 #define ALIGNED
 #define INLINE static __forceinline
+#define ALONE
 #endif
 
 /* Unrolled whole, so that arrays of vectors become registers; not where sanitizers would check every
@@ -49,6 +51,13 @@ typedef float loose_vec;
 #define UNROLLED
 #endif
 
+/* Ask for the line at p, for loops that jump where the processor guesses wrong.  Any address will do. */
+#if defined(__GNUC__)
+#define PREFETCH(p) __builtin_prefetch(p, 0, 2)
+#else
+#define PREFETCH(p) (void)(p)
+#endif
+
 /* LANES floats from any address. */
 INLINE vec load(const float *p) { return *(const loose_vec *)p; }
 
@@ -57,6 +66,15 @@ INLINE void store(float *p, vec v) { *(loose_vec *)p = v; }
 /* Every lane the same.  Subtracting zero, and not adding it, keeps the sign of a zero. */
 INLINE vec broadcast(float x) { return x - (vec){0}; }
 
+/* The first `count` floats, and zeros.  Not inlined: alone, the loop becomes one masked move; in the
+ * middle of others, moves of single floats and a load that waits for all of them. */
+static ALONE vec load_first(const float *p, ptrdiff_t count)
+{
+    ALIGNED float lanes[LANES];
+    for (int i = 0, n = (int)count; i < LANES; i++) lanes[i] = i < n ? p[i] : 0;
+    return load(lanes);
+}
+
 /* Copies of a constant size are moves, not calls. */
 #define MOVE_IF(size)                                                    \
     if (LANES > (size) && (count & (size))) {                            \
@@ -64,26 +82,13 @@ INLINE vec broadcast(float x) { return x - (vec){0}; }
         to += (size), from += (size);                                    \
     }
 
-/* Copy fewer than LANES floats. */
-INLINE void copy_few(const float *from, ptrdiff_t count, float *to)
-{
-    MOVE_IF(8) MOVE_IF(4) MOVE_IF(2) MOVE_IF(1)
-}
-
-/* The first `count` < LANES floats, and zeros. */
-INLINE vec load_first(const float *p, ptrdiff_t count)
-{
-    ALIGNED float lanes[LANES] = {0};
-    copy_few(p, count, lanes);
-    return load(lanes);
-}
-
-/* The first `count` < LANES lanes. */
-INLINE void store_first(float *p, vec v, ptrdiff_t count)
+/* The first `count` < LANES lanes.  Inlined: what is stored whole can be read again in parts. */
+INLINE void store_first(float *to, vec v, ptrdiff_t count)
 {
     ALIGNED float lanes[LANES];
+    const float *from = lanes;
     store(lanes, v);
-    copy_few(lanes, count, p);
+    MOVE_IF(8) MOVE_IF(4) MOVE_IF(2) MOVE_IF(1)
 }
 
 /* A list with F(half, lane) for each lane. */

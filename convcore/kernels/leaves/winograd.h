@@ -97,10 +97,12 @@ static void planes_to_vectors(const float *x, ptrdiff_t plane, ptrdiff_t planes,
         ptrdiff_t few = count - at;
         /* The last vector overlaps the one before it where there is one. */
         if (few < LANES && count >= LANES) at = count - LANES, few = LANES;
-        UNROLLED for (int l = 0; l < LANES; l++)
-            v[l] = l >= planes ? (vec){0}
-                   : few < LANES ? load_first(x + l * plane + at, few)
-                                 : load(x + l * plane + at);
+        if (few < LANES)
+            for (int l = 0; l < LANES; l++)
+                v[l] = l < planes ? load_first(x + l * plane + at, few) : (vec){0};
+        else
+            UNROLLED for (int l = 0; l < LANES; l++)
+                v[l] = l < planes ? load(x + l * plane + at) : (vec){0};
         transpose(v);
         for (int l = 0; l < LANES && l < few; l++) store(out + (at + l) * LANES, v[l]);
     }
