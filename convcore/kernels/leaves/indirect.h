@@ -306,6 +306,9 @@ static void planes_of_rows(const float *rows, ptrdiff_t row, ptrdiff_t count, fl
         }
 }
 
+/* Floats from what is turned to what is asked for: lanes lie pages apart. */
+enum { AHEAD = 64 };
+
 /* out[i][l] = w[l * lane + i] for `count` rows of `lanes` floats, filled up with zeros to whole
  * vectors.  Reads before `end` only. */
 static void rows_of_lanes(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
@@ -315,10 +318,12 @@ static void rows_of_lanes(const float *w, const float *end, ptrdiff_t lane, ptrd
         for (ptrdiff_t i = 0; i < count; i += LANES) {
             vec v[LANES];
             const float *from = w + l * lane + i;
-            for (int k = 0; k < LANES; k++, from += lane)
-                v[k] = k >= lanes - l            ? (vec){0}
-                       : end - from >= LANES     ? load(from)
-                                                 : load_first(from, end - from);
+            for (int k = 0; k < LANES; k++, from += lane) {
+                PREFETCH(from + AHEAD);
+                v[k] = k >= lanes - l        ? (vec){0}
+                       : end - from >= LANES ? load(from)
+                                             : load_first(from, end - from);
+            }
             transpose(v);
             for (ptrdiff_t k = 0; k < LANES && k < count - i; k++) store(out[i + k] + l, v[k]);
         }
