@@ -63,6 +63,7 @@ cdef struct Job:
     Py_ssize_t[3] y_s
     Py_ssize_t row               # floats from a staged output pixel to the next
     Py_ssize_t zeros             # floats of zeros, which come first in a thread's scratch
+    Py_ssize_t staged            # where a thread notes which inputs it has staged
     Py_ssize_t pointers          # where its pointers begin, then staged inputs, then outputs
     Py_ssize_t inputs
     Py_ssize_t outputs
@@ -256,6 +257,14 @@ cdef inline const float *packed_weights(
     )
 
 
+cdef inline bint already_staged(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
+    """Note which inputs a thread stages; true if it was these, whole, for the item before."""
+    cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.staged)
+    cdef bint same = noted[0] == inputs and job.part >= job.c
+    noted[0] = inputs
+    return same
+
+
 cdef void block_item(
     const Job *job, const Phase *phase, const Tap *taps, Py_ssize_t item, const float *x,
     const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
@@ -275,6 +284,9 @@ cdef void block_item(
     cdef Epilogue ending = epilogue[0]
     cdef const float *end = x + r.size
     cdef bint plain = epilogue.bias == NULL and epilogue.kind == PLAIN
+    cdef bint stages = r.staged and not already_staged(
+        job, phase.first_item + item // job.o_blocks, scratch
+    )
     if ending.bias != NULL:
         ending.bias += group * job.o + o0
     x += group * job.c * r.window.s_c
@@ -284,7 +296,7 @@ cdef void block_item(
     point_out(job, phase, q0, q1, y, NULL if job.direct_y else outputs, job.row, out)
     while c0 < job.c:
         c1 = part_end(job, c0)
-        if r.staged:
+        if stages:
             stage(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
         if job.packs:
             c = c0
@@ -333,6 +345,7 @@ cdef void correlate(
     if job.packs:
         chunks = 0
     with parallel(num_threads=threads):
+        (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
         # A thread owns whole rows of the packed weights; a barrier ends the loop.
         for i in prange(chunks, schedule="static"):
             pack_item(job, taps, i, w, packed)

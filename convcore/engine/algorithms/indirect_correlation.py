@@ -228,14 +228,16 @@ def _memory(
     pixel, row = up(min(sizes.part, sizes.c), lanes), min(sizes.o_block, sizes.o_full)
     classes = max((v["classes"] for v in views), default=1)
     zeros = lines(pixel if staged else sizes.c)
-    inputs = zeros + lines((problem.geometry.taps + classes) * block * POINTER // problem.itemsize)
+    pointers = zeros + lines(1)
+    inputs = pointers + lines((problem.geometry.taps + classes) * block * POINTER // problem.itemsize)
     outputs = inputs + lines(sizes.seen * pixel)
     weights = outputs + (0 if direct else lines(block * row))
     packed = problem.geometry.taps * min(sizes.part, sizes.c) * row if sizes.packs else 0
     return {
         "row": row,
         "zeros": zeros,
-        "pointers": zeros,
+        "staged": zeros,
+        "pointers": pointers,
         "inputs": inputs,
         "outputs": outputs,
         "weights": weights,
