@@ -21,6 +21,7 @@ from convcore.engine.conv import (
     conv_transpose,
     conv_weight_grad,
 )
+from convcore.engine.fixed import FixedConvolution
 from convcore.engine.functional import (
     conv1d,
     conv2d,
@@ -52,6 +53,7 @@ from convcore.engine.threads import get_num_threads, set_num_threads
 
 __all__ = [
     "Axis",
+    "FixedConvolution",
     "Geometry",
     "Plan",
     "adaptive_avg_pool",

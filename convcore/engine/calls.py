@@ -53,15 +53,17 @@ class Call:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
         self.channels_last, self.squeeze = channels_last, squeeze
 
-    def __call__(self, left: Array, right: Array, extra: tuple[Any, ...]) -> Array:
-        """Return the map of the two arrays; `extra` is what else the kernel takes."""
+    def __call__(
+        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+    ) -> Array:
+        """Return the map of the two arrays; `extra` and `kept` are what else the kernel takes."""
         plan = self.plan
         # Everything is allocated before BLAS is held and threads start: nothing there can fail.
         output = empty(self.shape, left.dtype, self.channels_last)
         threads = self.kernel.threads()
         block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
         try:
-            self.kernel.run(left, right, output, block, threads, *extra)
+            self.kernel.run(left, right, output, block, threads, *extra, **kept)
         finally:
             memory.give(block)
         return output[0] if self.squeeze else output
@@ -118,15 +120,16 @@ def forward_call(
     dilation: Spatial,
     groups: int,
     selection: Selection,
+    kept: bool = False,
 ) -> Call:
-    """Return the call of the forward map."""
+    """Return the call of the forward map; kept: for weights that stay as they are."""
     size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
     squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
     g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
     check_memory(g.output_shape, size)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
     x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last), selection)
+    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last, kept), selection)
     return Call(kernel, plan, g.output_shape, last, squeeze)
 
 

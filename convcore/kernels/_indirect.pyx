@@ -334,21 +334,33 @@ cdef void item_of(
     )
 
 
-cdef void correlate(
-    const Job *job, const Phase *phases, const Tap *taps, const float *x, const float *w, float *y,
-    float *packed, const Epilogue *epilogue, int threads,
+cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
+    """Items of `pack_item`."""
+    cdef Py_ssize_t panels = (job.o + leaves().panel - 1) // leaves().panel
+    return job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
+
+
+cdef void pack_all(
+    const Job *job, const Tap *taps, const float *w, float *kept, int threads
 ) noexcept nogil:
-    """Pack the weights, then do every item, in one parallel region."""
-    cdef float *scratch = packed + job.shared
-    cdef Py_ssize_t i, panels = (job.o + leaves().panel - 1) // leaves().panel
-    cdef Py_ssize_t chunks = job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
-    if job.packs:
-        chunks = 0
+    cdef Py_ssize_t i
+    for i in prange(all_chunks(job), schedule="static", num_threads=threads):
+        pack_item(job, taps, i, w, kept)
+
+
+cdef void correlate(
+    const Job *job, const Phase *phases, const Tap *taps, const float *x, const float *w,
+    const float *kept, float *y, float *workspace, const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """Pack the weights, unless they are kept, then do every item, in one parallel region."""
+    cdef float *scratch = workspace + job.shared
+    cdef const float *packed = workspace if kept == NULL else kept
+    cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
     with parallel(num_threads=threads):
         (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
         # A thread owns whole rows of the packed weights; a barrier ends the loop.
         for i in prange(chunks, schedule="static"):
-            pack_item(job, taps, i, w, packed)
+            pack_item(job, taps, i, w, workspace)
         # A thread owns whole blocks of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
             item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)
@@ -387,29 +399,45 @@ cdef class IndirectCorrelation:
         """Return the threads that `run` may use now."""
         return team(self.job.items, self.job.work)
 
+    def pack(self, w, kept):
+        """Write the weights in panels, which `run` may read instead of w."""
+        cdef Buffers arrays = Buffers()
+        cdef float *w_ptr = <float *>arrays.borrow(w, False)
+        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
+        cdef int threads = enter(team(all_chunks(&self.job), self.job.w_size))
+        try:
+            with nogil:
+                pack_all(&self.job, self.taps, w_ptr, k_ptr, threads)
+        finally:
+            leave(threads)
+
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
-        float high=0, float slope=0,
+        float high=0, float slope=0, kept=None,
     ):
         """Write y = activation(correlation of x with w + bias); None adds nothing.
 
         kind, low, high, slope: the activation, as engine/activation.py has it.
         workspace: at least shared + threads * scratch floats, contiguous.
+        kept: what `pack` made of w, if the kernel was made for that.
         """
         cdef Buffers arrays = Buffers()
         cdef float *x_ptr = <float *>arrays.borrow(x, False)
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        cdef float *k_ptr = NULL
         cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
+        if kept is not None:
+            k_ptr = <float *>arrays.borrow(kept, False)
         threads = enter(threads)
         try:
             with nogil:
                 correlate(
-                    &self.job, self.phases, self.taps, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue,
-                    threads,
+                    &self.job, self.phases, self.taps, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr,
+                    &epilogue, threads,
                 )
         finally:
             leave(threads)

@@ -25,6 +25,10 @@ from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Epilogue, Filters, Tiling, Transforms, filters, leaves
 from convcore.kernels._threads cimport enter, leave, team
 
+# Transforming a filter costs about as much as so many multiply-adds a tap.
+cdef enum:
+    TRANSFORM_WORK = 40
+
 cdef struct Phase:
     Tiling x
     Tiling y
@@ -161,16 +165,39 @@ cdef void pixels_item(
         )
 
 
+cdef inline Py_ssize_t weights_items(const Job *job, Py_ssize_t blocks) noexcept nogil:
+    return job.groups * blocks * job.sources * job.parts
+
+
+cdef void transform_all_weights(
+    const Job *job, const Phase *phases, const float *w, float *kept, int threads
+) noexcept nogil:
+    """The weights of all blocks of output channels, to be kept."""
+    cdef Py_ssize_t i, made = job.targets * job.o_blocks
+    for i in prange(weights_items(job, made), schedule="dynamic", num_threads=threads):
+        weights_item(job, phases, 0, made, i, w, kept)
+
+
+cdef void multiply_pixels(
+    const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
+    const float *weights, float *y, float *scratch, const Epilogue *epilogue, int threads,
+) noexcept nogil:
+    """All blocks of tiles with weights that are transformed already."""
+    cdef Py_ssize_t i
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        pixels_item(job, phases, begin, end, i, x, weights, epilogue, y, scratch)
+
+
 cdef void correlate_pixels(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
     const float *w, float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     """One pass, in one parallel region."""
     cdef float *scratch = shared + job.shared
-    cdef Py_ssize_t i, pieces = job.groups * (end - begin) * job.sources * job.parts
+    cdef Py_ssize_t i
     with parallel(num_threads=threads):
         # A thread owns whole pieces of the shared weights; a barrier ends the loop.
-        for i in prange(pieces, schedule="dynamic"):
+        for i in prange(weights_items(job, end - begin), schedule="dynamic"):
             weights_item(job, phases, begin, end, i, w, shared)
         # A thread owns whole tiles of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
@@ -191,15 +218,20 @@ cdef void data_item(
 
 
 cdef void filters_item(
-    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *shared,
-    const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *kept,
+    const float *shared, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
     """All tiles of one block of output channels, of one target."""
     cdef Py_ssize_t o_block = item % job.o_blocks, target = item // job.o_blocks % job.targets
     cdef Py_ssize_t group = item // job.o_blocks // job.targets, source, c0, c1
     cdef float *u = scratch + threadid() * job.scratch
     cdef float *m = u + job.m_first
-    cdef const float *v = shared + group * leaves().winograd[job.size].points * job.v_point
+    cdef Py_ssize_t points = leaves().winograd[job.size].points
+    cdef const float *v = shared + group * points * job.v_point
+    if kept != NULL:
+        multiply(job, job.tiles, job.c, v, kept + item * points * job.u_point, m, False)
+        put_outputs(job, &phases[target], group, o_block, 0, job.tiles, m, epilogue, y)
+        return
     for source in range(job.sources):
         c1 = 0
         while c1 < job.c:
@@ -214,8 +246,8 @@ cdef void filters_item(
 
 
 cdef void correlate_weights(
-    const Job *job, const Phase *phases, const float *x, const float *w, float *y, float *shared,
-    const Epilogue *epilogue, int threads,
+    const Job *job, const Phase *phases, const float *x, const float *w, const float *kept,
+    float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     """All of it, in one parallel region."""
     cdef float *scratch = shared + job.shared
@@ -226,16 +258,19 @@ cdef void correlate_weights(
             data_item(job, phases, i, x, shared)
         # A thread owns whole channels of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            filters_item(job, phases, i, w, shared, epilogue, y, scratch)
+            filters_item(job, phases, i, w, kept, shared, epilogue, y, scratch)
 
 
 cdef void correlate(
-    const Job *job, const Phase *phases, const float *x, const float *w, float *y, float *shared,
-    const Epilogue *epilogue, int threads,
+    const Job *job, const Phase *phases, const float *x, const float *w, const float *kept,
+    float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t begin, end = 0, made = job.targets * job.o_blocks
     if job.weights_first:
-        correlate_weights(job, phases, x, w, y, shared, epilogue, threads)
+        correlate_weights(job, phases, x, w, kept, y, shared, epilogue, threads)
+        return
+    if kept != NULL:
+        multiply_pixels(job, phases, 0, made, x, kept, y, shared, epilogue, threads)
         return
     while end < made:
         begin, end = end, min(made, end + job.pass_blocks)
@@ -272,27 +307,44 @@ cdef class WinogradCorrelation:
         """Return the threads that `run` may use now."""
         return team(self.job.items, self.job.work)
 
+    def pack(self, w, kept):
+        """Write the transformed weights, which `run` may read instead of w."""
+        cdef Buffers arrays = Buffers()
+        cdef float *w_ptr = <float *>arrays.borrow(w, False)
+        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
+        cdef Py_ssize_t items = weights_items(&self.job, self.job.targets * self.job.o_blocks)
+        cdef int threads = enter(team(items, <double>self.job.w_size * TRANSFORM_WORK))
+        try:
+            with nogil:
+                transform_all_weights(&self.job, self.phases, w_ptr, k_ptr, threads)
+        finally:
+            leave(threads)
+
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0,
+        float slope=0, kept=None,
     ):
         """Write y = correlation of x with w, finished by the epilogue.
 
         workspace: at least shared + threads * scratch floats, contiguous.
+        kept: what `pack` made of w, if the kernel was made for that.
         """
         cdef Buffers arrays = Buffers()
         cdef float *x_ptr = <float *>arrays.borrow(x, False)
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
+        cdef float *k_ptr = NULL
         cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
+        if kept is not None:
+            k_ptr = <float *>arrays.borrow(kept, False)
         threads = enter(threads)
         try:
             with nogil:
                 correlate(
-                    &self.job, self.phases, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads
+                    &self.job, self.phases, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
                 )
         finally:
             leave(threads)

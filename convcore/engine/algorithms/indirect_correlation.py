@@ -138,8 +138,11 @@ class _Sizes:
         return max((b.size for b in self.blocks), default=0)
 
 
-def _packs_itself(problem: Problem, passes: list[Pass], o: int) -> bool:
-    """Return whether each item is one panel of output channels of all pixels."""
+def _is_alone(problem: Problem, passes: list[Pass], o: int) -> bool:
+    """Return whether each item is one panel of output channels of all pixels.
+
+    It packs that panel's weights itself, unless they are kept.
+    """
     g = problem.geometry
     if len(passes) != 1 or len(passes[0].columns) != 1:
         return False
@@ -171,15 +174,15 @@ def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[i
 def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
     g, panel = problem.geometry, _isa.panel()
     c, o = (problem.c, problem.o) if problem.map == FORWARD else (problem.o, problem.c)
-    packs = _packs_itself(problem, passes, o)
-    if packs:
+    alone = _is_alone(problem, passes, o)
+    if alone:
         pixels = g.n * math.prod(counts_of(passes[0].lines))
         o_block, blocks = panel, [Blocks(pixels, pixels, 1, 1)]
     else:
         o_block, blocks = _cuts(problem, passes, o, staged)
     taps = max((len(t) for p in passes for t in p.taps), default=0)
     seen = max(map(seen_pixels, views, blocks), default=0) if staged else 0
-    fit = (FEW_PART_BYTES if packs else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
+    fit = (FEW_PART_BYTES if alone else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
     fit = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen))
     return _Sizes(
         c=c,
@@ -190,7 +193,7 @@ def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bo
         blocks=blocks,
         items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
         seen=seen,
-        packs=packs,
+        packs=alone and not problem.kept,
     )
 
 
@@ -229,7 +232,9 @@ def _memory(
     classes = max((v["classes"] for v in views), default=1)
     zeros = lines(pixel if staged else sizes.c)
     pointers = zeros + lines(1)
-    inputs = pointers + lines((problem.geometry.taps + classes) * block * POINTER // problem.itemsize)
+    inputs = pointers + lines(
+        (problem.geometry.taps + classes) * block * POINTER // problem.itemsize
+    )
     outputs = inputs + lines(sizes.seen * pixel)
     weights = outputs + (0 if direct else lines(block * row))
     packed = problem.geometry.taps * min(sizes.part, sizes.c) * row if sizes.packs else 0
@@ -278,7 +283,7 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, MapPl
     o_blocks = -(-sizes.o // sizes.o_block)
     memory = _memory(problem, sizes, views, staged, direct)
     packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps)
-    shared = 0 if sizes.packs else lines(packed)
+    shared = 0 if sizes.packs or problem.kept else lines(packed)
     forwards = span(w) > 0
     runs = forwards and w_o != 1
     job = memory | {
@@ -317,6 +322,7 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, MapPl
         items=sizes.items,
         scratch=memory["scratch"],
         shared=shared,
+        kept=packed if problem.kept else 0,
         block=sizes.block,
         o_block=min(sizes.o_block, sizes.o),
         part_taps=max((len(t) for p in passes for t in p.taps), default=0),

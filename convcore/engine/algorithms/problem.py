@@ -26,6 +26,7 @@ class Problem:
 
     ``left`` and ``right`` are the arrays as the map's function takes them: input and weight, or
     grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
+    ``kept`` says that the weights stay as they are, so that what is made of them may be kept.
     """
 
     map: str
@@ -34,6 +35,7 @@ class Problem:
     left: Layout
     right: Layout
     channels_last: bool
+    kept: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -62,7 +64,8 @@ class MapPlan:
 
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
-    all threads, and ``holds`` says what they are.
+    all threads, and ``holds`` says what they are.  ``kept`` elements are of packed or transformed
+    weights, which the caller keeps from call to call.
 
     Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
     ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
@@ -81,6 +84,7 @@ class MapPlan:
     scratch: int
     shared: int = 0
     holds: str = ""
+    kept: int = 0
     block: int = 0
     units: str = "pixels"
     o_block: int = 0
@@ -102,6 +106,11 @@ class MapPlan:
         """Bytes that all threads need together."""
         return self.shared * self.itemsize
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of weights, as the kernel reads them, that the caller keeps."""
+        return self.kept * self.itemsize
+
 
 def never(problem: Problem) -> str | None:
     """Find nothing against a problem."""
@@ -120,7 +129,8 @@ class Algorithm:
     prepare : function from a problem to (kernel, MapPlan)
         A kernel is an object with ``threads()``, how many threads it may use now, and
         ``run(left, right, output, workspace, threads, *extra)``; the workspace has the plan's
-        shared bytes and the scratch bytes of so many threads, aligned to 64 bytes.
+        shared bytes and the scratch bytes of so many threads, aligned to 64 bytes.  Where the plan
+        keeps weights, ``pack(right, kept)`` writes them, and ``run`` gets them as ``kept=``.
     impossible : function from a problem to a reason why it cannot do it, or None
     unprofitable : function from a problem to a reason why another is faster, or None
     direct : bool

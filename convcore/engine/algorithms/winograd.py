@@ -53,6 +53,8 @@ STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
+# And reading a filter that was transformed before, as this many.
+KEPT_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
 LEAST_GAIN = 1.2
 # The points of a block of tiles, and their products: some more than a 1 MiB L2 holds, for they are
@@ -130,7 +132,8 @@ def _unprofitable(problem: Problem) -> str | None:
     g = problem.geometry
     size = _best_size(problem)
     done = _products(problem, size)
-    filters = _phase_count(problem) * g.c_out * problem.c * FILTER_COST
+    cost = KEPT_FILTER_COST if problem.kept else FILTER_COST
+    filters = _phase_count(problem) * g.c_out * problem.c * cost
     if LEAST_GAIN * (done + filters) > g.multiply_adds:
         return f"{size.name} would multiply {done / g.multiply_adds:.2f} times as often"
     return None
@@ -188,14 +191,15 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
     v_tile = _whole((sources - 1) * c + _whole(c, lanes), lanes)
     transformed = 4 * size.points * len(phases) * c * o
     large = transformed > LARGE_WEIGHTS_BYTES
-    weights_first = sources == 1 and tiles <= FEW_TILES and large
+    weights_first = sources == 1 and tiles <= FEW_TILES and (large or problem.kept)
     pass_blocks = targets * o_blocks
     if weights_first:
         block, items = -(-tiles // ITEMS), g.groups * targets * o_blocks
-        v_point, u_point = tiles * v_tile + panel, part * o_block + panel
+        v_point = tiles * v_tile + panel
+        u_point = (c if problem.kept else part) * o_block + panel
         m_point = tiles * o_block + panel
         shared = lines(g.groups * size.points * v_point)
-        m_first = lines(size.points * u_point)
+        m_first = 0 if problem.kept else lines(size.points * u_point)
     else:
         fit = BLOCK_BYTES // (size.points * 4 * (v_tile + o_block))
         block = _whole(max(1, min(fit, tiles // ITEMS)), rows)
@@ -204,8 +208,9 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         m_point = block * o_block + panel
         one_block = g.groups * size.points * u_point
         fit = MOST_WEIGHTS * math.prod(g.weight_shape) // one_block
-        pass_blocks = min(pass_blocks, max(1, fit))
-        shared = lines(pass_blocks * one_block)
+        if not problem.kept:
+            pass_blocks = min(pass_blocks, max(1, fit))
+        shared = 0 if problem.kept else lines(pass_blocks * one_block)
         m_first = lines(size.points * v_point)
     done = _products(problem, size)
     plan = MapPlan(
@@ -216,6 +221,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         scratch=m_first + lines(size.points * m_point),
         shared=shared,
         holds=TRANSFORMED_DATA if weights_first else TRANSFORMED_WEIGHTS,
+        kept=g.groups * targets * o_blocks * size.points * u_point if problem.kept else 0,
         block=block,
         units="tiles",
         o_block=o_block,

@@ -1,0 +1,104 @@
+"""A convolution whose weights stay as they are, for nets that are run and no longer trained."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from convcore.engine import memory
+from convcore.engine.activation import Activation, activation_terms
+from convcore.engine.algorithms.selection import current
+from convcore.engine.calls import Call, forward_call
+from convcore.engine.checks import Array, checked_array, checked_bias, hashable, whole_elements
+from convcore.engine.geometry import Padding, Spatial
+
+# Shapes of inputs for which prepared weights are kept; the oldest goes first.
+MOST_SHAPES = 4
+
+# The call for one shape of inputs, and what it is told of the weights that are kept.
+_Prepared = tuple[Call, dict[str, memory.Block]]
+
+
+class FixedConvolution:
+    """The forward map of one weight array, in the order in which its kernels read it.
+
+    For each shape and memory format of inputs the weights are packed, or transformed, once; calls
+    after that read them as they are.  Weights of 512 x 512 x 3 x 3 that one image is convolved
+    with take as long to pack as to multiply.
+
+    Parameters
+    ----------
+    weight : (C_out, C_in/G, *kernel); float32, float64, complex64 or complex128
+        Not copied: changes made to it later are seen by some calls and not by others.
+    bias : (C_out,), the same dtype, or None
+    stride, padding, dilation, groups, activation
+        As for `conv_forward`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `conv_forward`; what depends on the input's shape, at the first call.
+
+    Notes
+    -----
+    Keeps up to four times the weight's bytes for each of at most four shapes of inputs.  Safe to
+    call from several threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blur = FixedConvolution(np.full((1, 1, 2, 2), 0.25))
+    >>> blur(np.arange(9.0).reshape(1, 1, 3, 3))[0, 0]
+    array([[2., 3.],
+           [5., 6.]])
+    """
+
+    def __init__(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        *,
+        stride: Spatial = 1,
+        padding: Padding = 0,
+        dilation: Spatial = 1,
+        groups: int = 1,
+        activation: Activation = None,
+    ) -> None:
+        self.weight = whole_elements(checked_array("weight", weight))
+        self.bias = None
+        if bias is not None:
+            channels = weight.shape[0] if weight.ndim else 0
+            self.bias = checked_bias(bias, self.weight.dtype, channels)
+        self._extra: tuple[Any, ...] = (self.bias,)
+        if activation is not None:
+            self._extra += activation_terms(activation, self.weight.dtype)
+        self._parameters = tuple(map(hashable, (stride, padding, dilation, groups)))
+        self._calls: dict[Any, _Prepared] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, input: Array) -> Array:
+        """Return what `conv_forward` returns, to rounding."""
+        input = whole_elements(checked_array("input", input))
+        key = input.shape, input.strides, input.dtype, current()
+        call, kept = self._calls.get(key) or self._remember(key, input)
+        return call(input, self.weight, self._extra, **kept)
+
+    def _remember(self, key: Any, input: Array) -> _Prepared:
+        """Prepare for an input of a new shape, and forget the oldest where there are too many."""
+        with self._lock:
+            if key not in self._calls:
+                made = self._prepare(input)
+                if len(self._calls) == MOST_SHAPES:
+                    del self._calls[next(iter(self._calls))]
+                self._calls[key] = made
+            return self._calls[key]
+
+    def _prepare(self, input: Array) -> _Prepared:
+        w = self.weight
+        arrays = input.shape, input.strides, input.dtype, w.shape, w.strides, w.dtype
+        call = forward_call(*arrays, *self._parameters, current(), kept=True)
+        if not call.plan.kept:
+            return call, {}
+        block = memory.Block(call.plan.kept_bytes)
+        call.kernel.pack(w, block)
+        return call, {"kept": block}
