@@ -22,6 +22,7 @@ import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -212,22 +213,24 @@ class BuildKernels(build_ext):
         super().build_extension(extension)
 
     def compile_leaves(self, extension):
-        """Compile leaves/level.c once an instruction set; tell _isa.pyx which there are."""
+        """Compile each of the leaves' .c files once an instruction set; tell _isa.pyx of these."""
         levels = instruction_sets(self.compiler.compiler_type)
         found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
         extension.define_macros = extension.define_macros + found
 
-        def compile_level(level):
+        def compile_one(job):
+            source, level = job
             return self.compiler.compile(
-                [LEAVES / "level.c"],
+                [source],
                 output_dir=f"{self.build_temp}/{level}",
                 macros=[("CONVCORE_LEVEL", level)],
                 extra_postargs=compile_flags(self.compiler.compiler_type) + levels[level],
                 depends=extension.depends,
             )
 
+        jobs = list(product(sorted(LEAVES.glob("*.c")), levels))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [object for objects in pool.map(compile_level, levels) for object in objects]
+            return [object for objects in pool.map(compile_one, jobs) for object in objects]
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.

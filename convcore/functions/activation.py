@@ -18,6 +18,7 @@ from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine import elementwise
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.axes import total_of, wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
@@ -121,6 +122,8 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
     """Return the array with 0 for what is negative; NaN stays."""
+    if elementwise.suits(array):
+        return elementwise.forward("relu", array, out=out)
     if array.size >= LARGE and array.dtype.kind == "f":
         return np.clip(array, 0.0, math.inf, out=out)
     return np.maximum(array, array.dtype.type(0), out=out)
@@ -132,6 +135,8 @@ def _clip_at_zero(array: np.ndarray) -> None:
 
 def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
     # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
+    if not mode.enabled and elementwise.suits(grad._array, y._array):
+        return wrap(elementwise.gradient("relu", grad._array, y._array))
     return masked(grad, y._array != 0)
 
 

@@ -191,5 +191,23 @@ cdef extern from "leaves/leaves.h":
         ) noexcept nogil
         void (*sum_lanes)(const float *v, Py_ssize_t count, float *out) noexcept nogil
 
+cdef extern from "leaves/layers.h":
+    enum:
+        RELU "CONVCORE_RELU"
+        MAPS "CONVCORE_MAPS"
+
+    ctypedef struct Map "convcore_map":
+        void (*forward)(
+            const void *x, Py_ssize_t count, const double *terms, void *y,
+        ) noexcept nogil
+        void (*gradient)(
+            const void *gy, const void *kept, Py_ssize_t count, const double *terms, void *gx,
+        ) noexcept nogil
+
+    ctypedef struct Layers "convcore_layers":
+        const char *name
+        Map[32][2] maps          # the first MAPS rows
+
 cdef const Leaves *leaves() noexcept nogil
+cdef const Layers *layers() noexcept nogil
 cdef Filters filters(dict fields)

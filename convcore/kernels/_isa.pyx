@@ -8,35 +8,59 @@ import os
 
 cdef extern from *:
     """
+    #include "leaves/layers.h"
     #include "leaves/leaves.h"
 
+    typedef struct {
+        const convcore_leaves *leaves;
+        const convcore_layers *layers;
+    } convcore_tables;
+
+    #define CONVCORE_TABLES(level) {&convcore_leaves_##level, &convcore_layers_##level}
+
     /* Tables of this build that this processor can run, best last; NULL past the end. */
-    static const convcore_leaves *convcore_level(int i)
+    static const convcore_tables *convcore_level(int i)
     {
-        const convcore_leaves *levels[4] = {&convcore_leaves_base};
+        static const convcore_tables levels[] = {
+            CONVCORE_TABLES(base),
+    #ifdef CONVCORE_HAS_AVX2
+            CONVCORE_TABLES(avx2),
+    #endif
+    #ifdef CONVCORE_HAS_AVX512
+            CONVCORE_TABLES(avx512),
+    #endif
+        };
         int count = 1;
     #ifdef CONVCORE_HAS_AVX2
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-            levels[count++] = &convcore_leaves_avx2;
+            count++;
     #endif
     #ifdef CONVCORE_HAS_AVX512
         if (count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
             && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-            levels[count++] = &convcore_leaves_avx512;
+            count++;
     #endif
-        return i < count ? levels[i] : NULL;
+        return i < count ? &levels[i] : NULL;
     }
     """
-    const Leaves *convcore_level(int i) noexcept nogil
+    ctypedef struct Tables "convcore_tables":
+        const Leaves *leaves
+        const Layers *layers
+
+    const Tables *convcore_level(int i) noexcept nogil
 
 # The longest filter that the leaves load in one run.
 LONGEST_RUN = LONGEST
 
-cdef const Leaves *chosen = NULL
+cdef const Tables *chosen = NULL
 
 
 cdef const Leaves *leaves() noexcept nogil:
-    return chosen
+    return chosen.leaves
+
+
+cdef const Layers *layers() noexcept nogil:
+    return chosen.layers
 
 
 cdef Filters filters(dict fields):
@@ -55,29 +79,29 @@ def levels():
     cdef int i = 0
     names = []
     while convcore_level(i) != NULL:
-        names.append(convcore_level(i).name.decode())
+        names.append(convcore_level(i).leaves.name.decode())
         i += 1
     return names
 
 
 def level():
     """Return the name of the level in use."""
-    return chosen.name.decode()
+    return chosen.leaves.name.decode()
 
 
 def lanes():
     """Return how many floats a vector of the level in use has."""
-    return chosen.lanes
+    return chosen.leaves.lanes
 
 
 def panel():
     """Return how many columns a panel of `product` has at the level in use."""
-    return chosen.panel
+    return chosen.leaves.panel
 
 
 def rows():
     """Return how many rows `product` keeps in registers at the level in use."""
-    return chosen.rows
+    return chosen.leaves.rows
 
 
 cdef int choose(asked) except -1:

@@ -58,6 +58,15 @@ typedef float loose_vec;
 #define PREFETCH(p) (void)(p)
 #endif
 
+/* Before a loop none of whose turns reads what another one writes. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
 /* LANES floats from any address. */
 INLINE vec load(const float *p) { return *(const loose_vec *)p; }
 

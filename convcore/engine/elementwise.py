@@ -1,0 +1,105 @@
+"""Functions of each element of large arrays, in one pass on all threads.
+
+NumPy computes small arrays as fast, and what is of another dtype or has gaps in memory: `suits`
+tells which arrays come here.  Results lie in memory as their arguments do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore.engine import memory
+from convcore.kernels import _elementwise
+
+Array = np.ndarray[Any, Any]
+
+# Smaller arrays are not worth the call; chosen by hand.
+LEAST = 1 << 14
+
+# How long an element takes, in multiply-adds: what decides on the number of threads.
+_WORK = {"relu": 4.0}
+
+_FLOATS = (np.dtype("f4"), np.dtype("f8"))
+
+
+def suits(array: Array, *others: Array) -> bool:
+    """Return whether arrays are large, of one real dtype, and alike in memory, without gaps."""
+    if array.size < LEAST or array.dtype not in _FLOATS:
+        return False
+    for other in others:
+        if (
+            other.dtype != array.dtype
+            or other.shape != array.shape
+            or (other.strides != array.strides and not _alike(other, array))
+        ):
+            return False
+    return is_dense(array)
+
+
+def _alike(array: Array, other: Array) -> bool:
+    """Return whether the elements of two dense arrays of one shape come in the same order."""
+    axes = zip(array.shape, array.strides, other.strides, strict=True)
+    return all(size == 1 or a == b for size, a, b in axes)
+
+
+def is_dense(array: Array) -> bool:
+    """Return whether the elements fill their memory in some order of the axes, aligned."""
+    flags = array.flags
+    if not flags.aligned:
+        return False
+    if flags.forc:
+        return True
+    step = array.itemsize
+    axes = zip(array.strides, array.shape, strict=True)
+    for stride, size in sorted([axis for axis in axes if axis[1] != 1]):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def empty_like(array: Array) -> Array:
+    """Return a new array that lies in memory as a dense one does, not cleared."""
+    order = np.argsort([-stride for stride in array.strides], kind="stable")
+    if array.flags.c_contiguous:
+        return memory.empty(array.shape, array.dtype)
+    shape = [array.shape[axis] for axis in order]
+    return memory.empty(shape, array.dtype).transpose(np.argsort(order))
+
+
+def forward(function: str, x: Array, *terms: float, out: Array | None = None) -> Array:
+    """Return a function of each element of an array that `suits`.
+
+    Parameters
+    ----------
+    function : str
+        One of `convcore.kernels._elementwise.FUNCTIONS`.
+    x : float32 or float64
+    terms : numbers
+        The function's constants.
+    out : Array, optional
+        Where the result is put: x itself, or an array like it.
+    """
+    if out is None:
+        out = empty_like(x)
+    _elementwise.apply(_elementwise.FUNCTIONS[function], x, None, out, _WORK[function], terms)
+    return out
+
+
+def gradient(function: str, grad: Array, kept: Array, *terms: float) -> Array:
+    """Return the gradient of a function's argument; ``grad`` and ``kept`` suit each other.
+
+    Parameters
+    ----------
+    function : str
+    grad : Array
+        The gradient of the function's result.
+    kept : Array, like grad
+        The argument or the result, as the function says in kernels/leaves/elementwise.h.
+    terms : numbers
+    """
+    out = empty_like(grad)
+    _elementwise.apply(_elementwise.FUNCTIONS[function], kept, grad, out, _WORK[function], terms)
+    return out
