@@ -18,10 +18,11 @@ NEEDED = [
     *("max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d"),
     *("adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "dropout", "dropout2d"),
     *("pixel_shuffle", "pixel_unshuffle", "cross_entropy", "nll_loss", "mse_loss", "l1_loss"),
-    *("smooth_l1_loss", "binary_cross_entropy"),
+    *("smooth_l1_loss", "binary_cross_entropy", "batch_norm", "group_norm", "instance_norm"),
+    "layer_norm",
 ]
 # What PyTorch has no function for.
-OWN = {"conv_activation"}
+OWN = {"batch_norm_activation", "conv_activation"}
 
 
 def test_functional_has_the_functions_of_the_layers():

@@ -1,6 +1,6 @@
 """Borrowed pointers into arrays."""
 
 cdef class Buffers:
-    cdef Py_buffer views[6]
+    cdef Py_buffer views[9]
     cdef int count
     cdef void *borrow(self, array, bint write) except? NULL

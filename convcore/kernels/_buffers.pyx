@@ -13,7 +13,7 @@ from cpython.buffer cimport (
 
 
 cdef class Buffers:
-    """Up to six borrowed buffers."""
+    """Up to nine borrowed buffers."""
 
     cdef void *borrow(self, array, bint write) except? NULL:
         """Return the address of the array's first element; BufferError if it may not be written."""

@@ -204,8 +204,68 @@ cdef extern from "leaves/layers.h":
             const void *gy, const void *kept, Py_ssize_t count, const double *terms, void *gx,
         ) noexcept nogil
 
+    enum:
+        LINEAR "CONVCORE_LINEAR"
+        FROM_INPUT "CONVCORE_FROM_INPUT"
+        FROM_RESULT "CONVCORE_FROM_RESULT"
+
+    ctypedef struct NormTerms "convcore_norm_terms":
+        const void *mean
+        const void *scale
+        const void *bias
+        const void *slope
+        const void *offset
+        double low
+        double high
+        int activation
+
+    ctypedef struct NormRuns "convcore_norm_runs":
+        void (*moments)(
+            const void *x, Py_ssize_t count, double shift, double *sums,
+        ) noexcept nogil
+        void (*forward)(
+            const void *x, const void *residual, Py_ssize_t count, const NormTerms *terms, void *y,
+        ) noexcept nogil
+        void (*gradient_sums)(
+            const void *gy, const void *x, const void *y, Py_ssize_t count,
+            const NormTerms *terms, void *kept, double *sums,
+        ) noexcept nogil
+        void (*gradient)(
+            const void *gy, const void *x, Py_ssize_t count, const NormTerms *terms, void *gx,
+        ) noexcept nogil
+
+    ctypedef struct NormPixels "convcore_norm_pixels":
+        void (*moments)(
+            const void *x, Py_ssize_t pixels, Py_ssize_t channels, const double *shift,
+            double *sums, Py_ssize_t row,
+        ) noexcept nogil
+        void (*forward)(
+            const void *x, const void *residual, Py_ssize_t pixels, Py_ssize_t channels,
+            const NormTerms *terms, void *y,
+        ) noexcept nogil
+        void (*gradient_sums)(
+            const void *gy, const void *x, const void *y, Py_ssize_t pixels, Py_ssize_t channels,
+            const NormTerms *terms, void *kept, double *sums, Py_ssize_t row,
+        ) noexcept nogil
+        void (*gradient)(
+            const void *gy, const void *x, Py_ssize_t pixels, Py_ssize_t channels,
+            const NormTerms *terms, void *gx,
+        ) noexcept nogil
+
+    ctypedef struct NormRows "convcore_norm_rows":
+        void (*forward)(
+            const void *x, Py_ssize_t count, double mean, double root, const void *terms, void *y,
+        ) noexcept nogil
+        void (*gradient)(
+            const void *gy, const void *x, Py_ssize_t count, double mean, double root,
+            const void *terms, void *gx, double *sums,
+        ) noexcept nogil
+
     ctypedef struct Layers "convcore_layers":
         const char *name
+        NormRows[2] norm_rows
+        NormRuns[2] norm_runs
+        NormPixels[2] norm_pixels
         Map[32][2] maps          # the first MAPS rows
 
 cdef const Leaves *leaves() noexcept nogil

@@ -1,30 +1,60 @@
 /* One level's leaves of layers: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "layers.h"
-#include "vec.h"
+#include "wide.h"
 
 #define JOINED(a, b) a##b
 #define TABLE(level) JOINED(convcore_layers_, level)
 #define TEXT(level) QUOTED(level)
 #define QUOTED(level) #level
 
+/* What is written for any T: LINE is a vector of WIDE_LANES of them, LINE_NUMBERS its comparisons'. */
 #define T float
+#define LINE narrow
+#define LINE_NUMBERS narrow_numbers
+#define LOAD load_narrow
+#define STORE store_narrow
+#define SPREAD broadcast_narrow
+#define WIDEN widened
 #define OF(name) name##_float
 #include "elementwise.h"
+#include "norm.h"
 #undef T
+#undef LINE
+#undef LINE_NUMBERS
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef WIDEN
 #undef OF
+
 #define T double
+#define LINE wide
+#define LINE_NUMBERS wide_numbers
+#define LOAD load_wide
+#define STORE store_wide
+#define SPREAD broadcast_wide
+#define WIDEN
 #define OF(name) name##_double
 #include "elementwise.h"
-#undef T
-#undef OF
+#include "norm.h"
 
 #define MAP(name)                                                                               \
     {                                                                                           \
         {name##_float, name##_gradient_float}, {name##_double, name##_gradient_double}          \
     }
 
+#define NORM(form, type)                                                                        \
+    {                                                                                           \
+        moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
+            gradient_##form##_##type                                                            \
+    }
+
 const convcore_layers TABLE(CONVCORE_LEVEL) = {
     .name = TEXT(CONVCORE_LEVEL),
+    .norm_rows = {{forward_weighted_float, gradient_weighted_float},
+                  {forward_weighted_double, gradient_weighted_double}},
+    .norm_runs = {NORM(runs, float), NORM(runs, double)},
+    .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
     .maps = {
         [CONVCORE_RELU] = MAP(relu),
     },

@@ -24,8 +24,62 @@ typedef struct {
                      void *gx);
 } convcore_map;
 
+/* ---- normalisations: norm.h ---- */
+
+enum { CONVCORE_LINEAR, CONVCORE_FROM_INPUT, CONVCORE_FROM_RESULT };
+
+/* y = (x - mean) * scale + bias (+ residual), then, unless `activation` is CONVCORE_LINEAR, clamped
+ * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  One number each for a run, and one
+ * a channel for pixels.
+ *
+ * Of a clamp, gradients pass where the result is strictly within, or a NaN.  CONVCORE_FROM_INPUT
+ * makes the result anew from x; CONVCORE_FROM_RESULT reads it. */
+typedef struct {
+    const void *mean, *scale, *bias;
+    const void *slope, *offset;
+    double low, high;
+    int activation;
+} convcore_norm_terms;
+
+/* Sums are added to: sums of x - shift and of its square, or of gy and of gy * (x - mean).  What is
+ * left of gy by the clamp is `kept`, where that is CONVCORE_FROM_RESULT.  Pixels have sums and shifts
+ * of each channel; `row` is how far the second sums are from the first. */
+typedef struct {
+    void (*moments)(const void *x, ptrdiff_t count, double shift, double *sums);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t count,
+                    const convcore_norm_terms *terms, void *y);
+    void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t count,
+                          const convcore_norm_terms *terms, void *kept, double *sums);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count,
+                     const convcore_norm_terms *terms, void *gx);
+} convcore_norm_runs;
+
+typedef struct {
+    void (*moments)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, const double *shift,
+                    double *sums, ptrdiff_t row);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t pixels, ptrdiff_t channels,
+                    const convcore_norm_terms *terms, void *y);
+    void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t pixels,
+                          ptrdiff_t channels, const convcore_norm_terms *terms, void *kept,
+                          double *sums, ptrdiff_t row);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t pixels, ptrdiff_t channels,
+                     const convcore_norm_terms *terms, void *gx);
+} convcore_norm_pixels;
+
+/* Rows of `count` elements: terms are (2, count), weights and biases, sums (2, count), what is added
+ * to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
+typedef struct {
+    void (*forward)(const void *x, ptrdiff_t count, double mean, double root, const void *terms,
+                    void *y);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, double mean, double root,
+                     const void *terms, void *gx, double *sums);
+} convcore_norm_rows;
+
 typedef struct {
     const char *name;
+    convcore_norm_rows norm_rows[2];
+    convcore_norm_runs norm_runs[2];
+    convcore_norm_pixels norm_pixels[2];
     convcore_map maps[CONVCORE_MAPS][2];
 } convcore_layers;
 

@@ -1,0 +1,54 @@
+/* Vectors of doubles, and of as many floats: what sums of floats are made with. */
+#ifndef CONVCORE_WIDE_H
+#define CONVCORE_WIDE_H
+
+#include "vec.h"
+
+/* A vector of WIDE_LANES doubles, as many bytes as a vec, and as many floats, which are half a vec. */
+#if LANES > 1
+#define WIDE_LANES (LANES / 2)
+typedef double wide __attribute__((vector_size(4 * LANES)));
+typedef double loose_wide __attribute__((vector_size(4 * LANES), aligned(8), may_alias));
+typedef long long wide_numbers __attribute__((vector_size(4 * LANES)));
+typedef float narrow __attribute__((vector_size(2 * LANES)));
+typedef float loose_narrow __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
+typedef int narrow_numbers __attribute__((vector_size(2 * LANES)));
+#else
+#define WIDE_LANES 1
+typedef double wide;
+typedef double loose_wide;
+typedef float narrow;
+typedef float loose_narrow;
+#endif
+
+INLINE wide load_wide(const double *p) { return *(const loose_wide *)p; }
+
+INLINE void store_wide(double *p, wide v) { *(loose_wide *)p = v; }
+
+INLINE wide broadcast_wide(double x) { return x - (wide){0}; }
+
+INLINE narrow load_narrow(const float *p) { return *(const loose_narrow *)p; }
+
+INLINE void store_narrow(float *p, narrow v) { *(loose_narrow *)p = v; }
+
+INLINE narrow broadcast_narrow(float x) { return x - (narrow){0}; }
+
+INLINE wide widened(narrow v)
+{
+#if LANES > 1
+    return __builtin_convertvector(v, wide);
+#else
+    return v;
+#endif
+}
+
+/* The lanes from first to last. */
+INLINE double sum_of_wide(wide v)
+{
+    double lanes[WIDE_LANES], sum = 0;
+    store_wide(lanes, v);
+    for (int i = 0; i < WIDE_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,203 @@
+"""Batch norm as modules, and what they share with instance norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._creation import empty, ones, tensor, zeros
+from convcore._dtype import long
+from convcore._tensor import Tensor
+from convcore.nn import functional, init
+from convcore.nn.modules.module import Module
+from convcore.nn.parameter import Parameter
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+
+class _NormBase(Module):
+    """A number of channels, their weight and bias, and their running statistics.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, (num_features,), or None
+    running_mean, running_var : Tensor, (num_features,), or None
+    num_batches_tracked : Tensor of one int, or None
+    """
+
+    _version = 2
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+
+        def parameter(wanted: bool) -> Parameter | None:
+            made = empty(num_features, dtype=dtype, device=device) if wanted else None
+            return None if made is None else Parameter(made)
+
+        self.register_parameter("weight", parameter(affine))
+        self.register_parameter("bias", parameter(affine and bias))
+        self._make_statistics(dtype, device)
+        self.reset_parameters()
+
+    def _make_statistics(self, dtype: Any, device: Any) -> None:
+        mean = var = count = None
+        if self.track_running_stats:
+            mean = zeros(self.num_features, dtype=dtype, device=device)
+            var = ones(self.num_features, dtype=dtype, device=device)
+            count = tensor(0, dtype=long, device=device)
+        self.register_buffer("running_mean", mean)
+        self.register_buffer("running_var", var)
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Set the means to 0, the variances to 1 and the number of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()  # type: ignore[union-attr]
+            self.running_var.fill_(1)  # type: ignore[union-attr]
+            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
+
+    def reset_parameters(self) -> None:
+        """Reset the running statistics; set the weight to ones and the bias to zeros."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict,
+        prefix: str,
+        local_metadata: dict,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        # States of version 1 did not count batches.
+        if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        super()._load_from_state_dict(
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+
+class _BatchNorm(_NormBase):
+    ranks: tuple[int, ...]  # axes that an input may have
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in self.ranks:
+            allowed = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise each channel of ``input``; in training, with the batch's own statistics."""
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        own = self.training or (self.running_mean is None and self.running_var is None)
+        tracked = not self.training or self.track_running_stats
+        return functional.batch_norm(
+            input,
+            self.running_mean if tracked else None,
+            self.running_var if tracked else None,
+            self.weight,
+            self.bias,
+            own,
+            momentum,
+            self.eps,
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalise each channel of (N, C) or (N, C, L) over the batch; the rest as `BatchNorm2d`."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalise each channel of (N, C, H, W) over the batch and all pixels.
+
+    y = (x - mean) / sqrt(variance + eps) * weight + bias, with the batch's own mean and variance in
+    training, and with the running ones in evaluation.
+
+    Parameters
+    ----------
+    num_features : int
+        C.
+    eps : float
+        Added to the variance.
+    momentum : float or None
+        running = (1 - momentum) * running + momentum * batch's; None: the mean of all batches.
+    affine : bool
+        Whether there is a weight, and a bias.
+    track_running_stats : bool
+        Whether there are running statistics; without them, the batch's are taken in evaluation too.
+    device, dtype
+        Of parameters and statistics.
+    bias : bool
+        Whether there is a bias.
+
+    Raises
+    ------
+    ValueError
+        In forward: an input of another rank, or of one value a channel in training.
+
+    References
+    ----------
+    S. Ioffe, C. Szegedy, "Batch normalization: accelerating deep network training by reducing
+    internal covariate shift", ICML 2015.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> layer = BatchNorm2d(2)
+    >>> [*layer.state_dict()]
+    ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
+    """
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalise each channel of (N, C, D, H, W) over the batch; the rest as `BatchNorm2d`."""
+
+    ranks = (5,)

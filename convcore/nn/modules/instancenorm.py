@@ -1,0 +1,111 @@
+"""Instance norm as modules."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.nn import functional
+from convcore.nn.modules.batchnorm import _NormBase
+
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _InstanceNorm(_NormBase):
+    rank: int  # axes of an input without a batch
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (self.rank, self.rank + 1):
+            raise ValueError(
+                f"expected {self.rank}D or {self.rank + 1}D input (got {input.dim()}D input)"
+            )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise each channel of each image of ``input``."""
+        self._check_input_dim(input)
+        axis = input.dim() - self.rank
+        if input.size(axis) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={axis} to match num_features "
+                    f"({self.num_features}), but got: {input.size(axis)}."
+                )
+            warnings.warn(
+                f"input's size at dim={axis} does not match num_features. You can silence this "
+                "warning by not passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
+        if axis == 0:
+            return self._normalized(input.unsqueeze(0)).squeeze(0)
+        return self._normalized(input)
+
+    def _normalized(self, input: Tensor) -> Tensor:
+        return functional.instance_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalise each channel of (N, C, L) or (C, L); the rest as `InstanceNorm2d`."""
+
+    rank = 2
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalise each channel of each image of (N, C, H, W) or (C, H, W).
+
+    Parameters
+    ----------
+    num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        As for `BatchNorm2d`, but that there is no weight, and that statistics do not run, unless
+        asked for.
+
+    Raises
+    ------
+    ValueError
+        In forward: an input of another rank, of another number of channels where there is a weight,
+        or of one pixel.
+
+    References
+    ----------
+    D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization: the missing ingredient for fast
+    stylization", 2016.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> InstanceNorm2d(1, eps=1e-12)(convcore.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.,  1.]]])
+    """
+
+    rank = 3
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalise each channel of (N, C, D, H, W) or (C, D, H, W); the rest as `InstanceNorm2d`."""
+
+    rank = 4

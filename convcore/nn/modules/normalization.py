@@ -1,0 +1,166 @@
+"""Group norm and layer norm as modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+from convcore._creation import ones, zeros
+from convcore._tensor import Tensor
+from convcore.nn import functional, init
+from convcore.nn.modules.module import Module
+from convcore.nn.parameter import Parameter
+
+__all__ = ["GroupNorm", "LayerNorm"]
+
+
+class _Affine(Module):
+    """A weight of ones and a bias of zeros, or none."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_parameters(
+        self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        weight = Parameter(ones(shape, dtype=dtype, device=device)) if affine else None
+        self.register_parameter("weight", weight)
+        offset = Parameter(zeros(shape, dtype=dtype, device=device)) if affine and bias else None
+        self.register_parameter("bias", offset)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class GroupNorm(_Affine):
+    """Normalise groups of channels of each image of (N, C, *sizes).
+
+    Parameters
+    ----------
+    num_groups : int
+    num_channels : int
+        C, a multiple of it.
+    eps : float
+        Added to the variance.
+    affine : bool
+        Whether there is a weight, and a bias.
+    device, dtype
+        Of the parameters.
+    bias : bool
+        Whether there is a bias.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, (num_channels,), or None
+
+    Raises
+    ------
+    ValueError
+        num_groups does not divide num_channels.
+
+    References
+    ----------
+    Y. Wu, K. He, "Group normalization", ECCV 2018.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> GroupNorm(1, 2, eps=1e-12, affine=False)(convcore.tensor([[1.0, 3.0]]))
+    tensor([[-1.,  1.]])
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        self._make_parameters(num_channels, affine, bias, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise the groups of each image of ``input``."""
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class LayerNorm(_Affine):
+    """Normalise over the last axes.
+
+    Parameters
+    ----------
+    normalized_shape : int or ints
+        The sizes of those axes.
+    eps : float
+        Added to the variance.
+    elementwise_affine : bool
+        Whether there is a weight, and a bias.
+    bias : bool
+        Whether there is a bias.
+    device, dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight, bias : Parameter, normalized_shape, or None
+
+    References
+    ----------
+    J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> LayerNorm(2, eps=1e-12, elementwise_affine=False)(convcore.tensor([[1.0, 3.0]]))
+    tensor([[-1.,  1.]])
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(normalized_shape, Integral):
+            normalized_shape = (int(normalized_shape),)
+        self.normalized_shape = tuple(normalized_shape)  # type: ignore[arg-type]
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self._make_parameters(self.normalized_shape, elementwise_affine, bias, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise the last axes of ``input``."""
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
