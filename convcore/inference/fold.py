@@ -1,0 +1,40 @@
+"""Batch norm with fixed statistics as part of the convolution before it.
+
+References
+----------
+B. Jacob et al., "Quantization and training of neural networks for efficient integer-arithmetic-only
+inference", CVPR 2018, section 3.2, for the folding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from convcore.engine.checks import Array
+from convcore.nn import Module
+
+
+def scale_and_shift(norm: Module) -> tuple[Array, Array]:
+    """Return a batch norm's y = x * scale + shift, in float64, (C,) both."""
+    mean, var = (t._array.astype("f8") for t in (norm.running_mean, norm.running_var))
+    scale = 1 / np.sqrt(var + norm.eps)
+    if norm.weight is not None:
+        scale = scale * norm.weight._array
+    shift = -mean * scale
+    if norm.bias is not None:
+        shift = shift + norm.bias._array
+    return scale, shift
+
+
+def folded(weight: Array, bias: Array | None, norm: Module | None) -> tuple[Array, Array | None]:
+    """Return the weight and bias of a convolution and the batch norm after it.
+
+    weight : (C_out, C_in/G, *kernel), bias : (C_out,); computed in float64 and rounded once.
+    """
+    if norm is None:
+        return weight, bias
+    scale, shift = scale_and_shift(norm)
+    if bias is not None:
+        shift = shift + bias * scale
+    scales = scale.reshape(-1, *[1] * (weight.ndim - 1))
+    return (weight * scales).astype(weight.dtype), shift.astype(weight.dtype)

@@ -1,0 +1,67 @@
+"""The layers that an optimised net has in place of those that it was made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._tensor import Tensor, wrap
+from convcore.engine.activation import Activation
+from convcore.engine.checks import Array
+from convcore.engine.fixed import FixedConvolution
+from convcore.functions.calls import check_arguments, computed
+from convcore.nn import Module
+
+# The attribute of a result to which an activation was applied: its version at that time.
+_ACTIVATED = "_activated_version"
+
+
+class FixedConv(Module):
+    """A convolution with what followed it: batch norm in its weights, an activation at its end.
+
+    Parameters
+    ----------
+    weight : (C_out, C_in/G, *kernel)
+    bias : (C_out,), or None
+    steps : dict
+        stride, padding, dilation, groups.
+    activation : 'relu', 'relu6', ('leaky_relu', slope) or None
+    """
+
+    def __init__(
+        self, weight: Array, bias: Array | None, steps: dict[str, Any], activation: Activation
+    ) -> None:
+        super().__init__()
+        self.steps, self.activation = steps, activation
+        self._fixed = FixedConvolution(weight, bias, activation=activation, **steps)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
+        check_arguments("conv", input=input)
+        result = wrap(computed(self._fixed, input._array))
+        if self.activation is not None:
+            setattr(result, _ACTIVATED, result._version)
+        return result
+
+    def extra_repr(self) -> str:
+        """Return what `repr` shows."""
+        o, c, *kernel = self._fixed.weight.shape
+        parts = [f"{c * self.steps['groups']}, {o}, kernel_size={tuple(kernel)}"]
+        parts += [f"{name}={value}" for name, value in self.steps.items()]
+        return ", ".join([*parts, f"activation={self.activation}"])
+
+
+class Activated(Module):
+    """An activation that passes on what was activated by the convolution before it.
+
+    For one that a net calls in several places, not all of them after a convolution.
+    """
+
+    def __init__(self, activation: Module) -> None:
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the activation of each element."""
+        if getattr(input, _ACTIVATED, None) == input._version:
+            return input
+        return self.activation(input)

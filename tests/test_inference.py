@@ -1,0 +1,188 @@
+"""optimize_for_inference: the same results, fused where nothing else sees what is between."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import nn
+from convcore.inference import optimize_for_inference
+from convcore.inference.layers import Activated, FixedConv
+
+
+def with_statistics(net: nn.Module, rng: np.random.Generator) -> nn.Module:
+    """Give batch norms statistics and parameters that are not those of the start."""
+    for module in net.modules():
+        norms = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+        if isinstance(module, norms) and module.track_running_stats:
+            for name, low in (("running_mean", -1), ("running_var", 0.2)):
+                drawn = rng.uniform(low, 2, module.num_features).astype("f4")
+                setattr(module, name, convcore.from_numpy(drawn))
+            if module.affine:
+                with convcore.no_grad():
+                    module.weight.copy_(
+                        convcore.from_numpy(rng.standard_normal(module.num_features))
+                    )
+                    module.bias.copy_(convcore.from_numpy(rng.standard_normal(module.num_features)))
+    return net.eval()
+
+
+def image(rng: np.random.Generator, *shape: int) -> convcore.Tensor:
+    return convcore.from_numpy(rng.standard_normal(shape).astype("f4"))
+
+
+def assert_same(net: nn.Module, fast: nn.Module, *inputs: convcore.Tensor) -> None:
+    with convcore.no_grad():
+        expected, result = net(*inputs).numpy(), fast(*inputs).numpy()
+    np.testing.assert_allclose(result, expected, atol=2e-5 * max(1, np.abs(expected).max()), rtol=0)
+
+
+def kinds(fast: nn.Module) -> list[str]:
+    return [type(module).__name__ for module in fast.modules() if not list(module.children())]
+
+
+class Block(nn.Module):
+    """A residual block whose one ReLU comes after a convolution and after an addition."""
+
+    def __init__(self, channels: int, inplace: bool) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=inplace)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        out += x
+        return self.relu(out)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_shared_relu_is_fused_where_it_follows_a_convolution(rng, inplace):
+    net = with_statistics(nn.Sequential(Block(20, inplace), Block(20, inplace)), rng)
+    x = image(rng, 2, 20, 9, 9)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    assert kinds(fast).count("FixedConv") == 4
+    assert kinds(fast).count("Identity") == 4
+    first = fast.model[0]
+    assert isinstance(first.relu, Activated)
+    assert first.conv1.activation == "relu"
+    assert first.conv2.activation is None
+    # Another size, another format, unbatched, and the first again.
+    assert_same(net, fast, image(rng, 1, 20, 6, 7))
+    assert_same(net, fast, image(rng, 3, 20, 8, 8).to(memory_format=convcore.channels_last))
+    assert_same(net, fast, x)
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(0.1)])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_sequence_becomes_one_layer(rng, activation, bias, affine):
+    conv = nn.Conv2d(6, 8, 3, stride=2, padding=1, groups=2, bias=bias)
+    net = with_statistics(
+        nn.Sequential(conv, nn.BatchNorm2d(8, affine=affine), copy.deepcopy(activation)), rng
+    )
+    x = image(rng, 2, 6, 9, 8)
+    fast = optimize_for_inference(net)
+    assert_same(net, fast, x)
+    assert kinds(fast) == ["FixedConv", "Identity", "Identity"]
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_other_ranks(rng, rank):
+    conv, norm = (nn.Conv1d, nn.BatchNorm1d) if rank == 1 else (nn.Conv3d, nn.BatchNorm3d)
+    net = with_statistics(nn.Sequential(conv(3, 5, 3, padding="same"), norm(5), nn.ReLU()), rng)
+    x = image(rng, 2, 3, *[6] * rank)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    assert kinds(fast)[0] == "FixedConv"
+
+
+class Taken(nn.Module):
+    """A net in which something else takes the convolution's result, too."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.conv, self.bn, self.how = nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), how
+
+    def forward(self, x):
+        y = self.conv(x)
+        if self.how == "returned":
+            return convcore.cat([y, self.bn(y)])
+        if self.how == "changed":
+            y += 1
+        if self.how == "twice":
+            return self.bn(self.bn(y))
+        if self.how == "conv twice":
+            y = self.conv(y)
+        z = self.bn(y)
+        return z + y if self.how == "added" else z
+
+
+@pytest.mark.parametrize("how", ["returned", "added", "changed", "twice", "conv twice"])
+def test_nothing_is_folded_that_somebody_else_sees(rng, how):
+    net = with_statistics(Taken(how), rng)
+    x = image(rng, 2, 4, 5, 5)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    assert isinstance(fast.model.bn, nn.BatchNorm2d)
+
+
+def test_what_cannot_be_fused_stays(rng):
+    net = with_statistics(
+        nn.Sequential(
+            nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"),
+            nn.BatchNorm2d(4),
+            nn.Conv2d(4, 6, 1),
+            nn.BatchNorm2d(6, track_running_stats=False),
+            nn.Conv2d(6, 3, 1),
+            nn.LeakyReLU(-0.5),
+            nn.Flatten(),
+            nn.Linear(75, 2),
+        ),
+        rng,
+    )
+    x = image(rng, 2, 4, 5, 5)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    expected = "Conv2d BatchNorm2d FixedConv BatchNorm2d FixedConv LeakyReLU Flatten Linear"
+    assert kinds(fast) == expected.split()
+
+
+def test_the_model_stays_as_it_is(rng):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    fast = optimize_for_inference(net, image(rng, 2, 3, 5, 5))
+    assert net.training
+    assert all(p.requires_grad for p in net.parameters())
+    assert isinstance(net[1], nn.BatchNorm2d)
+    for name, value in net.state_dict().items():
+        assert convcore.equal(value, before[name])
+    result = fast(image(rng, 1, 3, 6, 6))
+    assert not result.requires_grad
+    with pytest.raises(RuntimeError, match="an optimized model only runs"):
+        fast.train()
+    with pytest.raises(TypeError, match="'model' must be Module, got int"):
+        optimize_for_inference(3)
+
+
+def test_hooks_leave_no_trace(rng):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding_mode="circular", padding=1), nn.BatchNorm2d(4))
+    fast = optimize_for_inference(net, image(rng, 2, 3, 5, 5))
+    for module in fast.modules():
+        assert not module._forward_hooks
+        assert not module._forward_pre_hooks
+
+
+def test_errors_are_told_in_words(rng):
+    fast = optimize_for_inference(nn.Sequential(nn.Conv2d(3, 4, 3)), image(rng, 2, 3, 5, 5))
+    assert isinstance(fast.model[0], FixedConv)
+    with pytest.raises(RuntimeError, match="channels"):
+        fast(image(rng, 2, 4, 5, 5))
+    with pytest.raises(TypeError, match="must be Tensor"):
+        fast(np.zeros((2, 3, 5, 5)))
