@@ -20,6 +20,7 @@ import numpy as np
 from convcore.bench.environment import variables_that_matter
 from convcore.bench.layer import parse_layer
 from convcore.bench.memory import PeakMemory
+from convcore.bench.nets import worker as nets
 from convcore.bench.operations import operation
 from convcore.bench.peers import Peer, load_peer
 from convcore.bench.sampling import Sampling, calibrate, sample
@@ -117,6 +118,24 @@ class Worker:
         self.calls = {ONLY: call}
         return call().detach().tolist()
 
+    def save_net_weights(self, net: str, file: str) -> None:
+        """Save a net's first weights, for all libraries to load."""
+        nets.save_weights(self.peer.module, net, file)
+
+    def export_net(self, net: str, task: str, weights: str, file: str) -> None:
+        """Write a net for libraries that read ONNX."""
+        nets.export(net, task, weights, file)
+
+    def prepare_net(self, net: str, task: str, format: str, folder: str, result: str) -> int:
+        """Make a task of a net the only call; save what it computes, return its peak of bytes."""
+        importlib.import_module(self.peer.module)
+        peak = PeakMemory()
+        call = nets.call_of(self.peer.module, self.threads, net, task, format, folder)
+        self.calls = {ONLY: call}
+        np.save(result, nets.as_array(call()))
+        call()  # what is allocated by the second call too, such as momenta
+        return peak.added
+
     def calibrate(self, format: str = ONLY) -> None:
         """Decide how often a sample repeats a format's call."""
         self.extents[format] = calibrate(self._call(format))
@@ -156,6 +175,9 @@ COMMANDS = (
     "forbid_winograd",
     "measure_peak",
     "operate",
+    "save_net_weights",
+    "export_net",
+    "prepare_net",
     "solve",
     "judge",
     "prepare",

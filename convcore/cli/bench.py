@@ -67,6 +67,15 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "of the graph shows",
     )
     group.add_argument(
+        "--nets",
+        nargs="?",
+        const=(),
+        type=_names,
+        metavar="NAME,...",
+        help="whole nets, trained and run, in place of layers: resnet18, resnet50, mobilenet_v2, "
+        "vgg16, unet, lenet; all of them if none is named",
+    )
+    group.add_argument(
         "--layer",
         action="append",
         metavar=",".join(FIELDS),
@@ -131,6 +140,8 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print, save; return 1 if any result was wrong or any figure beyond its limit."""
     require_extra("bench", "rich")
+    if arguments.nets is not None:
+        return _run_nets(arguments)
     if _OVERHEAD in _suites(arguments):
         return _run_overhead(arguments)
     from convcore.bench.cell import Outcome
@@ -206,6 +217,45 @@ def _run_overhead(arguments: argparse.Namespace) -> int:
             if arguments.json:
                 _save_costs(arguments.json, costs)
     return 1 if any(cost.wrong for cost in costs) else 0
+
+
+def _run_nets(arguments: argparse.Namespace) -> int:
+    """Time whole nets; return 1 if a result was wrong or a worker failed."""
+    from rich.console import Console
+
+    from convcore.bench.nets import measure, report
+    from convcore.bench.nets.catalogue import NETS, TASKS, net_named
+    from convcore.bench.process import WorkerError
+    from convcore.engine.cpus import cpu_limit
+
+    if arguments.suite or arguments.layer:
+        raise UsageError("--nets measures whole nets, not layers: give it without --suite, --layer")
+    try:
+        nets = [net_named(name) for name in arguments.nets] or NETS
+    except ValueError as error:
+        raise UsageError(f"--nets: {error}") from None
+    asked = tuple(peer for peer in _peers(arguments.peers) if peer in measure.PEERS)
+    rounds = arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS)
+    console = Console(highlight=False)
+    cells: list[Any] = []
+    try:
+        for threads in arguments.threads or (cpu_limit(),):
+            for cell in measure.measure(
+                *(os.environ, nets, TASKS, asked, threads, rounds),
+                *(arguments.isa, arguments.env == "keep"),
+            ):
+                cells.append(cell)
+                report.print_progress(console, cell)
+    except WorkerError as error:
+        print(f"convcore bench: {error}", file=sys.stderr)
+        return 1
+    finally:  # after Ctrl-C too
+        if cells:
+            report.print_cells(console, cells, asked, rounds)
+            if arguments.json:
+                text = json.dumps([report.as_data(cell) for cell in cells], indent=1)
+                arguments.json.write_text(text + "\n", encoding="utf-8")
+    return 1 if any(cell.wrong for cell in cells) else 0
 
 
 def _save_costs(file: Path, costs: Sequence[Cost]) -> None:

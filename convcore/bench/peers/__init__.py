@@ -55,7 +55,7 @@ class Peer:
     """Rounds after which it sits out, so that a slow peer does not take the user's time."""
 
     module: str
-    """What to import for PyTorch's names: `convcore.bench.operations` is written in them."""
+    """What to import for small operations and for nets, which are written in PyTorch's names."""
 
     def set_threads(self, threads: int) -> None:
         """Compute with that many threads from now on, by the library's own setter."""

@@ -25,6 +25,7 @@ _ERRORS_ONLY = 3
 
 
 class _OnnxRuntime(Peer):
+    module = "onnxruntime"
     # Conv's input is NCHW; inside, the library blocks channels as suits it.
     formats = ("contiguous",)
     maps = ("forward",)

@@ -24,6 +24,7 @@ from openvino import opset13 as opset  # noqa: E402
 
 
 class _OpenVino(Peer):
+    module = "openvino"
     # Convolution's input is NCHW; inside, the library blocks channels as suits it.
     formats = ("contiguous",)
     maps = ("forward",)
