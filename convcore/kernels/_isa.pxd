@@ -261,12 +261,23 @@ cdef extern from "leaves/layers.h":
             const void *terms, void *gx, double *sums,
         ) noexcept nogil
 
+    enum:
+        SGD "CONVCORE_SGD"
+        ADAM "CONVCORE_ADAM"
+        RMSPROP "CONVCORE_RMSPROP"
+        RULES "CONVCORE_RULES"
+
+    ctypedef void (*Step "convcore_step")(
+        void *const *arrays, Py_ssize_t start, Py_ssize_t count, const double *terms, int flags,
+    ) noexcept nogil
+
     ctypedef struct Layers "convcore_layers":
         const char *name
         NormRows[2] norm_rows
         NormRuns[2] norm_runs
         NormPixels[2] norm_pixels
         Map[32][2] maps          # the first MAPS rows
+        Step[8][2] steps         # the first RULES rows
 
 cdef const Leaves *leaves() noexcept nogil
 cdef const Layers *layers() noexcept nogil

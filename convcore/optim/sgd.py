@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.grad_mode import enable_grad, no_grad
-from convcore.autograd.views import check_writable
-from convcore.functions.quiet import quiet
-from convcore.optim.optimizer import Optimizer
+from convcore.engine import optim as engine
+from convcore.optim._fused import Fused, check_implementation, check_lr, check_options, written
 
 __all__ = ["SGD"]
 
 
-class SGD(Optimizer):
+class SGD(Fused):
     """Move each parameter against its gradient.
 
     With the gradient g of a parameter p, in each step::
@@ -67,6 +65,14 @@ class SGD(Optimizer):
     tensor([0.8000, 0.8000], requires_grad=True)
     """
 
+    _later_options: ClassVar[dict[str, Any]] = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
+
     def __init__(
         self,
         params: Iterable,
@@ -81,21 +87,15 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, value in (
-            ("learning rate", lr),
-            ("momentum value", momentum),
-            ("weight_decay value", weight_decay),
-        ):
-            if value < 0:
-                raise ValueError(f"Invalid {name}: {value}")
+        check_lr(lr)
+        check_options(
+            lr=("learning rate", lr),
+            momentum=("momentum value", momentum),
+            weight_decay=("weight_decay value", weight_decay),
+        )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        if differentiable:
-            raise ValueError("differentiable must be False: a step is not recorded")
-        if foreach and fused:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        check_implementation(differentiable, foreach, fused)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -109,96 +109,21 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:  # states from before there were these options
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", False)
-
-    @no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once; see `Optimizer.step`. Those without a gradient stay."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    quiet(self._move, parameter, parameter.grad, group)
-        return loss
-
-    def _move(self, parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        check_writable(parameter)
-        options = {name: _number(group[name]) for name in _OPTIONS}
-        arrays = [parameter._array, grad._array]
+    def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
+        arrays = [parameter._array, grad]
+        flags = engine.DECAYS if options["weight_decay"] else 0
         if options["momentum"]:
             state = self.state[parameter]
-            remembered = state.get("momentum_buffer")
-            options["is_first"] = remembered is None
-            if remembered is None:
-                remembered = state["momentum_buffer"] = wrap(np.empty_like(parameter._array))
-            arrays.append(remembered._array)
-            remembered._counter[0] += 1
-        for part in _parts(*arrays):
-            _descend(*part, **options)
-        parameter._counter[0] += 1
-
-
-_OPTIONS = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")
-
-# Elements at a time: intermediate results have this size, not the parameter's, and stay in the
-# cache. A step of 4 M float32 parameters with momentum, weight decay and nesterov took 4.0 ms so
-# and 7.4 ms in whole arrays; a plain step took 1.3 and 1.2 ms (one thread, AVX-512).
-_PART = 1 << 16
-
-
-def _parts(*arrays: np.ndarray) -> Iterator[list[np.ndarray]]:
-    """Yield views of arrays of one shape, part by part where they lie alike in memory."""
-    first = arrays[0]
-    alike = all(array.strides == first.strides for array in arrays)
-    flat = [array.ravel(order="K") for array in arrays] if alike and first.size > _PART else []
-    if not flat or not np.may_share_memory(flat[0], first):  # a copy: there are gaps in memory
-        yield list(arrays)
-        return
-    for start in range(0, first.size, _PART):
-        yield [array[start : start + _PART] for array in flat]
-
-
-def _descend(
-    values: np.ndarray,
-    direction: np.ndarray,
-    velocity: np.ndarray | None = None,
-    *,
-    lr: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-    maximize: bool,
-    is_first: bool = False,
-) -> None:
-    """Change values, and velocity if there is one, by one step along a gradient."""
-    if maximize:
-        direction = np.negative(direction)
-    if weight_decay:
-        direction = direction + weight_decay * values
-    if velocity is not None:
-        if is_first:
-            velocity[...] = direction
-        else:
-            np.multiply(velocity, momentum, out=velocity)
-            np.add(velocity, (1 - dampening) * direction if dampening else direction, out=velocity)
-        direction = direction + momentum * velocity if nesterov else velocity
-    np.subtract(values, lr * direction, out=values)
-
-
-def _number(value: Any) -> Any:
-    """Return a number, or the element of a tensor, as a Python number.
-
-    A Python number leaves the arrays' dtype alone.
-    """
-    return value.item() if hasattr(value, "item") else value
+            flags |= engine.REMEMBERS | (engine.NESTEROV if options["nesterov"] else 0)
+            if state.get("momentum_buffer") is None:
+                flags |= engine.FIRST
+                state["momentum_buffer"] = wrap(np.empty_like(parameter._array))
+            arrays += written(state, "momentum_buffer")
+        terms = (
+            -1 if options["maximize"] else 1,
+            options["weight_decay"],
+            options["lr"],
+            options["momentum"],
+            1 - options["dampening"],
+        )
+        return engine.Step("sgd", arrays, terms, flags)

@@ -1,6 +1,7 @@
 /* One level's leaves of layers: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "layers.h"
 #include "wide.h"
+#include <math.h>
 
 #define JOINED(a, b) a##b
 #define TABLE(level) JOINED(convcore_layers_, level)
@@ -16,8 +17,11 @@
 #define SPREAD broadcast_narrow
 #define WIDEN widened
 #define OF(name) name##_float
+#define ROOT sqrtf
 #include "elementwise.h"
 #include "norm.h"
+#include "optim.h"
+#undef ROOT
 #undef T
 #undef LINE
 #undef LINE_NUMBERS
@@ -35,8 +39,10 @@
 #define SPREAD broadcast_wide
 #define WIDEN
 #define OF(name) name##_double
+#define ROOT sqrt
 #include "elementwise.h"
 #include "norm.h"
+#include "optim.h"
 
 #define MAP(name)                                                                               \
     {                                                                                           \
@@ -49,6 +55,8 @@
             gradient_##form##_##type                                                            \
     }
 
+#define BOTH(name) {name##_float, name##_double}
+
 const convcore_layers TABLE(CONVCORE_LEVEL) = {
     .name = TEXT(CONVCORE_LEVEL),
     .norm_rows = {{forward_weighted_float, gradient_weighted_float},
@@ -57,5 +65,10 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
     .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
     .maps = {
         [CONVCORE_RELU] = MAP(relu),
+    },
+    .steps = {
+        [CONVCORE_SGD] = BOTH(sgd),
+        [CONVCORE_ADAM] = BOTH(adam),
+        [CONVCORE_RMSPROP] = BOTH(rmsprop),
     },
 };

@@ -75,12 +75,35 @@ typedef struct {
                      const void *terms, void *gx, double *sums);
 } convcore_norm_rows;
 
+/* ---- steps of optimizers: optim.h ---- */
+
+enum {
+    CONVCORE_SGD,        /* velocity | sign, decay, lr, momentum, 1 - dampening */
+    CONVCORE_ADAM,       /* mean, square, largest square | sign, decay, 1 - lr * decoupled decay,
+                          * lr / bias of mean, 1 - beta1, beta2, 1 - beta2, sqrt(bias of square), eps */
+    CONVCORE_RMSPROP,    /* square, mean, velocity | sign, decay, lr, momentum, alpha, 1 - alpha, eps */
+    CONVCORE_RULES
+};
+
+/* What a step does beside what its rule always does; the first is every rule's. */
+enum {
+    CONVCORE_DECAYS = 1,
+    CONVCORE_REMEMBERS = 2, CONVCORE_FIRST = 4, CONVCORE_NESTEROV = 8,    /* sgd */
+    CONVCORE_AMSGRAD = 2,                                                 /* adam */
+    CONVCORE_CENTERED = 2, CONVCORE_MOMENTUM = 4                          /* rmsprop */
+};
+
+/* Change `count` elements, from `start` on, of a parameter and of what is remembered of it. */
+typedef void (*convcore_step)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,
+                              const double *terms, int flags);
+
 typedef struct {
     const char *name;
     convcore_norm_rows norm_rows[2];
     convcore_norm_runs norm_runs[2];
     convcore_norm_pixels norm_pixels[2];
     convcore_map maps[CONVCORE_MAPS][2];
+    convcore_step steps[CONVCORE_RULES][2];
 } convcore_layers;
 
 extern const convcore_layers convcore_layers_base;

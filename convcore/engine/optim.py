@@ -1,0 +1,116 @@
+"""Steps of optimizers, in place: each parameter is read and written once, all in one region.
+
+A rule's formula is in kernels/leaves/optim.h.  What the kernels do not take as it lies is staged: a
+parameter with gaps in memory, and float16 in float32, are copied, stepped and written back; a
+complex parameter is twice as many real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.elementwise import is_dense
+from convcore.kernels import _optim
+
+__all__ = ["Step", "take"]
+
+Array = np.ndarray[Any, Any]
+
+# What a step does beside what its rule always does: kernels/leaves/layers.h.
+DECAYS = 1
+REMEMBERS, FIRST, NESTEROV = 2, 4, 8
+AMSGRAD = 2
+CENTERED, MOMENTUM = 2, 4
+
+# How long an element takes in multiply-adds, which decides on the number of threads: it is memory
+# that takes long, and less of it where less is remembered.
+_WORK = 8.0
+
+_FLOATS = (np.dtype("f4"), np.dtype("f8"))
+
+
+@dataclass(slots=True)
+class Step:
+    """One parameter's step.
+
+    ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and what is
+    remembered, of one shape and dtype; ``terms`` and ``flags`` are the rule's, in the order of
+    kernels/leaves/layers.h.
+    """
+
+    rule: str
+    arrays: Sequence[Array]
+    terms: Sequence[float]
+    flags: int
+
+
+def take(steps: Sequence[Step]) -> None:
+    """Take steps: change parameters and what is remembered of them, not the gradients.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        Parameters of float16, float32, float64, complex64 or complex128, in any layout. Those that
+        share memory are stepped one after the other.
+
+    Raises
+    ------
+    BufferError
+        An array to be changed is read-only; nothing has been changed then.
+
+    Notes
+    -----
+    Elements are independent of each other, so the bits do not depend on the number of threads.
+    """
+    rows, staged = [], []
+    for step in steps:
+        originals = step.arrays
+        arrays = _laid_out(originals)
+        rows.append((_optim.RULE_NUMBERS[step.rule], arrays, step.terms, step.flags))
+        if arrays is not originals:
+            staged.append((originals, arrays))
+    _optim.step(rows, _WORK)
+    for originals, arrays in staged:
+        for number, (original, array) in enumerate(zip(originals, arrays, strict=True)):
+            if number != 1 and not np.may_share_memory(original, array):
+                original[...] = array
+
+
+def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
+    """Return the arrays as the kernels take them: themselves, views or copies."""
+    first = arrays[0]
+    strides = first.strides
+    if (
+        first.dtype in _FLOATS
+        and all(array.strides == strides and array.flags.aligned for array in arrays)
+        and (first.flags.c_contiguous or is_dense(first))
+    ):
+        return arrays
+    if first.dtype.kind == "c":
+        parts = [_real_parts(array) for array in arrays]
+        return _laid_out(parts)
+    dtype = first.dtype if first.dtype in _FLOATS else np.dtype("f4")
+    dense = is_dense(first)
+    model = np.empty_like(first, dtype) if dense else np.empty(first.shape, dtype)
+    return [_like(array, model) for array in arrays]
+
+
+def _like(array: Array, model: Array) -> Array:
+    """Return an array, or a copy of it, with the model's dtype and strides."""
+    if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
+        return array
+    copied = np.empty_like(model)
+    copied[...] = array
+    return copied
+
+
+def _real_parts(array: Array) -> Array:
+    """Return a view of a complex array with real and imaginary parts along a last axis."""
+    part = array.real
+    return np.lib.stride_tricks.as_strided(
+        part, (*part.shape, 2), (*part.strides, part.itemsize), writeable=array.flags.writeable
+    )
