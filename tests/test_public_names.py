@@ -22,6 +22,7 @@ ROOMS = (
     "convcore.nn.init",
     "convcore.nn.utils",
     "convcore.optim",
+    "convcore.optim.lr_scheduler",
     "convcore.random",
     "convcore.utils.hooks",
 )

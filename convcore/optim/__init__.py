@@ -1,6 +1,9 @@
-"""Optimizers: what changes parameters by their gradients."""
+"""Optimizers: what changes parameters by their gradients, and schedules of their step sizes."""
 
+from convcore.optim import lr_scheduler as lr_scheduler
+from convcore.optim.adam import Adam, AdamW
 from convcore.optim.optimizer import Optimizer
+from convcore.optim.rmsprop import RMSprop
 from convcore.optim.sgd import SGD
 
-__all__ = ["SGD", "Optimizer"]
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]

@@ -77,6 +77,7 @@ class Optimizer:
     _optimizer_load_state_dict_pre_hooks: OrderedDict
     _optimizer_load_state_dict_post_hooks: OrderedDict
     _stepping = False  # whether a step is running, so that one inside it runs no hooks again
+    _opt_called = False  # whether there was a step: schedulers warn of what comes before the first
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -368,7 +369,7 @@ def _hooked(step: Callable) -> Callable:
     def with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # a subclass calls the step of its base
             return step(self, *args, **kwargs)
-        self._stepping = True
+        self._stepping = self._opt_called = True
         try:
             args = (self, *args)
             for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):

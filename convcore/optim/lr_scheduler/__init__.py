@@ -1,0 +1,30 @@
+"""Schedules: how an optimizer's step sizes change from epoch to epoch."""
+
+from convcore.optim.lr_scheduler.base import LRScheduler
+from convcore.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
+from convcore.optim.lr_scheduler.cosine import CosineAnnealingLR
+from convcore.optim.lr_scheduler.factors import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiStepLR,
+    StepLR,
+)
+from convcore.optim.lr_scheduler.one_cycle import OneCycleLR
+from convcore.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "OneCycleLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]

@@ -1,0 +1,177 @@
+"""One rise and one fall of the step size, and of the momentum against it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer, of_each_group
+from convcore.optim.optimizer import Optimizer
+
+__all__ = ["OneCycleLR"]
+
+
+class OneCycleLR(LRScheduler):
+    """Let the step size rise to ``max_lr`` and fall far below where it began; step every batch.
+
+    The momentum, or Adam's first beta, falls while the step size rises.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    max_lr : float, or a list of one a group
+        The largest step size.
+    total_steps : int, optional
+        Steps of the cycle; else ``epochs`` times ``steps_per_epoch``.
+    epochs, steps_per_epoch : int, optional
+    pct_start : float
+        Share of the steps in which the step size rises.
+    anneal_strategy : 'cos' or 'linear'
+    cycle_momentum : bool
+        Whether the momentum changes too.
+    base_momentum, max_momentum : float, or a list of one a group
+        The momentum at the largest step size, and at the smallest ones.
+    div_factor : float
+        The largest step size over the first.
+    final_div_factor : float
+        The first step size over the last.
+    three_phase : bool
+        Whether it falls as it rose, and only then below.
+    last_epoch : int
+        See `LRScheduler`.
+
+    Raises
+    ------
+    ValueError
+        An option is out of its range, or the steps are more than there were to be.
+
+    References
+    ----------
+    L. N. Smith, N. Topin, "Super-convergence: very fast training of neural networks using large
+    learning rates", arXiv 1708.07120, section 3.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        self.optimizer = checked_optimizer(optimizer)
+        self.total_steps = _checked_steps(total_steps, epochs, steps_per_epoch)
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
+        self._anneal_func_type = anneal_strategy
+        largest = of_each_group("max_lr", max_lr, optimizer)
+        if last_epoch == -1:
+            for group, lr in zip(optimizer.param_groups, largest, strict=True):
+                group["initial_lr"] = lr / div_factor
+                group["max_lr"] = lr
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._begin_momentum(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+
+    def _begin_momentum(self, base: Any, largest: Any, last_epoch: int) -> None:
+        defaults = self.optimizer.defaults
+        if "momentum" not in defaults and "betas" not in defaults:
+            raise ValueError(
+                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+            )
+        self.use_beta1 = "betas" in defaults
+        largest = of_each_group("max_momentum", largest, self.optimizer)
+        base = of_each_group("base_momentum", base, self.optimizer)
+        if last_epoch != -1:
+            return
+        for group, low, high in zip(self.optimizer.param_groups, base, largest, strict=True):
+            self._set_momentum(group, high)
+            group["max_momentum"] = high
+            group["base_momentum"] = low
+
+    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
+        if self.use_beta1:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
+
+    def get_lr(self) -> list[Any]:
+        """Compute the groups' step sizes of this step, and set their momentum; `step` calls it."""
+        self._warn_if_called_alone()
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(
+                f"Tried to step {step} times. The specified number of total steps is "
+                f"{self.total_steps}"
+            )
+        phase, share = self._where(step)
+        lrs = []
+        for group in self.optimizer.param_groups:
+            lrs.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], share))
+            if self.cycle_momentum:
+                ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._between(*ends, share))
+        return lrs
+
+    def _where(self, step: int) -> tuple[dict[str, Any], float]:
+        """Return the phase that a step is in, and how much of it has passed."""
+        start = 0.0
+        for phase in self._schedule_phases:
+            if step <= phase["end_step"] or phase is self._schedule_phases[-1]:
+                break
+            start = phase["end_step"]
+        return phase, (step - start) / (phase["end_step"] - start)
+
+    def _between(self, start: Any, end: Any, share: float) -> Any:
+        if self._anneal_func_type == "linear":
+            return (end - start) * share + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+
+
+def _phases(total_steps: int, pct_start: float, three: bool) -> list[dict[str, Any]]:
+    """Return where each phase ends, and between which of a group's values it leads."""
+    rise = float(pct_start * total_steps)
+    ends = [rise - 1, 2 * rise - 2, total_steps - 1] if three else [rise - 1, total_steps - 1]
+    lrs = ["initial_lr", "max_lr", *(["initial_lr"] if three else []), "min_lr"]
+    momenta = ["max_momentum", "base_momentum", "max_momentum", "max_momentum"]
+    return [
+        {
+            "end_step": end,
+            "start_lr": lrs[number],
+            "end_lr": lrs[number + 1],
+            "start_momentum": momenta[number],
+            "end_momentum": momenta[number + 1],
+        }
+        for number, end in enumerate(ends)
+    ]
+
+
+def _checked_steps(total: Any, epochs: Any, steps_per_epoch: Any) -> int:
+    """Return how many steps there are to be, or raise ValueError."""
+
+    def positive(name: str, value: Any) -> int:
+        if not isinstance(value, int) or value <= 0:
+            raise ValueError(f"Expected positive integer {name}, but got {value}")
+        return value
+
+    if total is not None:
+        return positive("total_steps", total)
+    if epochs is None or steps_per_epoch is None:
+        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+    return positive("epochs", epochs) * positive("steps_per_epoch", steps_per_epoch)
