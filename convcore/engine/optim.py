@@ -69,6 +69,8 @@ def take(steps: Sequence[Step]) -> None:
     rows, staged = [], []
     for step in steps:
         originals = step.arrays
+        if originals[0].dtype.kind == "c":
+            originals = [_real_parts(array) for array in originals]
         arrays = _laid_out(originals)
         rows.append((_optim.RULE_NUMBERS[step.rule], arrays, step.terms, step.flags))
         if arrays is not originals:
@@ -90,9 +92,6 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
         and (first.flags.c_contiguous or is_dense(first))
     ):
         return arrays
-    if first.dtype.kind == "c":
-        parts = [_real_parts(array) for array in arrays]
-        return _laid_out(parts)
     dtype = first.dtype if first.dtype in _FLOATS else np.dtype("f4")
     dense = is_dense(first)
     model = np.empty_like(first, dtype) if dense else np.empty(first.shape, dtype)
