@@ -253,6 +253,23 @@ default_generator = Generator()
 default_generator.seed()
 
 
+class _Thread(threading.local):
+    """What a thread draws from where no generator is named: the default one, or one of its own."""
+
+    generator = default_generator
+
+
+_thread = _Thread()
+
+
+def use_own_generator(seed: int) -> None:
+    """Have this thread, from now on, draw from a generator that it shares with no other.
+
+    What threads draw is then the same whichever of them comes first.
+    """
+    _thread.generator = Generator().manual_seed(seed)
+
+
 def _unlock_child() -> None:
     """Give a forked child a lock that no thread of its parent holds."""
     default_generator._lock = threading.RLock()
@@ -274,38 +291,38 @@ def manual_seed(seed: int) -> Generator:
     >>> rand(2)
     tensor([0.4963, 0.7682])
     """
-    return default_generator.manual_seed(seed)
+    return _thread.generator.manual_seed(seed)
 
 
 def seed() -> int:
     """Start the default generator anew from a seed that the operating system draws; return it."""
-    return default_generator.seed()
+    return _thread.generator.seed()
 
 
 def initial_seed() -> int:
     """Return the seed the default generator started from."""
-    return default_generator.initial_seed()
+    return _thread.generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
     """Return the default generator's state as a uint8 tensor."""
-    return default_generator.get_state()
+    return _thread.generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Continue the default generator from a state; see `Generator.set_state`."""
-    default_generator.set_state(new_state)
+    _thread.generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Inside, draw as one likes; afterwards the default generator is where it was."""
-    state = default_generator.get_state()
+    state = _thread.generator.get_state()
     try:
         yield
     finally:
         if enabled:
-            default_generator.set_state(state)
+            _thread.generator.set_state(state)
 
 
 # Filling arrays
@@ -365,7 +382,7 @@ def fill_uniform(
         )
     parts = _real_parts(array)
     array = array if parts is None else parts
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     kind = np.float64 if array.dtype == np.float64 else np.float32
     first, last = kind(low), kind(high)
     span = float(last - first)
@@ -406,7 +423,7 @@ def fill_normal(
         fill_normal(parts, 0.0, std / np.sqrt(2.0), generator)
         array += mean
         return
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     in_blocks = array.size >= 16 and array.flags.c_contiguous
 
     def draw(count: int) -> np.ndarray:
@@ -445,7 +462,7 @@ def fill_random(
     else:
         _check_range(array.dtype, low, high)
         is_long = high - low >= 2**28
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     span = np.uint64(high - low) if is_long else np.uint32(high - low)
 
     def draw(count: int) -> np.ndarray:
@@ -496,7 +513,7 @@ def fill_bernoulli(
     RuntimeError
         A probability is not within [0, 1].
     """
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     if not isinstance(p, np.ndarray):
         if not 0.0 <= p <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -604,7 +621,7 @@ def randperm(
     """
     check_device(device)
     (n,) = shape("randperm", (n,))
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     with generator._lock:
         words = generator._uint32(max(n - 1, 0))
     left = np.arange(n, 1, -1)
@@ -780,7 +797,7 @@ def multinomial(
     rows = np.atleast_2d(weights)
     if not (rows.sum(axis=1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    generator = generator or default_generator
+    generator = generator or _thread.generator
     draw = _draw_again if replacement else _draw_once
     drawn = draw(rows, num_samples, generator)
     return wrap(drawn if weights.ndim == 2 else drawn[0])

@@ -24,6 +24,7 @@ ROOMS = (
     "convcore.optim",
     "convcore.optim.lr_scheduler",
     "convcore.random",
+    "convcore.utils.data",
     "convcore.utils.hooks",
 )
 

@@ -1,5 +1,5 @@
-"""What supports the rest, under PyTorch's paths: `utils.hooks`."""
+"""What supports the rest, under PyTorch's paths: `utils.hooks` and `utils.data`."""
 
-from convcore.utils import hooks
+from convcore.utils import data, hooks
 
-__all__ = ["hooks"]
+__all__ = ["data", "hooks"]

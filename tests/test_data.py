@@ -1,0 +1,406 @@
+"""Datasets, samplers and loaders: PyTorch's orders and batches, and threads as workers."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore.utils import data
+from convcore.utils.data import DataLoader, TensorDataset
+
+Pair = namedtuple("Pair", "x y")
+
+
+class Squares(data.Dataset):
+    """Number -> its square, after a while that differs from number to number."""
+
+    def __init__(self, n=20, wait=0.0):
+        self.n, self.wait = n, wait
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.n:
+            raise IndexError(index)
+        time.sleep(self.wait * (index % 3))
+        return index * index
+
+
+class Stream(data.IterableDataset):
+    """Numbers, shared out among workers."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def __iter__(self):
+        info = data.get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter(range(first, self.n, step))
+
+
+def joined(parts):
+    """Parts as one list."""
+    return list(itertools.chain.from_iterable(parts))
+
+
+def lists(batches):
+    """Batches as lists of Python numbers."""
+    return [batch.tolist() for batch in batches]
+
+
+# Orders
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d, g: d.RandomSampler(range(11)),
+        lambda d, g: d.RandomSampler(range(11), generator=g),
+        lambda d, g: d.RandomSampler(range(11), num_samples=27),
+        lambda d, g: d.RandomSampler(range(11), replacement=True, num_samples=70),
+        lambda d, g: d.SubsetRandomSampler([5, 3, 8, 8]),
+        lambda d, g: d.WeightedRandomSampler([0.1, 0.5, 0.2, 3.0], 9, generator=g),
+        lambda d, g: d.WeightedRandomSampler([0.1, 0.5, 0.2, 3.0], 3, replacement=False),
+        lambda d, g: d.BatchSampler(d.RandomSampler(range(11)), 4, False),
+        lambda d, g: d.BatchSampler(d.SequentialSampler(range(11)), 4, True),
+    ],
+)
+def test_orders_are_pytorchs(torch, seed, make):
+    orders = []
+    for library in (convcore, torch):
+        library.manual_seed(seed)
+        sampler = make(library.utils.data, library.Generator().manual_seed(seed + 1))
+        orders.append((list(sampler), list(sampler), len(sampler)))
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+@pytest.mark.parametrize("own", [False, True])
+def test_loader_shuffles_as_pytorch_does(torch, seed, workers, own):
+    batches = []
+    for library, n_workers in ((convcore, workers), (torch, 0)):
+        library.manual_seed(seed)
+        generator = library.Generator().manual_seed(seed) if own else None
+        rows = library.utils.data.TensorDataset(library.arange(23), library.arange(23) * 2)
+        loader = library.utils.data.DataLoader(
+            rows, batch_size=5, shuffle=True, num_workers=n_workers, generator=generator
+        )
+        twice = [[x.tolist(), y.tolist()] for _ in range(2) for x, y in loader]
+        batches.append((twice, library.rand(1).item()))
+    assert batches[0] == batches[1]
+
+
+@pytest.mark.parametrize("lengths", [[3, 4, 4], [0.5, 0.3, 0.2], [0.21, 0.79], [11]])
+def test_random_split_is_pytorchs(torch, seed, lengths):
+    parts = [
+        [
+            list(part.indices)
+            for part in lib.utils.data.random_split(
+                range(11), lengths, lib.Generator().manual_seed(seed)
+            )
+        ]
+        for lib in (convcore, torch)
+    ]
+    assert parts[0] == parts[1]
+    assert sorted(joined(parts[0])) == list(range(11))
+
+
+def test_random_split_draws_from_the_default_generator():
+    convcore.manual_seed(3)
+    first = data.random_split(range(9), [4, 5])[0].indices
+    convcore.manual_seed(3)
+    assert data.random_split(range(9), [4, 5])[0].indices == first
+
+
+# Datasets
+
+
+def test_datasets_of_datasets():
+    whole = Squares(4) + Squares(3)
+    assert len(whole) == 7
+    assert [whole[i] for i in (0, 3, 4, 6, -1)] == [0, 9, 0, 4, 4]
+    part = data.Subset(whole, [6, 0])
+    assert [part[0], part[1], len(part)] == [4, 0, 2]
+    assert lists(DataLoader(part, batch_size=2)) == [[4, 0]]
+    x = convcore.arange(6).view(3, 2)
+    rows = data.Subset(TensorDataset(x, x[:, 0]), [2, 1])
+    assert rows[0][0].tolist() == [4, 5]
+    assert [b.tolist() for b in next(iter(DataLoader(rows, 2)))] == [[[4, 5], [2, 3]], [4, 2]]
+
+
+def test_tensors_of_different_lengths_are_refused():
+    with pytest.raises(AssertionError, match="Size mismatch"):
+        TensorDataset(convcore.zeros(3), convcore.zeros(2))
+
+
+# Batches
+
+
+SAMPLES = [
+    [1, 2, 3],
+    [1.5, 2.5],
+    [True, False],
+    ["a", "b"],
+    [b"a", b"b"],
+    [np.float32(1), np.float32(2)],
+    [np.arange(3), np.arange(3) + 1],
+    [np.array(1.5), np.array(2.5)],
+    [(1, 2.0), (3, 4.0)],
+    [[1, "x"], [2, "y"]],
+    [{"a": 1, "b": (1, 2)}, {"a": 3, "b": (3, 4)}],
+    [Pair(1, [2.0]), Pair(3, [4.0])],
+]
+
+
+def shown(value):
+    """A batch of either library in plain words: types, dtypes and numbers."""
+    if hasattr(value, "detach"):
+        return str(value.dtype), value.tolist()
+    if isinstance(value, dict):
+        return {key: shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [shown(item) for item in value]
+    return value
+
+
+@pytest.mark.parametrize("samples", SAMPLES, ids=str)
+def test_collated_batches_are_pytorchs(torch, samples):
+    ours = shown(data.default_collate(samples))
+    assert ours == shown(torch.utils.data.default_collate(samples))
+    ours = shown(data.default_convert(samples))
+    assert ours == shown(torch.utils.data.default_convert(samples))
+
+
+@pytest.mark.parametrize("samples", [[object()], [np.array(["a"])], [[1, 2], [1]], [None, None]])
+def test_what_cannot_be_collated_raises_as_in_pytorch(torch, samples):
+    with pytest.raises(Exception) as theirs:
+        torch.utils.data.default_collate(samples)
+    with pytest.raises(type(theirs.value)) as ours:
+        data.default_collate(samples)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_tensors_are_stacked():
+    batch = data.default_collate([convcore.ones(2), convcore.zeros(2)])
+    assert batch.tolist() == [[1, 1], [0, 0]]
+
+
+def test_rows_taken_at_once_are_those_taken_one_by_one():
+    x, y = convcore.randn(7, 2, 3), convcore.arange(7)
+    rows = TensorDataset(x, y)
+    fast = list(DataLoader(rows, 3))
+    slow = list(DataLoader(rows, 3, collate_fn=lambda samples: data.default_collate(samples)))
+    for one, other in zip(fast, slow, strict=True):
+        assert type(one) is type(other)
+        assert all(convcore.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("options", "expected", "n"),
+    [
+        ({"batch_size": 3}, [[0, 1, 4], [9, 16, 25], [36]], 3),
+        ({"batch_size": 3, "drop_last": True}, [[0, 1, 4], [9, 16, 25]], 2),
+        ({"batch_size": 4, "sampler": [6, 0, 2]}, [[36, 0, 4]], 1),
+        ({"batch_sampler": [[1, 2], [3]]}, [[1, 4], [9]], 2),
+    ],
+)
+def test_batches_are_what_was_asked_for(workers, options, expected, n):
+    loader = DataLoader(Squares(7), num_workers=workers, **options)
+    assert lists(loader) == expected and len(loader) == n
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_without_a_batch_size_there_are_single_samples(workers):
+    loader = DataLoader(Squares(4), batch_size=None, num_workers=workers)
+    assert list(loader) == [0, 1, 4, 9] and len(loader) == 4
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_streams_are_taken_to_their_ends(workers):
+    loader = DataLoader(Stream(13), batch_size=3, num_workers=workers)
+    assert len(loader) == 5
+    for _ in range(2):
+        assert sorted(joined(lists(loader))) == list(range(13))
+    if workers == 3:  # every third number each, the shorter ones first to end
+        assert lists(loader)[:3] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    whole = DataLoader(Stream(13), batch_size=5, drop_last=True)
+    assert lists(whole) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+
+
+# Workers
+
+
+def test_batches_of_slow_workers_come_in_order():
+    loader = DataLoader(Squares(20, wait=0.002), batch_size=2, num_workers=4)
+    assert joined(lists(loader)) == [i * i for i in range(20)]
+
+
+def test_workers_work_at_the_same_time():
+    """Each of three samples waits for two others to be fetched."""
+    barrier = threading.Barrier(3, timeout=30)
+
+    class Meeting(Squares):
+        def __getitem__(self, index):
+            barrier.wait()
+            return index
+
+    assert lists(DataLoader(Meeting(6), num_workers=3)) == [[i] for i in range(6)]
+
+
+def test_what_workers_draw_does_not_depend_on_who_is_first(seed):
+    class Noisy(Squares):
+        def __getitem__(self, index):
+            super().__getitem__(index)
+            return convcore.rand(2)
+
+    results = []
+    for wait in (0.0, 0.002):
+        convcore.manual_seed(seed)
+        loader = DataLoader(Noisy(12, wait), batch_size=2, num_workers=3)
+        results.append(lists(loader))
+        after = convcore.rand(1).item()
+        convcore.manual_seed(seed)
+        convcore.utils.data.sampler.drawn_seed()
+        assert convcore.rand(1).item() == after  # workers leave the default generator alone
+    assert results[0] == results[1]
+    assert len({number for batch in results[0] for row in batch for number in row}) == 24
+
+
+def test_worker_knows_itself_and_is_initialized(seed):
+    seen = []
+
+    def begin(number):
+        info = data.get_worker_info()
+        seen.append((number, info.id, info.num_workers, info.seed, info.dataset))
+
+    squares = Squares(6)
+    generator = convcore.Generator().manual_seed(seed)
+    loader = DataLoader(squares, num_workers=2, worker_init_fn=begin, generator=generator)
+    list(loader)
+    first = data.sampler.drawn_seed(convcore.Generator().manual_seed(seed))
+    assert sorted(seen) == [(i, i, 2, (first + i) % 2**63, squares) for i in range(2)]
+    assert data.get_worker_info() is None
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_exception_reaches_the_caller(workers):
+    loader = DataLoader(Squares(5), sampler=[0, 9, 1], num_workers=workers)
+    batches = iter(loader)
+    assert next(batches).tolist() == [0]
+    with pytest.raises(IndexError, match="9") as raised:
+        next(batches)
+    if workers:
+        assert raised.value.__notes__ == ["Raised in DataLoader worker thread 1."]
+        assert next(batches).tolist() == [1]
+
+
+def test_exception_of_the_initialization_reaches_the_caller():
+    def begin(number):
+        raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        next(iter(DataLoader(Squares(5), num_workers=1, worker_init_fn=begin)))
+
+
+def test_late_batch_is_an_error():
+    loader = DataLoader(Squares(5, wait=0.5), sampler=[1], num_workers=1, timeout=0.02)
+    with pytest.raises(RuntimeError, match=r"timed out after 0\.02 seconds"):
+        next(iter(loader))
+
+
+def test_workers_end_with_the_iteration():
+    before = set(threading.enumerate())
+    batches = iter(DataLoader(Squares(9), num_workers=3))
+    next(batches)
+    workers = set(threading.enumerate()) - before
+    assert len(workers) == 3 and all("DataLoader" in worker.name for worker in workers)
+    del batches
+    for worker in workers:
+        worker.join(timeout=30)
+        assert not worker.is_alive()
+
+
+def test_persistent_workers_stay():
+    begun = []
+    loader = DataLoader(
+        Squares(6), num_workers=2, persistent_workers=True, worker_init_fn=begun.append
+    )
+    first, second = lists(loader), lists(loader)
+    assert first == second == [[i * i] for i in range(6)]
+    assert sorted(begun) == [0, 1]
+
+
+def test_training_on_batches_of_workers_learns():
+    convcore.manual_seed(0)
+    x = convcore.randn(64, 3)
+    y = (x * convcore.tensor([1.0, -2.0, 0.5])).sum(1, keepdim=True)
+    net = convcore.nn.Linear(3, 1)
+    sgd = convcore.optim.SGD(net.parameters(), lr=0.3)
+    for _ in range(20):
+        for a, b in DataLoader(TensorDataset(x, y), 16, shuffle=True, num_workers=2):
+            loss = convcore.nn.functional.mse_loss(net(a), b)
+            sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+    assert loss.item() < 1e-3
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: d.DataLoader(range(3), num_workers=-1),
+        lambda d: d.DataLoader(range(3), timeout=-1),
+        lambda d: d.DataLoader(range(3), prefetch_factor=2),
+        lambda d: d.DataLoader(range(3), num_workers=1, prefetch_factor=-2),
+        lambda d: d.DataLoader(range(3), persistent_workers=True),
+        lambda d: d.DataLoader(range(3), shuffle=True, sampler=[1]),
+        lambda d: d.DataLoader(range(3), batch_sampler=[[1]], batch_size=2),
+        lambda d: d.DataLoader(range(3), batch_sampler=[[1]], drop_last=True),
+        lambda d: d.DataLoader(range(3), batch_size=None, drop_last=True),
+        lambda d: d.DataLoader(range(3), batch_size=0),
+        lambda d: d.DataLoader(range(3), batch_size=2, drop_last=2),
+        lambda d: d.DataLoader(range(0), shuffle=True),
+        lambda d: setattr(d.DataLoader(range(3)), "batch_size", 2),
+        lambda d: d.RandomSampler(range(3), replacement=1),
+        lambda d: d.WeightedRandomSampler([[1.0]], 2),
+        lambda d: d.random_split(range(5), [2, 2]),
+        lambda d: d.ConcatDataset([]),
+        lambda d: d.Dataset()[0],
+    ],
+)
+def test_errors_are_those_of_pytorch(torch, make):
+    with pytest.raises(Exception) as theirs:
+        make(torch.utils.data)
+    with pytest.raises(type(theirs.value)) as ours:
+        make(data)
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}])
+def test_streams_have_no_order(options):
+    with pytest.raises(ValueError, match=f"unspecified {next(iter(options))} option"):
+        DataLoader(Stream(3), **options)
+
+
+def test_pinned_memory_warns():
+    with pytest.warns(UserWarning, match="no accelerator is found"):
+        list(DataLoader(range(2), pin_memory=True))
+
+
+def test_empty_part_of_a_split_warns():
+    with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
+        data.random_split(range(2), [0.99, 0.01])
