@@ -145,6 +145,20 @@ def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     return add_backward_hook(_Global, hook, False, False, "as a global Module hook")
 
 
+def is_watched(module: Module) -> bool:
+    """Return whether a call of ``module`` would run hooks."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or _global_forward_hooks
+        or _global_forward_pre_hooks
+        or _global_backward_hooks
+        or _global_backward_pre_hooks
+    )
+
+
 def registered(hooks: OrderedDict, module: Any, name: str, value: Any) -> Any:
     """Return what is to be registered, after the registration hooks had their say."""
     for hook in tuple(hooks.values()):

@@ -127,6 +127,10 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise each channel of ``input``; in training, with the batch's own statistics."""
+        return functional.batch_norm(*self._terms(input))
+
+    def _terms(self, input: Tensor) -> tuple:
+        """Count a batch in training; return what `functional.batch_norm` takes."""
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
@@ -135,7 +139,7 @@ class _BatchNorm(_NormBase):
                 momentum = 1.0 / float(self.num_batches_tracked)
         own = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
-        return functional.batch_norm(
+        return (
             input,
             self.running_mean if tracked else None,
             self.running_var if tracked else None,

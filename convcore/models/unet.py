@@ -1,0 +1,111 @@
+"""U-Net: down to small maps and up again, with the maps of each size handed across.
+
+References
+----------
+O. Ronneberger, P. Fischer, T. Brox, "U-Net: convolutional networks for biomedical image
+segmentation", MICCAI 2015, figure 1. With padding and batch normalisation, as in M. Buda,
+A. Saha, M. A. Mazurowski, Computers in Biology and Medicine 109, 2019, whose checkpoint of the
+standard size has these names.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from convcore import nn
+from convcore._tensor import Tensor
+from convcore.functions import cat
+from convcore.models.blocks import check_weights, normalized
+
+__all__ = ["UNet", "unet"]
+
+
+class UNet(nn.Module):
+    """Segment pictures: (N, in_channels, H, W) to (N, out_channels, H, W), between 0 and 1.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    init_features : int
+        Channels of the largest maps; each of the smaller ones has twice as many.
+    depth : int
+        How often the maps are halved; H and W are multiples of 2**depth.
+
+    Raises
+    ------
+    ValueError
+        ``depth`` is below 1.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> unet(init_features=4).eval()(convcore.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 1, 32, 32])
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 3,
+        out_channels: int = 1,
+        init_features: int = 32,
+        depth: int = 4,
+    ) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, got {depth}")
+        self.depth = depth
+        c_in, features = in_channels, init_features
+        for level in range(1, depth + 1):
+            self.add_module(f"encoder{level}", _Block(c_in, features, f"enc{level}"))
+            self.add_module(f"pool{level}", nn.MaxPool2d(kernel_size=2, stride=2))
+            c_in, features = features, 2 * features
+        self.bottleneck = _Block(c_in, features, "bottleneck")
+        for level in range(depth, 0, -1):
+            half = features // 2
+            up = nn.ConvTranspose2d(features, half, kernel_size=2, stride=2)
+            self.add_module(f"upconv{level}", up)
+            self.add_module(f"decoder{level}", _Block(2 * half, half, f"dec{level}"))
+            features = half
+        self.conv = nn.Conv2d(features, out_channels, kernel_size=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return, of (N, in_channels, H, W) pictures, how likely each pixel is of each class."""
+        module = self._modules
+        across = []
+        for level in range(1, self.depth + 1):
+            across.append(module[f"encoder{level}"](x))
+            x = module[f"pool{level}"](across[-1])
+        x = self.bottleneck(x)
+        for level in range(self.depth, 0, -1):
+            x = cat((module[f"upconv{level}"](x), across.pop()), dim=1)
+            x = module[f"decoder{level}"](x)
+        return self.conv(x).sigmoid()
+
+
+class _Block(nn.Sequential):
+    """Two 3x3 convolutions, each with batch normalisation and ReLU."""
+
+    def __init__(self, c_in: int, c_out: int, name: str) -> None:
+        layers: OrderedDict[str, nn.Module] = OrderedDict()
+        for number, channels in ((1, c_in), (2, c_out)):
+            convolution = nn.Conv2d(channels, c_out, kernel_size=3, padding=1, bias=False)
+            layers[f"{name}conv{number}"] = convolution
+            layers[f"{name}norm{number}"] = nn.BatchNorm2d(num_features=c_out)
+            layers[f"{name}relu{number}"] = nn.ReLU(inplace=True)
+        super().__init__(layers)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the layers' output."""
+        conv1, norm1, relu1, conv2, norm2, relu2 = self
+        x = normalized(norm1, relu1, conv1(input))
+        return normalized(norm2, relu2, conv2(x))
+
+    def _get_name(self) -> str:
+        return "Sequential"  # as those who know the net expect it printed
+
+
+def unet(*, weights: None = None, **options: Any) -> UNet:
+    """Make a `UNet`: 7,763,041 parameters by default; see there for the options."""
+    check_weights(weights)
+    return UNet(**options)
