@@ -16,6 +16,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
+    from collections.abc import Callable
+
     from convcore import autograd as autograd
     from convcore import backends as backends
     from convcore import cuda as cuda
@@ -43,13 +45,21 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore.functions import *
     from convcore.random import *
 
+    # Rooms above this one: loaded when they are asked for, never imported here.
+    models: Any
+    inspection: Any
+    summary: Callable[..., Any]
+
 __version__ = "0.1.0"
 
 # Nothing is loaded before it is asked for: a benchmark's worker for another library, or
 # `convcore --help`, must not load the kernels and their OpenMP.
 
 # Rooms that are attributes of the package, as `convcore.nn` is.
-_ROOMS = ("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils")
+_ROOMS = (
+    *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
+    *("inspection", "models"),
+)
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
 # hangs the methods on Tensor.
@@ -78,6 +88,9 @@ _ENGINE = {
     "set_num_threads": "threads",
 }
 
+# What rooms above this one have that everybody uses.
+_UPSTAIRS = {"summary": "inspection"}
+
 
 def _load() -> dict[str, Any]:
     """Return every name that the package has of its own, loading what defines them."""
@@ -97,6 +110,8 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             value = getattr(importlib.import_module(f"convcore.engine.{_ENGINE[name]}"), name)
             globals()[name] = value
             return value
+        if name in _UPSTAIRS:
+            return getattr(importlib.import_module(f"convcore.{_UPSTAIRS[name]}"), name)
         if not name.startswith("_"):
             names = _load()
             if name in names:
@@ -106,4 +121,4 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *_ENGINE, *_load(), "__version__"])
+    return sorted([*_ROOMS, *_ENGINE, *_UPSTAIRS, *_load(), "__version__"])

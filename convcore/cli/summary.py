@@ -1,0 +1,76 @@
+"""``convcore summary``: the modules of a net of convcore.models, and what they cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from convcore.cli.errors import UsageError
+
+DTYPES = ("float32", "float64")
+
+# Shapes of inputs, where they are no photograph's.
+_SHAPES = {
+    "autoencoder": (1, 3, 64, 64),
+    "lenet": (1, 1, 28, 28),
+    "resnet8": (1, 3, 32, 32),
+    "unet": (1, 3, 256, 256),
+}
+_PHOTOGRAPH = (1, 3, 224, 224)
+
+
+def add_command(commands: argparse._SubParsersAction) -> None:
+    """Add ``summary`` to the parser."""
+    parser = commands.add_parser(
+        "summary",
+        help="list a net's modules: shapes, parameters, multiply-adds, memory",
+        description="Make a net, call it once and print each module's output shape, parameters and "
+        "multiply-adds, and the totals with the memory they take.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="resnet18, vgg16_bn, mobilenet_v2, unet ...")
+    parser.add_argument(
+        "--input",
+        type=_shape,
+        metavar="N,C,H,W",
+        help="default: one picture of the size that the net is made for",
+    )
+    parser.add_argument("--dtype", choices=DTYPES, default="float32")
+    parser.add_argument("--depth", type=int, metavar="N", help="how deep the table goes")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the table."""
+    import convcore
+    from convcore import inspection
+
+    make = _maker(arguments.model)
+    shape = arguments.input or _SHAPES.get(arguments.model, _PHOTOGRAPH)
+    dtype = getattr(convcore, arguments.dtype)
+    if arguments.depth is not None and arguments.depth < 0:
+        raise UsageError(f"--depth: must not be negative, got {arguments.depth}")
+    model = make().to(dtype)
+    try:
+        found = inspection.summary(model, shape, dtype=dtype, depth=arguments.depth)
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"{arguments.model} cannot take {list(shape)}: {error}") from None
+    print(found)
+    return 0
+
+
+def _maker(name: str) -> Any:
+    """Return the function of convcore.models that makes a net."""
+    from convcore import models
+
+    names = sorted(found for found in models.__all__ if found.islower())
+    if name not in names:
+        raise UsageError(f"there is no model {name!r}, only {', '.join(names)}")
+    return getattr(models, name)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """Read sizes with commas between them."""
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"must be sizes above 0 as 1,3,224,224, got {text!r}")
+    return tuple(map(int, parts))

@@ -1,0 +1,72 @@
+"""The table that a summary prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from convcore.inspection.summary import Row, Summary
+
+__all__ = ["text"]
+
+_HEAD = ("Module", "Type", "Output shape", "Parameters", "Multiply-adds")
+_MIB = 1 << 20
+_WIDEST = 40  # characters of a cell
+
+
+def text(found: Summary) -> str:
+    """Return a summary's rows, as deep as it is to go, and its totals as text."""
+    rows = [row for row in found.rows if found.depth is None or row.depth <= found.depth]
+    cells = [_HEAD, *map(_cells, rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
+    lines = [_line(line, widths) for line in cells]
+    rule = "-" * max(map(len, lines))
+    return "\n".join([lines[0], rule, *lines[1:], rule, *_totals(found)])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    parameters = f"{row.parameters:,}" if row.parameters else "-"
+    name = row.name.rpartition(".")[2] if row.is_leaf else row.name
+    return (
+        "  " * row.depth + _short(name or "(model)"),
+        row.type,
+        _short(_shape(row.output)),
+        "again" if row.again and row.parameters else parameters,
+        f"{row.multiply_adds:,}" if row.multiply_adds else "-",
+    )
+
+
+def _shape(output: Any) -> str:
+    if isinstance(output, dict):
+        return "{" + ", ".join(f"{key}: {_shape(value)}" for key, value in output.items()) + "}"
+    if isinstance(output, tuple):
+        return "(" + ", ".join(map(_shape, output)) + ")"
+    return "-" if output is None else str(output)
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= _WIDEST else cell[: _WIDEST - 3] + "..."
+
+
+def _line(line: tuple[str, ...], widths: list[int]) -> str:
+    texts = [cell.ljust(width) for cell, width in zip(line[:3], widths, strict=False)]
+    numbers = [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
+    return "  ".join(texts + numbers).rstrip()
+
+
+def _totals(found: Summary) -> list[str]:
+    rest = found.total_params - found.trainable_params
+    lines = [
+        f"Parameters     {found.total_params:,}: {found.trainable_params:,} are trained, "
+        f"{rest:,} are not; {found.buffers:,} elements of buffers",
+        f"Multiply-adds  {found.multiply_adds:,}",
+        f"Memory         {_mib(found.input_bytes)} input, {_mib(found.output_bytes)} results, "
+        f"{_mib(found.param_bytes)} parameters and buffers: {_mib(found.total_bytes)}",
+    ]
+    if found.not_called:
+        lines.append(f"Not called     {', '.join(found.not_called)}")
+    return lines
+
+
+def _mib(n_bytes: int) -> str:
+    return f"{n_bytes / _MIB:.2f} MiB"
