@@ -9,6 +9,8 @@
 #ifndef CONVCORE_INDIRECT_H
 #define CONVCORE_INDIRECT_H
 
+#include <math.h>
+
 #include "epilogue.h"
 #include "product.h"
 
@@ -34,7 +36,27 @@ INLINE void store_up_to(float *p, vec v, ptrdiff_t count)
 
 /* ---- outputs: pixels by output channels ---- */
 
-/* The epilogue of R rows of n channels, from `column` on. */
+/* The epilogue of a tile of sums while they are in registers, if it is a bias and bounds. */
+INLINE void finish_sums(const int R, const int W, vec sums[TALLEST][WIDTH], ptrdiff_t some,
+                        ptrdiff_t column, const convcore_epilogue *e)
+{
+    const int clamped = e->kind == CONVCORE_CLAMP;
+    vec low = broadcast(clamped ? e->low : -INFINITY), high = broadcast(clamped ? e->high : INFINITY);
+    UNROLLED for (int j = 0; j < W; j++) {
+        vec bias = {0};
+        if (e->bias) {
+            const float *b = e->bias + column + j * LANES;
+            bias = j == W - 1 ? load_up_to(b, some) : load(b);
+        }
+        UNROLLED for (int i = 0; i < R; i++) {
+            vec y = sums[i][j] + bias;
+            y = PICK(y < low, low, y);
+            sums[i][j] = PICK(y > high, high, y);
+        }
+    }
+}
+
+/* Any epilogue of rows of n channels, from `column` on. */
 static void finish_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *out, ptrdiff_t column,
                         const convcore_epilogue *e)
 {
@@ -51,7 +73,8 @@ static void finish_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *out, ptrdif
 /* out (R, n) = or += patches (R, taps * k) @ b (taps * k, W vectors); R and W are constants. */
 INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                           const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
-                          const float *b, float *const *out, ptrdiff_t column, int add)
+                          const float *b, float *const *out, ptrdiff_t column, int add,
+                          const convcore_epilogue *e)
 {
     const ptrdiff_t some = n - (W - 1) * LANES;
     vec sums[TALLEST][WIDTH];
@@ -72,6 +95,7 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
             }
         }
     }
+    if (e) finish_sums(R, W, sums, some, column, e);
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < W; j++) {
             float *y = out[i] + column + j * LANES;
@@ -82,7 +106,8 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
         }
 }
 
-#define TILE(R) indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add)
+#define TILE(R) \
+    indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early)
 
 /* The same of m rows. */
 INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
@@ -90,11 +115,13 @@ INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps
                            const float *b, float *const *out, ptrdiff_t column, int add,
                            const convcore_epilogue *e)
 {
+    const int leaky = e && e->kind == CONVCORE_LEAKY;
+    const convcore_epilogue *early = leaky ? NULL : e;
     ptrdiff_t i = 0;
     if (W < WIDTH)
         for (; m - i >= TALL(W); i += TALL(W)) {
             TILE(TALL(W));
-            if (e) finish_pixels(TALL(W), n, out + i, column, e);
+            if (leaky) finish_pixels(TALL(W), n, out + i, column, e);
         }
     for (; i < m; i += ROWS) {
         switch (at_most(m - i, ROWS)) {
@@ -105,7 +132,7 @@ INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps
         case 2: TILE(2); break;
         default: TILE(1);
         }
-        if (e) finish_pixels(at_most(m - i, ROWS), n, out + i, column, e);
+        if (leaky) finish_pixels(at_most(m - i, ROWS), n, out + i, column, e);
     }
 }
 
