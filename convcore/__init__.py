@@ -47,7 +47,9 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
 
     # Rooms above this one: loaded when they are asked for, never imported here.
     models: Any
+    inference: Any
     inspection: Any
+    optimize_for_inference: Callable[..., Any]
     summary: Callable[..., Any]
 
 __version__ = "0.1.0"
@@ -58,7 +60,7 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
-    *("inspection", "models"),
+    *("inference", "inspection", "models"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
@@ -89,7 +91,7 @@ _ENGINE = {
 }
 
 # What rooms above this one have that everybody uses.
-_UPSTAIRS = {"summary": "inspection"}
+_UPSTAIRS = {"optimize_for_inference": "inference", "summary": "inspection"}
 
 
 def _load() -> dict[str, Any]:
