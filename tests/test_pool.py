@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import agree, same_error
 from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, shortest
 from hypothesis import HealthCheck, given, settings
@@ -771,3 +772,189 @@ def test_pool_functions_raise_pytorchs_errors(library, call, error, text, reques
         module, tensor = functions, convcore.from_numpy
     with pytest.raises(error, match=text):
         call(module, tensor)
+
+
+# Rows long enough for kernels that go by vectors, and more channels than they hold at a time
+
+
+def large(layout: str, rng: np.random.Generator, dtype: str = "float32") -> np.ndarray:
+    """Draw images of which maxima tie and sums are exact, with some NaN and infinities of late."""
+    shape = (2, 70, 9, 6) if layout == "channels_last" else (2, 3, 12, 75)
+    return lay_out(rng.integers(-9, 10, shape).astype(dtype), layout, rng)
+
+
+STEPS = [
+    (2, 2, 0, 1, False),
+    (3, 2, 1, 1, False),
+    (3, 1, 1, 1, True),
+    ((2, 5), (1, 3), (1, 2), 1, True),
+    (2, (1, 4), 0, (1, 3), False),
+    ((1, 5), (1, 5), 0, 1, True),
+    ((4, 3), 1, (2, 1), (1, 2), False),
+]
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_max_pools_are_the_references(steps, layout, dtype, rng):
+    x = large(layout, rng, dtype)
+    for input in (x, with_nonfinite(x, rng)):
+        kernel = steps[0] if isinstance(steps[0], tuple) else (steps[0],) * 2
+        values, indices = engine.max_pool(input, *steps)
+        pool = reference.pool_windows(input.shape[2:], kernel, *steps[1:])
+        exact, places = reference.max_over(input, pool)
+        np.testing.assert_array_equal(values, exact)
+        np.testing.assert_array_equal(indices, places)
+        assert_format_kept(input, values, indices)
+        by_taps = maximum_pooling.max_pool_taps(True, input, kernel, *steps[1:])
+        g = lay_out(rng.integers(-9, 10, values.shape).astype(dtype), layout, rng)
+        grad = by_taps.gradient(g, by_taps.taps)
+        np.testing.assert_array_equal(by_taps.indices(by_taps.taps), indices)
+        np.testing.assert_array_equal(grad, engine.scatter_pixels(g, indices, x.shape[2:]))
+        assert_format_kept(g, grad)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("outs", [(1, 1), (4, 25), (5, 8), (12, 1), (3, 75)])
+def test_large_adaptive_pools_are_the_references(layout, outs, rng):
+    x = large(layout, rng)
+    pool = reference.adaptive_windows(x.shape[2:], outs)
+    means, (values, indices) = engine.adaptive_avg_pool(x, outs), engine.adaptive_max_pool(x, outs)
+    assert_close(means, reference.mean_over(x, pool), "float32")
+    exact, places = reference.max_over(x, pool)
+    np.testing.assert_array_equal(values, exact)
+    np.testing.assert_array_equal(indices, places)
+    g = lay_out(rng.integers(-9, 10, means.shape).astype("f4"), layout, rng)
+    grad = engine.adaptive_avg_pool_grad(g, x.shape[2:])
+    assert_close(grad, reference.mean_over_grad(g, pool, x.shape[2:]), "float32", 4)
+    assert_format_kept(g, grad)
+
+
+@pytest.mark.parametrize("steps", [s for s in STEPS if s[3] == 1])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("include", [True, False])
+def test_large_avg_pools_are_the_references(steps, layout, include, rng):
+    kernel = steps[0] if isinstance(steps[0], tuple) else (steps[0],) * 2
+    steps = (*steps[1:3], steps[4], include)
+    x = large(layout, rng)
+    means = engine.avg_pool(x, kernel, *steps)
+    keywords = dict(
+        zip(("stride", "padding", "ceil_mode", "count_include_pad"), steps, strict=True)
+    )
+    pool = reference.pool_windows(x.shape[2:], kernel, **keywords)
+    assert_close(means, reference.mean_over(x, pool), "float32", 2)
+    g = lay_out(rng.integers(-9, 10, means.shape).astype("f4"), layout, rng)
+    grad = engine.avg_pool_grad(g, x.shape[2:], kernel, *steps)
+    exact = reference.mean_over_grad(g, pool, x.shape[2:])
+    assert_close(grad, exact, "float32", math.prod(kernel))
+    assert_format_kept(g, grad)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+def test_pools_have_the_same_bits_for_any_number_of_threads(layout, rng, threads):
+    x = lay_out(rng.standard_normal((3, 40, 33, 46)).astype("f4"), layout, rng)
+    results = []
+    for n in (1, 2, 3, 7):
+        threads(n)
+        picked = maximum_pooling.max_pool_taps(True, x, (3, 3), (2, 2), (1, 1), (1, 1), False)
+        mean = engine.avg_pool(x, 3, 2, 1, False, False)
+        results.append(
+            (
+                *(picked.values, picked.taps, picked.gradient(mean, picked.taps), mean),
+                engine.avg_pool_grad(mean, (33, 46), 3, 2, 1, False, False),
+                engine.adaptive_avg_pool(x, (5, 7)),
+                engine.adaptive_avg_pool(x, 1),
+                engine.adaptive_avg_pool_grad(mean, (33, 46)),
+            )
+        )
+    for result in results[1:]:
+        for found, expected in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+# Unpooling
+
+
+@SOME
+@given(case=cases(dtypes=("float32", "float64")), more=st.integers(0, 1))
+def test_max_unpool_is_pytorchs(case, more, seed, torch):
+    if case.n == 0 or any(p > k // 2 for p, k in zip(case.padding, case.kernel, strict=True)):
+        return
+    x = case.numbers(seed)
+    steps = {k: v for k, v in case.max_steps.items() if k != "ceil_mode"}
+    _, indices = engine.max_pool(x, case.kernel, **steps)
+    if indices.size == 0 or (indices < 0).any():
+        return
+    flat = case.batch(indices).reshape(*case.batch(indices).shape[:2], -1)
+    if any(len(set(plane)) < plane.size for image in flat for plane in image):
+        return  # of several elements at one place, it is chance that says which PyTorch takes
+    values = np.random.default_rng(seed).standard_normal(indices.shape).astype(case.dtype)
+    name = f"max_unpool{case.rank}d"
+    size, stride = list(case.sizes), case.stride
+    usual = zip(indices.shape[-case.rank :], stride, case.kernel, case.padding, strict=True)
+    if not more and min((n - 1) * s + k - 2 * p for n, s, k, p in usual) < 1:
+        return  # nothing to put the elements into
+    steps = {"stride": stride, "padding": case.padding, "output_size": size if more else None}
+    agree_or_fail_alike(
+        torch,
+        lambda lib, v: getattr(lib.nn.functional, name)(
+            v, lib.from_numpy(np.array(indices)), case.kernel, **steps
+        ),
+        values,
+    )
+
+
+def agree_or_fail_alike(torch: Any, function: Any, *arrays: np.ndarray) -> None:
+    """Check that both libraries give the same, or raise the same."""
+    try:
+        function(torch, *map(torch.from_numpy, arrays))
+    except (RuntimeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            function(convcore, *map(convcore.from_numpy, arrays))
+    else:
+        agree(torch, function, *arrays)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda F, v, i: F.max_unpool2d(v, i, 2, output_size=(8, 9)),
+        lambda F, v, i: F.max_unpool2d(v, i, 2, output_size=(8,)),
+        lambda F, v, i: F.max_unpool2d(v, i[:1], 2, output_size=(4, 5)),
+        lambda F, v, i: F.max_unpool2d(v, i.int(), 2, output_size=(4, 5)),
+        lambda F, v, i: F.max_unpool2d(v[0, 0], i[0, 0], 2),
+        lambda F, v, i: F.max_unpool2d(v.int(), i, 2, output_size=(4, 5)),
+    ],
+)
+def test_max_unpool_raises_pytorchs_errors(call, torch, rng):
+    x = rng.standard_normal((2, 3, 4, 5))
+
+    def function(lib, x):
+        pooled = lib.nn.functional.max_pool2d(x, 2, return_indices=True)
+        return call(lib.nn.functional, *pooled)
+
+    same_error(torch, function, x)
+
+
+@pytest.mark.parametrize("shift", [100, -100])
+def test_max_unpool_refuses_indices_beyond_their_planes(shift, rng):
+    F = convcore.nn.functional
+    x = convcore.from_numpy(rng.standard_normal((2, 3, 4, 5)))
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    with pytest.raises(RuntimeError, match=r"Found an invalid max index: .*of size 4x5"):
+        F.max_unpool2d(values, indices + shift, 2, output_size=(4, 5))
+
+
+def test_max_unpool_modules_are_pytorchs(torch, rng):
+    x = rng.standard_normal((2, 3, 8, 8, 8))
+    for rank in (1, 2, 3):
+        make = lambda nn, rank=rank: getattr(nn, f"MaxUnpool{rank}d")(2)  # noqa: E731
+        assert str(make(convcore.nn)) == str(make(torch.nn))
+        image = x[(0,) * (3 - rank)]
+
+        def through(lib, x, rank=rank, make=make):
+            pool = getattr(lib.nn, f"MaxPool{rank}d")(2, return_indices=True)
+            return make(lib.nn)(*pool(x))
+
+        agree(torch, through, image)

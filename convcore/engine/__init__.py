@@ -2,7 +2,8 @@
 
 The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
 and its like in shaping.py, products of matrices in matmul.py; pools in maximum_pooling.py and
-average_pooling.py, padding in all modes with its adjoint in pad.py.  geometry.py has the sizes,
+average_pooling.py, other sizes of images in interpolation.py, padding in all modes with its adjoint
+in pad.py.  geometry.py has the sizes,
 algorithms/ the ways to compute a map and the choice among them, plan.py what that comes to,
 threads.py and memory.py what they run on.  reference.py is the slow, obvious oracle that all of it
 is tested against.
@@ -31,11 +32,13 @@ from convcore.engine.functional import (
     conv_transpose3d,
 )
 from convcore.engine.geometry import Axis, Geometry, make_geometry
+from convcore.engine.interpolation import interpolate, interpolate_grad
 from convcore.engine.matmul import matmul
 from convcore.engine.maximum_pooling import (
     adaptive_max_pool,
     gather_pixels,
     max_pool,
+    place_pixels,
     scatter_pixels,
 )
 from convcore.engine.memory import (
@@ -81,12 +84,15 @@ __all__ = [
     "get_num_threads",
     "im2col",
     "im2col_view",
+    "interpolate",
+    "interpolate_grad",
     "make_geometry",
     "matmul",
     "max_pool",
     "memory_stats",
     "pad",
     "pad_grad",
+    "place_pixels",
     "plan_conv",
     "reset_peak_memory_stats",
     "rotate180",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from convcore.engine.checks import Array
 from convcore.engine.geometry import Axis, Spatial, index, per_axis
+from convcore.engine.layout import is_channels_last
 from convcore.engine.pooling import (
     FLOATS,
     as_batch,
@@ -21,19 +23,9 @@ from convcore.engine.pooling import (
     empty_results,
     output_sizes,
     remembered_if_small,
-    wide_enough,
 )
-from convcore.engine.windows import (
-    Move,
-    adaptive_windows,
-    add_moved,
-    adjoint,
-    blocks,
-    clipped_windows,
-    pool_axes,
-    tap_moves,
-    window_moves,
-)
+from convcore.engine.separable import Map, Terms, window_terms
+from convcore.engine.windows import pool_axes
 
 
 def avg_pool(
@@ -73,8 +65,8 @@ def avg_pool(
 
     Notes
     -----
-    Sums along one axis after the other: about the sum of the kernel's sizes additions an output,
-    not their product.  float16 is summed in float32 and rounded once.
+    Sums along the last axis what was summed along the others: fewer additions an output than the
+    product of the kernel's sizes.  float16 is summed in float32 and rounded once.
 
     References
     ----------
@@ -87,18 +79,15 @@ def avg_pool(
     >>> avg_pool(np.arange(16.0).reshape(1, 4, 4), (2, 2)).tolist()
     [[[2.5, 4.5], [10.5, 12.5]]]
     """
-    batch, unbatched, kernel = as_batch("input", input, "kernel_size", kernel_size, FLOATS)
-    check_planes(batch, unbatched)
-    ceil, include = (
-        checked_flag("ceil_mode", ceil_mode),
-        checked_flag("count_include_pad", count_include_pad),
+    batch, unbatched, axes, include, override = _checked_steps(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
-    override = _checked_divisor(divisor_override)
-    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil)
     outs = output_sizes(axes)
-    (means,) = empty_results(batch, outs, batch.dtype)
-    if means.size:
-        _mean(batch, means, remembered_if_small(outs, _regular)(axes, include, override))
+    if not batch.size:
+        (means,) = empty_results(batch, outs, batch.dtype)
+    else:
+        made = remembered_if_small(outs, _regular)
+        means = made(axes, include, override, batch.dtype, False)(batch)
     return means[0] if unbatched else means
 
 
@@ -155,10 +144,37 @@ def avg_pool_grad(
             f"grad_output must have the sizes of the pool's output, {list(outs)}, "
             f"got {list(batch.shape[2:])}"
         )
-    (grads,) = empty_results(batch, sizes, batch.dtype)
-    if grads.size:
-        _spread(batch, grads, remembered_if_small(outs, _regular)(axes, include, override))
+    if not batch.size:
+        (grads,) = empty_results(batch, sizes, batch.dtype)
+    else:
+        made = remembered_if_small(outs, _regular)
+        grads = made(axes, include, override, batch.dtype, True)(batch)
     return grads[0] if unbatched else grads
+
+
+def avg_pool_checked(input: Array, sizes: tuple[int, ...] | None, *steps: Any) -> Array:
+    """Return what `avg_pool` does, or `avg_pool_grad` of an input of ``sizes``; the quick way.
+
+    steps : all arguments of `avg_pool`, with one int an axis; checked once for arrays of one shape
+    """
+    rank = len(steps[0])
+    unbatched = input.ndim == rank + 1
+    batch = input[np.newaxis] if unbatched else input
+    shape = batch.shape[1:] if sizes is None else (batch.shape[1], *sizes)
+    try:
+        made = _map_of_steps(shape, input.dtype, sizes is not None, *steps)
+    except ValueError:
+        avg_pool(input, *steps)  # whose error names the whole shape
+        raise
+    means = made(batch)
+    return means[0] if unbatched else means
+
+
+@functools.lru_cache(maxsize=64)
+def _map_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], back: bool, *steps: Any) -> Map:
+    any_array = np.broadcast_to(np.zeros((), dtype), (1, *shape))
+    axes, include, override = _checked_steps(any_array, *steps)[2:]
+    return _regular(axes, include, override, dtype, back)
 
 
 def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
@@ -194,9 +210,10 @@ def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
     """
     batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
     check_adaptive(batch, unbatched, outs)
-    (means,) = empty_results(batch, outs, batch.dtype)
-    if means.size:
-        _mean(batch, means, remembered_if_small(outs, _adaptive)(batch.shape[2:], outs))
+    if batch.size and 0 not in outs:
+        means = _adaptive_map(batch, batch.shape[2:], outs, False)(batch)
+    else:
+        (means,) = empty_results(batch, outs, batch.dtype)
     return means[0] if unbatched else means
 
 
@@ -228,51 +245,71 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
     sizes = checked_sizes("input_size", input_size, least=1)
     batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     outs = batch.shape[2:]
-    (grads,) = empty_results(batch, sizes, batch.dtype)
-    if grads.size:
-        _spread(batch, grads, remembered_if_small(outs, _adaptive)(sizes, outs))
+    if batch.size:
+        grads = _adaptive_map(batch, sizes, outs, True)(batch)
+    else:
+        (grads,) = empty_results(batch, sizes, batch.dtype)
+        grads[...] = 0
     return grads[0] if unbatched else grads
 
 
 @dataclass(frozen=True, slots=True)
 class _Averaging:
-    """A pool of means: sums by the moves of each axis in turn, over one divisor or one a window."""
+    """A pool of means: sums along each axis, over one divisor an axis, or one a window of it."""
 
-    moves: tuple[list[Move], ...]
-    sizes: tuple[int, ...]
-    outs: tuple[int, ...]
-    divisor: Array
+    axes: tuple[Terms, ...]
+    counts: tuple[Array, ...]
+    override: int | None = None
+
+    def mean(self, dtype: np.dtype[Any]) -> Map:
+        """Return the map: its sums are divided at the end."""
+        if self.override is not None:
+            return Map(self.axes, dtype, self.override)
+        axes = [
+            t if _one(count) else replace(t, divisor=count)
+            for t, count in zip(self.axes, self.counts, strict=True)
+        ]
+        return Map(axes, dtype, self._common_divisor())
+
+    def spread(self, dtype: np.dtype[Any]) -> Map:
+        """Return its adjoint: divisors that differ become weights."""
+        if self.override is not None:
+            return Map([t.adjoint() for t in self.axes], dtype, self.override)
+        axes = [
+            t if _one(count) else replace(t, weight=t.weight / np.repeat(count, np.diff(t.begin)))
+            for t, count in zip(self.axes, self.counts, strict=True)
+        ]
+        return Map([t.adjoint() for t in axes], dtype, self._common_divisor())
+
+    def _common_divisor(self) -> float:
+        # Of floats: three large kernels cover more than an int64 can count.
+        return math.prod(float(count[0]) for count in self.counts if _one(count))
 
 
-def _mean(batch: Array, means: Array, pool: _Averaging) -> None:
-    """Write the sums under every window, divided."""
-    wide = wide_enough(batch.dtype)
-    divisor = pool.divisor.astype(wide)
-    for block in blocks(batch.shape, batch.itemsize):
-        sums = batch[block].astype(wide, copy=False)
-        for axis, out in enumerate(pool.outs):
-            sums = _moved(sums, axis, pool.moves[axis], out)
-        np.divide(sums, divisor, out=means[block], casting="same_kind")
+def _one(counts: Array) -> bool:
+    """Return whether all windows of an axis have as many elements."""
+    return bool((counts == counts[0]).all())
 
 
-def _spread(batch: Array, grads: Array, pool: _Averaging) -> None:
-    """Apply the adjoint of `_mean`: its steps in reverse order, each exchanged."""
-    divisor = pool.divisor.astype(wide_enough(batch.dtype))
-    for block in blocks(grads.shape, grads.itemsize):
-        parts = batch[block] / divisor
-        for axis in reversed(range(len(pool.sizes))):
-            parts = _moved(parts, axis, adjoint(pool.moves[axis]), pool.sizes[axis])
-        grads[block] = parts
-
-
-def _moved(source: Array, axis: int, moves: Sequence[Move], size: int) -> Array:
-    """Return the sum of the moves along one spatial axis, which becomes ``size`` long."""
-    shape = list(source.shape)
-    shape[2 + axis] = size
-    target = np.zeros_like(source, shape=shape)
-    whole = (slice(None), slice(None))
-    add_moved(target, source, [moves, *[[whole]] * (source.ndim - 3 - axis)])
-    return target
+def _checked_steps(
+    input: Any,
+    kernel_size: Spatial,
+    stride: Spatial | None,
+    padding: Spatial,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> tuple[Array, bool, tuple[Axis, ...], bool, int | None]:
+    """Return (input with a batch axis, whether it had none, the pool's axes, its two options)."""
+    batch, unbatched, kernel = as_batch("input", input, "kernel_size", kernel_size, FLOATS)
+    check_planes(batch, unbatched)
+    ceil, include = (
+        checked_flag("ceil_mode", ceil_mode),
+        checked_flag("count_include_pad", count_include_pad),
+    )
+    override = _checked_divisor(divisor_override)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil)
+    return batch, unbatched, axes, include, override
 
 
 def _checked_divisor(override: Any) -> int | None:
@@ -286,49 +323,49 @@ def _checked_divisor(override: Any) -> int | None:
     return divisor
 
 
-@functools.lru_cache(maxsize=32)
-def _regular(axes: tuple[Axis, ...], include_pad: bool, override: int | None) -> _Averaging:
-    """Return the averaging of windows at a stride.
-
-    An axis with fewer windows than taps is walked by its windows: padding can make taps many.
-    """
-    counts = []
+@functools.lru_cache(maxsize=64)
+def _regular(
+    axes: tuple[Axis, ...],
+    include_pad: bool,
+    override: int | None,
+    dtype: np.dtype[Any],
+    back: bool,
+) -> Map:
+    """Return the map of means of windows at a stride, or its adjoint."""
+    terms, counts = [], []
     for a in axes:
         pad = a.before if include_pad else 0
-        starts = np.arange(a.out) * a.stride - a.before
-        counts.append(np.minimum(starts + a.kernel, a.size + pad) - np.maximum(starts, -pad))
-    return _Averaging(
-        moves=tuple(
-            window_moves(clipped_windows(a)) if a.out < a.kernel else tap_moves(a) for a in axes
-        ),
-        sizes=tuple(a.size for a in axes),
-        outs=output_sizes(axes),
-        divisor=_product(counts) if override is None else np.array(override),
-    )
+        start = np.arange(a.out) * a.stride - a.before
+        end = start + a.kernel
+        terms.append(window_terms(a.size, np.maximum(start, 0), np.minimum(end, a.size)))
+        counts.append(np.minimum(end, a.size + pad) - np.maximum(start, -pad))
+    pool = _Averaging(tuple(terms), tuple(counts), override)
+    return pool.spread(dtype) if back else pool.mean(dtype)
 
 
-@functools.lru_cache(maxsize=32)
-def _adaptive(sizes: tuple[int, ...], outs: tuple[int, ...]) -> _Averaging:
-    """Return the averaging of windows that cut ``sizes`` into ``outs`` parts.
-
-    Many equal windows that do not overlap are walked by the taps of the regular pool that they are.
-    """
-    moves, counts = [], []
+@functools.lru_cache(maxsize=64)
+def _adaptive(
+    sizes: tuple[int, ...], outs: tuple[int, ...], dtype: np.dtype[Any], back: bool
+) -> Map:
+    """Return the map of means of windows that cut ``sizes`` into ``outs`` parts, or its adjoint."""
+    terms, counts = [], []
     for size, out in zip(sizes, outs, strict=True):
-        windows = adaptive_windows(size, out)
-        counts.append(np.array([w.stop - w.start for w in windows]))
-        if out and size % out == 0 and size // out < out:
-            moves.append(tap_moves(Axis(size, size // out, size // out)))
-        else:
-            moves.append(window_moves(windows))
-    return _Averaging(tuple(moves), sizes, outs, _product(counts))
+        parts = np.arange(out)
+        start, end = parts * size // out, -(-(parts + 1) * size // out)
+        terms.append(window_terms(size, start, end))
+        counts.append(end - start)
+    pool = _Averaging(tuple(terms), tuple(counts))
+    return pool.spread(dtype) if back else pool.mean(dtype)
 
 
-def _product(counts: Sequence[Array]) -> Array:
-    """Return the outer product of one row of counts an axis, as one number if all are equal."""
-    product = np.ones(())  # of floats: three large kernels cover more than an int64 can count
-    for count in counts:
-        product = product[..., np.newaxis] * count
-    if product.size and (product == product.flat[0]).all():
-        product = product.flat[:1].reshape(())
-    return product
+def _adaptive_map(
+    batch: Array, sizes: tuple[int, ...], outs: tuple[int, ...], back: bool
+) -> Callable[[Array], Array]:
+    """Return the map for an array's memory: the mean of whole planes is that of one long line."""
+    made = remembered_if_small(outs, _adaptive)
+    if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):
+        return made(sizes, outs, batch.dtype, back)
+    line = made((math.prod(sizes),), (1,), batch.dtype, back)
+    n, c = batch.shape[:2]
+    results = sizes if back else outs
+    return lambda planes: line(planes.reshape(n, c, -1)).reshape(n, c, *results)

@@ -14,6 +14,7 @@ import numpy as np
 from convcore.engine import layout
 from convcore.engine.checks import Array
 from convcore.engine.geometry import Axis, Spatial, index
+from convcore.engine.maxima import Pool, indices_of, maxima, maxima_gradient, pool_of
 from convcore.engine.pooling import (
     FLOATS,
     INTEGERS,
@@ -96,19 +97,111 @@ def max_pool(
     >>> values.tolist(), indices.tolist()
     ([[[5.0, 7.0], [13.0, 15.0]]], [[[5, 7], [13, 15]]])
     """
+    batch, unbatched, axes = _checked_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+    pool = pool_of(axes, batch.dtype)
+    if pool is not None:
+        values, indices = _with_indices(batch, pool)
+    else:
+        outs = output_sizes(axes)
+        values, indices = empty_results(batch, outs, batch.dtype, np.dtype(np.int64))
+        if math.prod(outs) < math.prod(a.kernel for a in axes):
+            _maxima_by_window(batch, map(clipped_windows, axes), values, indices)
+        else:
+            _maxima_by_tap(batch, axes, values, indices)
+    return (values[0], indices[0]) if unbatched else (values, indices)
+
+
+def max_pool_taps(with_taps: bool, input: Array, *steps: Any) -> Picked | None:
+    """Return what `max_pool` with the same arguments picks, by taps; None if it must be by indices.
+
+    with_taps : whether the gradient will be asked for
+    steps : with one int an axis, and a bool
+    """
+    unbatched = input.ndim == len(steps[0]) + 1
+    shape = input.shape if unbatched else (1, *input.shape[1:])
+    try:
+        pool = _pool_of_steps(shape, input.dtype, *steps)
+    except ValueError:
+        _checked_pool(input, *steps)  # whose error names the whole shape
+        raise
+    return _picked(with_taps, input, unbatched, pool)
+
+
+def adaptive_max_pool_taps(with_taps: bool, input: Array, outs: tuple[int, ...]) -> Picked | None:
+    """Return what `adaptive_max_pool` picks, as `max_pool_taps` does."""
+    if 0 in outs or not input.size:
+        return None
+    batch, unbatched, outs = _checked_adaptive(input, outs)
+    pool = pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
+    return _picked(with_taps, input, unbatched, pool)
+
+
+@functools.lru_cache(maxsize=64)
+def _pool_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], *steps: Any) -> Pool | None:
+    """Check the steps of a pool once, for arrays of one shape."""
+    any_array = np.broadcast_to(np.zeros((), dtype), shape)
+    return pool_of(_checked_pool(any_array, *steps)[2], dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Maxima, and where each was found: the number of its tap in its window."""
+
+    values: Array
+    taps: Array | None
+    pool: Pool
+
+    def gradient(self, grad: Array, taps: Array) -> Array:
+        """Return the gradient of the pool's input."""
+        if grad.ndim == len(self.pool.sizes) + 1:
+            return maxima_gradient(grad[np.newaxis], taps[np.newaxis], self.pool)[0]
+        return maxima_gradient(grad, taps, self.pool)
+
+    def indices(self, taps: Array) -> Array:
+        """Return the int64 indices of the maxima in their planes."""
+        if taps.ndim == len(self.pool.sizes) + 1:
+            return indices_of(taps[np.newaxis], self.pool)[0]
+        return indices_of(taps, self.pool)
+
+
+def _picked(with_taps: bool, input: Array, unbatched: bool, pool: Pool | None) -> Picked | None:
+    if pool is None:
+        return None
+    values, taps = maxima(input[np.newaxis] if unbatched else input, pool, with_taps)
+    if unbatched:
+        return Picked(values[0], None if taps is None else taps[0], pool)
+    return Picked(values, taps, pool)
+
+
+def _with_indices(batch: Array, pool: Pool) -> tuple[Array, Array]:
+    values, taps = maxima(batch, pool, True)
+    assert taps is not None
+    return values, indices_of(taps, pool)
+
+
+def _checked_pool(
+    input: Any,
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    dilation: Spatial = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, bool, tuple[Axis, ...]]:
+    """Return (input with a batch axis, whether it had none, the axes of the pool)."""
     batch, unbatched, kernel = as_batch(
         "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
     )
     check_planes(batch, unbatched)
     ceil = checked_flag("ceil_mode", ceil_mode)
     axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil)
-    outs = output_sizes(axes)
-    values, indices = empty_results(batch, outs, batch.dtype, np.dtype(np.int64))
-    if math.prod(outs) < math.prod(kernel):
-        _maxima_by_window(batch, map(clipped_windows, axes), values, indices)
-    else:
-        _maxima_by_tap(batch, axes, values, indices)
-    return (values[0], indices[0]) if unbatched else (values, indices)
+    return batch, unbatched, axes
+
+
+def _checked_adaptive(input: Any, output_size: Spatial) -> tuple[Array, bool, tuple[int, ...]]:
+    """Return the same for an adaptive pool, with its sizes for axes."""
+    batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
+    check_adaptive(batch, unbatched, outs)
+    return batch, unbatched, outs
 
 
 def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]:
@@ -143,10 +236,15 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
     >>> adaptive_max_pool(np.array([[3.0, 1.0, 2.0]]), (2,))
     (array([[3., 2.]]), array([[0, 2]]))
     """
-    batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
-    check_adaptive(batch, unbatched, outs)
-    values, indices = empty_results(batch, outs, batch.dtype, np.dtype(np.int64))
-    _maxima_by_window(batch, map(adaptive_windows, batch.shape[2:], outs), values, indices)
+    batch, unbatched, outs = _checked_adaptive(input, output_size)
+    pool = None
+    if batch.size and 0 not in outs:
+        pool = pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
+    if pool is not None:
+        values, indices = _with_indices(batch, pool)
+    else:
+        values, indices = empty_results(batch, outs, batch.dtype, np.dtype(np.int64))
+        _maxima_by_window(batch, map(adaptive_windows, batch.shape[2:], outs), values, indices)
     return (values[0], indices[0]) if unbatched else (values, indices)
 
 
@@ -205,6 +303,49 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
         memory = _memory(planes[block], channels_last)
         sums = np.bincount(at.ravel(), terms.ravel(), minlength=memory.size)
         memory[...] = sums.reshape(memory.shape)
+    return planes[0] if unbatched else planes
+
+
+def place_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Array:
+    """Put values into planes of zeros at their indices; of several at one place, the last.
+
+    Parameters
+    ----------
+    values, indices, input_size : as for `scatter_pixels`, but without an index of -1
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of the dtype of values
+        channels_last if values is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `scatter_pixels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> place_pixels(np.array([[1.0, 2.0, 4.0]]), np.array([[0, 2, 2]]), (4,)).tolist()
+    [[1.0, 0.0, 4.0, 0.0]]
+    """
+    sizes = checked_sizes("input_size", input_size, least=0)
+    batch, unbatched, _ = as_batch("values", values, "input_size", sizes, FLOATS)
+    if 0 in sizes:  # as in PyTorch, nothing is asked of indices into nothing
+        (planes,) = empty_results(batch, sizes, batch.dtype)
+        return planes[0] if unbatched else planes
+    places = _indices(indices, batch, unbatched, sizes, least=0)
+    if places.shape != batch.shape:
+        raise ValueError(
+            f"indices must have the shape of values, {list(values.shape)}, "
+            f"got {list(indices.shape)}"
+        )
+    (planes,) = empty_results(batch, sizes, batch.dtype)
+    planes[...] = 0
+    channels_last = layout.is_channels_last(planes.shape, planes.strides)
+    at, _ = _memory_places(places, sizes, channels_last)
+    memory = _memory(planes, channels_last).reshape(-1)
+    memory[_memory(at, channels_last)] = _memory(batch, channels_last)
     return planes[0] if unbatched else planes
 
 
@@ -359,7 +500,9 @@ def _slices(moves: Sequence[Move]) -> tuple[Any, Any]:
     return (..., *(move[0] for move in moves)), (..., *(move[1] for move in moves))
 
 
-def _indices(value: Any, batch: Array, unbatched: bool, sizes: Sequence[int]) -> Array:
+def _indices(
+    value: Any, batch: Array, unbatched: bool, sizes: Sequence[int], least: int = -1
+) -> Array:
     """Return indices with a batch axis; an error unless they fit the batch and planes of sizes."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"indices must be a numpy.ndarray, got {type(value).__name__}")
@@ -371,8 +514,8 @@ def _indices(value: Any, batch: Array, unbatched: bool, sizes: Sequence[int]) ->
             f"indices must have planes as {list(batch.shape[unbatched:])} has, "
             f"got shape {list(value.shape)}"
         )
-    if indices.size and not (indices.min() >= -1 and indices.max() < math.prod(sizes)):
-        wrong = indices[(indices < -1) | (indices >= math.prod(sizes))].flat[0]
+    if indices.size and not (indices.min() >= least and indices.max() < math.prod(sizes)):
+        wrong = indices[(indices < least) | (indices >= math.prod(sizes))].flat[0]
         raise ValueError(
             f"Found an invalid max index: {wrong} "
             f"(output volumes are of size {'x'.join(map(str, sizes))})"

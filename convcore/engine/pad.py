@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from convcore.engine import layout
+from convcore.engine import boxes, layout
 from convcore.engine.checks import check_memory
 from convcore.engine.geometry import is_sequence, per_axis, shown
+from convcore.engine.images import FLOATS
+from convcore.engine.separable import Map, Terms
 from convcore.engine.windows import Move, add_moved, adjoint
 
 Pairs = Sequence[Sequence[int]]
@@ -71,9 +74,16 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
     shape = (*array.shape[: array.ndim - len(pairs)], *outs)
     check_memory(shape, array.itemsize)
     channels_last = layout.is_channels_last(array.shape, array.strides)
+    kernel = _border_map(array, pairs, mode, False)
+    if kernel is not None:
+        return kernel(array)
     result = layout.empty(shape, array.dtype, channels_last)
     if mode == "constant":
-        result[...] = _as_dtype(value, array.dtype)
+        number = _as_dtype(value, array.dtype)
+        before = (*(0,) * (array.ndim - len(pairs)), *(b for b, _ in pairs))
+        if boxes.put(result, array, before, number):
+            return result
+        result[...] = number
     for combination in itertools.product(*moves):
         into: Any = (..., *(move[0] for move in combination))
         come: Any = (..., *(move[1] for move in combination))
@@ -122,10 +132,51 @@ def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") ->
     shape = (*lead, *sizes)
     moves = _moves(shape, sizes, pairs, mode)
     channels_last = layout.is_channels_last(grad_output.shape, grad_output.strides)
+    kernel = _border_map(grad_output, pairs, mode, True)
+    if kernel is not None:
+        return kernel(grad_output)
     result = layout.empty(shape, grad_output.dtype, channels_last)
     result[...] = 0
     add_moved(result, grad_output, [adjoint(axis) for axis in moves])
     return result
+
+
+def _border_map(
+    array: np.ndarray, pairs: list[tuple[int, int]], mode: str, back: bool
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return the map of a large array of images for the modes that copy its own elements."""
+    rank = len(pairs)
+    if (
+        mode == "constant"
+        or array.dtype not in FLOATS
+        or array.nbytes < boxes.LEAST_BYTES
+        or not 1 <= rank <= 3
+        or array.ndim not in (rank + 1, rank + 2)
+    ):
+        return None
+    sizes = tuple(
+        size - (b + a) * back for size, (b, a) in zip(array.shape[-rank:], pairs, strict=True)
+    )
+    made = _map(sizes, tuple(pairs), mode, back, array.dtype)
+    return made if array.ndim == rank + 2 else lambda image: made(image[np.newaxis])[0]
+
+
+@functools.lru_cache(maxsize=32)
+def _map(
+    sizes: tuple[int, ...],
+    pairs: tuple[tuple[int, int], ...],
+    mode: str,
+    back: bool,
+    dtype: np.dtype[Any],
+) -> Map:
+    axes = []
+    for size, pair in zip(sizes, pairs, strict=True):
+        source = np.empty(size + sum(pair), np.intp)
+        for into, come in _axis_moves(size, *pair, mode):
+            source[into] = np.arange(size)[come]
+        terms = Terms(size, source.size, np.arange(source.size + 1), source, np.ones(source.size))
+        axes.append(terms.adjoint() if back else terms)
+    return Map(axes, dtype)
 
 
 def _moves(

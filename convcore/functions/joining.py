@@ -11,7 +11,7 @@ from convcore import _dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
-from convcore.engine import layout
+from convcore.engine import boxes, layout
 from convcore.functions.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.calls import check_arguments, check_tensor
@@ -95,7 +95,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     dtype = _common_dtype(arrays)
     shape = (*used[0].shape[:axis], total, *used[0].shape[axis + 1 :])
     out = layout.empty(shape, dtype, _all_channels_last(used))
-    np.concatenate(used, axis, out=out, casting="unsafe")
+    if out.nbytes >= boxes.LEAST_BYTES:
+        boxes.concatenate(used, axis, out)
+    else:
+        np.concatenate(used, axis, out=out, casting="unsafe")
     out = wrap(out)
     likes = [(array.shape, array.dtype) for array in arrays]
 

@@ -13,8 +13,11 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.average_pooling import avg_pool_checked
 from convcore.engine.geometry import index, is_sequence
+from convcore.engine.maximum_pooling import Picked, adaptive_max_pool_taps, max_pool_taps
 from convcore.functions.calls import check_kind, check_tensor, computed
 
 __all__ = [
@@ -125,14 +128,54 @@ def _max_pool(
     function = f"max_pool{rank}d"
     check_tensor(function, input)
     check_kind(function, input, "fiu")
-    kernel = _ints(function, "kernel_size", kernel_size, rank)
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
     steps = (
         _stride(function, stride, rank),
-        _ints(function, "padding", padding, rank),
-        _ints(function, "dilation", dilation, rank),
+        ints_per_axis(function, "padding", padding, rank),
+        ints_per_axis(function, "dilation", dilation, rank),
     )
-    values, indices = computed(engine.max_pool, input._array, kernel, *steps, bool(ceil_mode))
-    return _picked(f"MaxPool{rank}DWithIndices", rank, input, values, indices, return_indices)
+    steps = (kernel, *steps, bool(ceil_mode))
+    name = f"MaxPool{rank}DWithIndices"
+    if not return_indices:
+        by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
+        if by_taps is not None:
+            return _by_taps(name, input, by_taps)
+    values, indices = computed(engine.max_pool, input._array, *steps)
+    return _picked(name, rank, input, values, indices, return_indices)
+
+
+def _differentiated(input: Tensor) -> bool:
+    """Return whether an operation on the tensor is recorded."""
+    return mode.enabled and input.requires_grad
+
+
+def _by_taps(name: str, input: Tensor, picked: Picked) -> Tensor:
+    """Wrap what a pool picked, and record at which taps: they take an eighth of what indices do."""
+    output = wrap(picked.values)
+    if picked.taps is not None:
+        record(
+            f"{name}Backward0",
+            (input,),
+            output,
+            lambda needs, grad, taps: _put_back(name, grad, taps, picked),
+            (wrap(picked.taps),),
+        )
+    return output
+
+
+def _put_back(name: str, grad: Tensor, taps: Tensor, picked: Picked) -> Tensor:
+    """Put gradients back to the elements that won, in planes of zeros."""
+    planes = wrap(computed(picked.gradient, grad._array, taps._array))
+    record(
+        f"{name}BackwardBackward0",
+        (grad,),
+        planes,
+        lambda needs, grad, taps: _gather(
+            name, grad, wrap(picked.indices(taps._array)), picked.pool.sizes
+        ),
+        (taps,),
+    )
+    return planes
 
 
 def _picked(
@@ -264,9 +307,9 @@ def _avg_pool(
     check_tensor(function, input)
     check_kind(function, input, "f")
     steps = (
-        _ints(function, "kernel_size", kernel_size, rank),
+        ints_per_axis(function, "kernel_size", kernel_size, rank),
         _stride(function, stride, rank),
-        _ints(function, "padding", padding, rank),
+        ints_per_axis(function, "padding", padding, rank),
         bool(ceil_mode),
         bool(count_include_pad),
         divisor_override,
@@ -275,7 +318,7 @@ def _avg_pool(
 
 
 def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
-    output = wrap(computed(engine.avg_pool, input._array, *steps))
+    output = wrap(computed(avg_pool_checked, input._array, None, *steps))
     sizes = input._array.shape[-rank:]
     record(
         f"{name}Backward0",
@@ -287,7 +330,7 @@ def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
 
 
 def _mean_grad(name: str, rank: int, grad: Tensor, sizes: Ints, steps: tuple) -> Tensor:
-    output = wrap(computed(engine.avg_pool_grad, grad._array, sizes, *steps))
+    output = wrap(computed(avg_pool_checked, grad._array, sizes, *steps))
     record(
         f"{name}BackwardBackward0",
         (grad,),
@@ -409,12 +452,19 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indice
     check_tensor(function, input)
     check_kind(function, input, "f")
     outs = _output_size(function, output_size, input, rank)
+    name = f"AdaptiveMaxPool{rank}D"
+    if not return_indices:
+        by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
+        if by_taps is not None:
+            return _by_taps(name, input, by_taps)
     values, indices = computed(engine.adaptive_max_pool, input._array, outs)
-    return _picked(f"AdaptiveMaxPool{rank}D", rank, input, values, indices, return_indices)
+    return _picked(name, rank, input, values, indices, return_indices)
 
 
-def _ints(function: str, name: str, value: Any, rank: int, omitted: str = "") -> Ints:
+def ints_per_axis(function: str, name: str, value: Any, rank: int, omitted: str = "") -> Ints:
     """Return one int an axis, from an int or a sequence of one or ``rank`` ints."""
+    if type(value) is int:
+        return (value,) * rank
     values = tuple(value) if is_sequence(value) else (value,)
     if len(values) not in (1, rank):
         raise RuntimeError(
@@ -425,9 +475,9 @@ def _ints(function: str, name: str, value: Any, rank: int, omitted: str = "") ->
 
 def _stride(function: str, value: Any, rank: int) -> Ints | None:
     """Return one int an axis, or None, which the kernel's size stands in for."""
-    if value is None or (is_sequence(value) and len(value) == 0):
+    if value is None or (type(value) is not int and is_sequence(value) and len(value) == 0):
         return None
-    return _ints(function, "stride", value, rank, "omitted, ")
+    return ints_per_axis(function, "stride", value, rank, "omitted, ")
 
 
 def _output_size(function: str, value: Any, input: Tensor, rank: int) -> Ints:

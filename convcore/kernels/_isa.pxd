@@ -1,5 +1,7 @@
 """The leaf loops of the instruction set that was chosen at import."""
 
+from libc.stdint cimport uint8_t
+
 cdef extern from "leaves/leaves.h":
     enum:
         PLAIN "CONVCORE_PLAIN"
@@ -191,6 +193,64 @@ cdef extern from "leaves/leaves.h":
         ) noexcept nogil
         void (*sum_lanes)(const float *v, Py_ssize_t count, float *out) noexcept nogil
 
+cdef extern from "leaves/pools.h":
+    enum:
+        NOWHERE "CONVCORE_NOWHERE"
+
+    ctypedef struct Windows "convcore_windows":
+        Py_ssize_t size
+        Py_ssize_t out
+        Py_ssize_t kernel
+        Py_ssize_t dilation
+        Py_ssize_t stride
+        Py_ssize_t before
+        const Py_ssize_t *start
+        const Py_ssize_t *low
+        const Py_ssize_t *high
+        const Py_ssize_t *first
+        const Py_ssize_t *end
+
+    ctypedef struct Maxima "convcore_maxima":
+        Windows[3] axis
+        Py_ssize_t channels
+
+    ctypedef struct Terms "convcore_terms":
+        Py_ssize_t size
+        Py_ssize_t out
+        const Py_ssize_t *begin
+        const Py_ssize_t *source "from"
+        const Py_ssize_t *reach
+        const void *weight
+        Py_ssize_t phases
+        Py_ssize_t stride
+        Py_ssize_t low
+        Py_ssize_t high
+        int run
+        int same
+        int pairs
+        const void *divisor
+
+    ctypedef struct Separable "convcore_separable":
+        Terms[3] axis
+        Py_ssize_t channels
+        double divisor
+
+    ctypedef struct Pools "convcore_pools":
+        void (*maxima)(
+            const Maxima *m, const void *x, Py_ssize_t d, Py_ssize_t h, void *y, uint8_t *taps,
+            void *scratch,
+        ) noexcept nogil
+        void (*maxima_gradient)(
+            const Maxima *m, const void *gy, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h,
+            void *gx,
+        ) noexcept nogil
+        void (*maxima_gradient_plane)(
+            const Maxima *m, const void *gy, const uint8_t *taps, void *gx,
+        ) noexcept nogil
+        void (*separable)(
+            const Separable *s, const void *x, Py_ssize_t d, Py_ssize_t h, void *y, void *scratch,
+        ) noexcept nogil
+
 cdef extern from "leaves/layers.h":
     enum:
         RELU "CONVCORE_RELU"
@@ -271,6 +331,11 @@ cdef extern from "leaves/layers.h":
         void *const *arrays, Py_ssize_t start, Py_ssize_t count, const double *terms, int flags,
     ) noexcept nogil
 
+    ctypedef struct Clipping "convcore_clipping":
+        double (*squares)(const void *v, Py_ssize_t count) noexcept nogil
+        void (*scale)(void *v, Py_ssize_t count, double factor) noexcept nogil
+        void (*clip)(void *v, Py_ssize_t count, double bound) noexcept nogil
+
     ctypedef struct Layers "convcore_layers":
         const char *name
         NormRows[2] norm_rows
@@ -278,6 +343,8 @@ cdef extern from "leaves/layers.h":
         NormPixels[2] norm_pixels
         Map[32][2] maps          # the first MAPS rows
         Step[8][2] steps         # the first RULES rows
+        Pools[2] pools
+        Clipping[2] clipping
 
 cdef const Leaves *leaves() noexcept nogil
 cdef const Layers *layers() noexcept nogil

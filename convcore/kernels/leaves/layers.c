@@ -2,6 +2,7 @@
 #include "layers.h"
 #include "wide.h"
 #include <math.h>
+#include <string.h>
 
 #define JOINED(a, b) a##b
 #define TABLE(level) JOINED(convcore_layers_, level)
@@ -44,6 +45,28 @@
 #include "norm.h"
 #include "optim.h"
 
+#undef T
+#undef OF
+
+/* What is for any T, and for integers I as wide. */
+#define T float
+#define I int32_t
+#define OF(name) name##_float
+#include "phases.h"
+#include "maxima.h"
+#include "separable.h"
+#include "clipping.h"
+#undef T
+#undef I
+#undef OF
+#define T double
+#define I int64_t
+#define OF(name) name##_double
+#include "phases.h"
+#include "maxima.h"
+#include "separable.h"
+#include "clipping.h"
+
 #define MAP(name)                                                                               \
     {                                                                                           \
         {name##_float, name##_gradient_float}, {name##_double, name##_gradient_double}          \
@@ -70,5 +93,13 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
         [CONVCORE_SGD] = BOTH(sgd),
         [CONVCORE_ADAM] = BOTH(adam),
         [CONVCORE_RMSPROP] = BOTH(rmsprop),
+    },
+    .pools = {
+        {maxima_float, maxima_gradient_float, maxima_gradient_plane_float, separable_float},
+        {maxima_double, maxima_gradient_double, maxima_gradient_plane_double, separable_double},
+    },
+    .clipping = {
+        {squares_float, scale_float, clip_float},
+        {squares_double, scale_double, clip_double},
     },
 };

@@ -7,6 +7,8 @@
 #ifndef CONVCORE_LAYERS_H
 #define CONVCORE_LAYERS_H
 
+#include "pools.h"
+
 #include <stddef.h>
 
 /* ---- element by element: elementwise.h ---- */
@@ -97,6 +99,14 @@ enum {
 typedef void (*convcore_step)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,
                               const double *terms, int flags);
 
+/* ---- gradients made shorter: clipping.h ---- */
+
+typedef struct {
+    double (*squares)(const void *v, ptrdiff_t count);
+    void (*scale)(void *v, ptrdiff_t count, double factor);
+    void (*clip)(void *v, ptrdiff_t count, double bound);
+} convcore_clipping;
+
 typedef struct {
     const char *name;
     convcore_norm_rows norm_rows[2];
@@ -104,6 +114,8 @@ typedef struct {
     convcore_norm_pixels norm_pixels[2];
     convcore_map maps[CONVCORE_MAPS][2];
     convcore_step steps[CONVCORE_RULES][2];
+    convcore_pools pools[2];
+    convcore_clipping clipping[2];
 } convcore_layers;
 
 extern const convcore_layers convcore_layers_base;

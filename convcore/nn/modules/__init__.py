@@ -18,6 +18,7 @@ from convcore.nn.modules import (
     padding,
     pixelshuffle,
     pooling,
+    upsampling,
 )
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
@@ -35,11 +36,12 @@ from convcore.nn.modules.normalization import *  # noqa: F403
 from convcore.nn.modules.padding import *  # noqa: F403
 from convcore.nn.modules.pixelshuffle import *  # noqa: F403
 from convcore.nn.modules.pooling import *  # noqa: F403
+from convcore.nn.modules.upsampling import *  # noqa: F403
 
 # A family of layers: import the file, import its names, and add the file to this list.
 _FAMILIES = (
     *(activation, batchnorm, container, conv, distance, dropout, flatten, fold),
-    *(instancenorm, linear, loss, normalization, padding, pixelshuffle, pooling),
+    *(instancenorm, linear, loss, normalization, padding, pixelshuffle, pooling, upsampling),
 )
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _single
+from convcore.nn.modules.utils import _pair, _single, _triple
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -23,6 +23,9 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -104,6 +107,63 @@ class MaxPool3d(_MaxPoolNd):
     """Take the largest of each window of (N, C, D, H, W); parameters as for `MaxPool2d`."""
 
     _pool = staticmethod(functional.max_pool3d)
+
+
+class _MaxUnpoolNd(Module):
+    _unpool: Callable[..., Tensor]
+    _per_axis: Callable[[Any], tuple]
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = self._per_axis(kernel_size)
+        self.stride = self._per_axis(kernel_size if stride is None else stride)
+        self.padding = self._per_axis(padding)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Return planes of zeros with the elements of ``input`` at ``indices``."""
+        return self._unpool(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Put maxima of (N, C, L) or (C, L) back to where they were; see `MaxUnpool2d`."""
+
+    _unpool = staticmethod(functional.max_unpool1d)
+    _per_axis = staticmethod(_single)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Put the maxima of windows of (N, C, H, W) or (C, H, W) back to where they were found.
+
+    The indices are those that `MaxPool2d` gives with return_indices; all other elements are zeros.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding
+        As that pool had them.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> x = convcore.arange(4.0).view(1, 2, 2)
+    >>> MaxUnpool2d(2)(*MaxPool2d(2, return_indices=True)(x))
+    tensor([[[0., 0.],
+             [0., 3.]]])
+    """
+
+    _unpool = staticmethod(functional.max_unpool2d)
+    _per_axis = staticmethod(_pair)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Put maxima of (N, C, D, H, W) back to where they were; see `MaxUnpool2d`."""
+
+    _unpool = staticmethod(functional.max_unpool3d)
+    _per_axis = staticmethod(_triple)
 
 
 class _AvgPoolNd(Module):

@@ -12,6 +12,7 @@ from types import GeneratorType
 from convcore import _creation
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.engine import clipping
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm
 
@@ -66,10 +67,14 @@ def get_total_norm(
         The norm is infinite or NaN, and ``error_if_nonfinite`` is true.
     """
     order = float(norm_type)
-    norms = [norm(tensor, order) for tensor in _listed(tensors)]
-    if not norms:
+    given = _listed(tensors)
+    if not given:
         return _creation.tensor(0.0)
-    total = norm(stack(norms), order)
+    arrays = [tensor._array for tensor in given]
+    if order == 2 and clipping.suit(arrays):
+        total = _creation.tensor(clipping.length(arrays), dtype=given[0].dtype)
+    else:
+        total = norm(stack([norm(tensor, order) for tensor in given]), order)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it "
@@ -99,7 +104,11 @@ def clip_grads_with_norm_(
     """
     factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
     for grad in _grads(parameters):
-        grad.mul_(factor)
+        if not clipping.suit([grad._array]):
+            grad.mul_(factor)
+        elif factor.item() != 1:  # most often gradients are short enough
+            clipping.scale(grad._array, factor.item())
+            grad._counter[0] += 1
 
 
 @no_grad()
@@ -180,4 +189,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """
     bound = float(clip_value)
     for grad in _grads(parameters):
-        grad.clamp_(-bound, bound)
+        if bound >= 0 and clipping.suit([grad._array]):
+            clipping.clip(grad._array, bound)
+            grad._counter[0] += 1
+        else:
+            grad.clamp_(-bound, bound)

@@ -1,0 +1,78 @@
+"""Interpolation as modules: images made larger, or smaller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.engine.geometry import is_sequence
+from convcore.nn import functional
+from convcore.nn.modules.module import Module
+
+__all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
+
+
+class Upsample(Module):
+    """Make images of (N, C, W), (N, C, H, W) or (N, C, D, H, W) of another size.
+
+    Parameters
+    ----------
+    size, scale_factor, mode, align_corners, recompute_scale_factor
+        As for `functional.interpolate`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> Upsample(scale_factor=2)(convcore.arange(2.0).view(1, 1, 2))
+    tensor([[[0., 0., 1., 1.]]])
+    """
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if is_sequence(scale_factor):
+            self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return ``input`` in the other size."""
+        return functional.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the settings that the printed form shows."""
+        factor = self.scale_factor
+        how = f"size={self.size!r}" if factor is None else f"scale_factor={factor!r}"
+        return f"{how}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Enlarge images by repeating their pixels; see `Upsample`, which does the same."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Enlarge images linearly along both axes, corners on corners; see `Upsample`."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
