@@ -167,3 +167,71 @@ def test_digits_demo_draws_what_the_hooks_saw(digits, tmp_path, capsys):
     assert "1 epoch over 1438 digits" in printed and str(file) in printed
     picture = imread(file)
     assert picture.shape[1] > 1000 and picture[..., :3].std() > 0.1
+
+
+# Training
+
+
+@pytest.fixture
+def training():
+    """The demo that trains, and an easy task: which of three bars a small picture has."""
+    pytest.importorskip("sklearn")
+    import convcore
+    from convcore.demo import training
+    from convcore.utils.data import TensorDataset
+
+    def bars(n):
+        labels = np.random.default_rng(n).integers(0, 3, n)
+        images = np.random.default_rng(n).random((n, 1, 8, 8), dtype=np.float32) / 4
+        images[np.arange(n), 0, 2 * labels + 1] = 1
+        return TensorDataset(convcore.from_numpy(images), convcore.from_numpy(labels))
+
+    training.easy = training.Task("bars", tuple("abc"), bars(96), bars(40), training.mirrored, 3)
+    return training
+
+
+def test_patches_are_cut_from_places_that_do_not_overlap(training):
+    pixels = np.arange(64 * 80 * 3, dtype=np.float32).reshape(64, 80, 3)
+    patches = training.cut(pixels)
+    assert patches.shape == (3 * 4, 3, 32, 32)
+    assert np.array_equal(patches[5], pixels[16:48, 16:48].transpose(2, 0, 1))
+    pytest.importorskip("matplotlib")
+    task = training.patches_task()
+    assert task.classes == ("china", "flower", "portrait")
+    for part in (task.train, task.test):
+        images, labels = part.tensors
+        assert images.shape[1:] == (3, 32, 32) and labels.unique().tolist() == [0, 1, 2]
+        assert images.min() >= 0 and images.max() <= 1
+    assert len(task.train) > 3 * len(task.test) > 1000
+
+
+def test_residual_net_learns_an_easy_task(training):
+    import convcore
+
+    convcore.manual_seed(0)
+    net = training.make_net(training.easy)
+    steps = list(training.train(net, training.easy, 8))
+    assert [step.number for step in steps] == list(range(1, 25))
+    assert [step.epoch for step in steps if step.accuracy is not None] == list(range(1, 9))
+    assert max(step.lr for step in steps) == pytest.approx(0.1, rel=0.05)
+    assert steps[-1].accuracy > 0.9 and steps[-1].loss < steps[0].loss / 2
+    images, labels = training.easy.test.tensors
+    right = np.mean(np.array(training.answers(net, images)) == labels.numpy())
+    assert right == pytest.approx(steps[-1].accuracy)
+
+
+def test_training_demo_draws_its_curves(training, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("rich")
+    from matplotlib.image import imread
+
+    monkeypatch.setattr(training, "digits_task", lambda seed: training.easy)
+    monkeypatch.setattr(training, "patches_task", lambda: training.easy)
+    file = tmp_path / "curves.png"
+    assert cli.main(["demo", "training", "--epochs", "1", "--output", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "bars: 3 batches of 96 images" in printed and str(file) in printed
+    picture = imread(file)
+    assert picture.shape[0] > 800 and picture.shape[1] > 1400
+    for half in np.array_split(picture[..., :3], 2):
+        assert all(part.std() > 0.1 for part in np.array_split(half, 3, axis=1))

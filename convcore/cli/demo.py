@@ -1,4 +1,4 @@
-"""``convcore demo photo | digits``: the engine and the graph at work on something to look at."""
+"""``convcore demo photo | digits | training``: something to look at, made while one waits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         description="photo: run Gabor and Sobel filters over the photographs that scikit-learn "
         "carries and take the gradient of the responses' energy back to the pixels. digits: train "
         "a small net on the handwritten digits that scikit-learn carries, in well under a minute, "
-        "and let hooks show one digit's feature maps and the gradient at its pixels. Each draws "
-        "one picture.",
+        "and let hooks show one digit's feature maps and the gradient at its pixels. training: "
+        "train a ResNet-8 on the digits, and another on patches of photographs that scikit-learn "
+        "and matplotlib carry, and draw the curves. Each draws one picture.",
     )
-    parser.add_argument("subject", choices=("photo", "digits"))
+    parser.add_argument("subject", choices=("photo", "digits", "training"))
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="default: photo.png or digits.png"
+        "--output", type=Path, metavar="FILE", help="default: photo.png, digits.png ..."
     )
-    parser.add_argument("--epochs", type=_count, default=30, metavar="N", help="of digits")
-    parser.add_argument("--seed", type=int, default=0, help="of digits")
+    parser.add_argument("--epochs", type=_count, metavar="N", help="of digits and training")
+    parser.add_argument("--seed", type=int, default=0, help="of digits and training")
     parser.set_defaults(run=run)
 
 
@@ -40,8 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     _check_format(output)
     if arguments.subject == "photo":
         _photo(output)
+    elif arguments.subject == "digits":
+        _digits(output, arguments.epochs or 30, arguments.seed)
     else:
-        _digits(output, arguments.epochs, arguments.seed)
+        _training(output, arguments.epochs, arguments.seed)
     print(f"Saved to {output}")
     return 0
 
@@ -89,24 +92,67 @@ def _digits(output: Path, epochs: int, seed: int) -> None:
 
 def _train_with_bar(net: object, data: object, epochs: int) -> object:
     """Train behind a progress bar on standard error; return the last epoch."""
+    from convcore.demo import digits
+
+    with _progress() as bar:
+        task = bar.add_task("learning", total=epochs)
+        for epoch in digits.train(net, data, epochs):
+            text = f"epoch {epoch.number}: loss {epoch.loss:.3f}, right {epoch.accuracy:.1%}"
+            bar.update(task, description=text, advance=1)
+    return epoch
+
+
+def _training(output: Path, epochs: int | None, seed: int) -> None:
+    import convcore
+    from convcore.demo import training
+    from convcore.demo.training_picture import SHOWN, Run, save_picture
+
+    convcore.manual_seed(seed)
+    runs = []
+    for task in (training.digits_task(seed), training.patches_task()):
+        net = training.make_net(task)
+        steps = _steps_with_bar(net, task, epochs)
+        last = steps[-1]
+        print(
+            f"{task.name}: {last.number} batches of {len(task.train)} images in "
+            f"{last.seconds:.1f} s; of {len(task.test)} held out, {last.accuracy:.1%} are right"
+        )
+        chosen = convcore.randperm(len(task.test))[:SHOWN]
+        images, labels = (tensor[chosen] for tensor in task.test.tensors)
+        answers = training.answers(net, images)
+        runs.append(Run(task, steps, images.numpy(), labels.tolist(), answers))
+    save_picture(runs, output)
+
+
+def _steps_with_bar(net: object, task: object, epochs: int | None) -> list:
+    """Train behind a progress bar on standard error; return all steps."""
+    from convcore.demo import training
+
+    steps, tested = [], ""
+    n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
+    with _progress() as bar:
+        shown = bar.add_task(task.name, total=n_batches)
+        for step in training.train(net, task, epochs):
+            steps.append(step)
+            if step.accuracy is not None:
+                tested = f", right {step.accuracy:.1%}"
+            text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
+            bar.update(shown, description=text, advance=1)
+    return steps
+
+
+def _progress() -> object:
+    """Return a progress bar on standard error, which leaves nothing behind."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from convcore.demo import digits
-
-    bar = Progress(
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    with bar:
-        task = bar.add_task("learning", total=epochs)
-        for epoch in digits.train(net, data, epochs):
-            text = f"epoch {epoch.number}: loss {epoch.loss:.3f}, right {epoch.accuracy:.1%}"
-            bar.update(task, description=text, advance=1)
-    return epoch
 
 
 def _count(text: str) -> int:

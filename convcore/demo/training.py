@@ -1,0 +1,144 @@
+"""A residual net that learns digits, and to tell photographs by small patches of them.
+
+The digits are scikit-learn's (`convcore.demo.digits`). The photographs are china.jpg and
+flower.jpg, which scikit-learn carries, and grace_hopper.jpg, which matplotlib carries: of a patch
+of 32x32 pixels is to be told which of them it is from. The right quarter of each is held out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import convcore
+from convcore.demo.digits import accuracy, load_digits, shifted
+from convcore.models import resnet8
+from convcore.nn import functional as F
+from convcore.optim.lr_scheduler import OneCycleLR
+from convcore.utils.data import DataLoader, TensorDataset
+
+PATCH = 32  # pixels of a patch's side
+STEP = 16  # pixels from one patch to the next
+BATCH = 32
+_HELD_OUT = 0.25  # of each photograph's width
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned: images (N, C, H, W) from 0 to 1 and their classes (N,).
+
+    ``change`` makes other images of the same classes, for training.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: TensorDataset
+    test: TensorDataset
+    change: Callable[[convcore.Tensor], convcore.Tensor]
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """After one batch: its number from 1 on, its epoch from 1 on, loss and step size.
+
+    ``accuracy`` on the images held out, after an epoch's last batch; ``seconds`` since the start.
+    """
+
+    number: int
+    epoch: int
+    loss: float
+    lr: float
+    accuracy: float | None
+    seconds: float
+
+
+def digits_task(seed: int) -> Task:
+    """Return the digits, which are the same when they are moved by a pixel."""
+    data = load_digits(seed)
+    train = TensorDataset(data.train_images, data.train_labels)
+    test = TensorDataset(data.test_images, data.test_labels)
+    return Task("digits", tuple("0123456789"), train, test, shifted, epochs=15)
+
+
+def patches_task() -> Task:
+    """Return the photographs' patches, which are the same seen in a mirror."""
+    photographs = load_photographs()
+    parts: dict[str, list[np.ndarray]] = {"train": [], "test": []}
+    for pixels in photographs.values():
+        border = round(pixels.shape[1] * (1 - _HELD_OUT))
+        parts["train"].append(cut(pixels[:, :border]))
+        parts["test"].append(cut(pixels[:, border:]))
+    sets = {name: _labelled(patches) for name, patches in parts.items()}
+    classes = tuple(photographs)
+    return Task("patches", classes, sets["train"], sets["test"], mirrored, epochs=8)
+
+
+def load_photographs() -> dict[str, np.ndarray]:
+    """Return name -> (H, W, 3) pixels from 0 to 1, float32."""
+    from matplotlib import cbook, image
+    from sklearn.datasets import load_sample_image
+
+    with cbook.get_sample_data("grace_hopper.jpg") as file:
+        portrait = image.imread(file, format="jpg")
+    found = {name: load_sample_image(f"{name}.jpg") for name in ("china", "flower")}
+    found["portrait"] = portrait
+    return {name: pixels.astype(np.float32) / np.float32(255) for name, pixels in found.items()}
+
+
+def cut(pixels: np.ndarray) -> np.ndarray:
+    """Return the (N, 3, 32, 32) patches of (H, W, 3) pixels, every 16 pixels along both axes."""
+    windows = np.lib.stride_tricks.sliding_window_view(pixels, (PATCH, PATCH), axis=(0, 1))
+    return np.ascontiguousarray(windows[::STEP, ::STEP].reshape(-1, 3, PATCH, PATCH))
+
+
+def _labelled(patches: list[np.ndarray]) -> TensorDataset:
+    """Return patches with the number of the photograph that they are from."""
+    labels = np.repeat(np.arange(len(patches)), [len(some) for some in patches])
+    images = convcore.from_numpy(np.concatenate(patches))
+    return TensorDataset(images, convcore.from_numpy(labels))
+
+
+def mirrored(images: convcore.Tensor) -> convcore.Tensor:
+    """Return images as they are or with left and right exchanged."""
+    return images.flip(3) if convcore.rand(()).item() < 0.5 else images
+
+
+def make_net(task: Task) -> convcore.nn.Module:
+    """Return a ResNet-8 for a task."""
+    channels = task.train.tensors[0].shape[1]
+    return resnet8(num_classes=len(task.classes), in_channels=channels)
+
+
+def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Iterator[Step]:
+    """Train with SGD and momentum along one cycle of the step size; yield each batch's result."""
+    epochs = epochs or task.epochs
+    loader = DataLoader(task.train, BATCH, shuffle=True, drop_last=True, num_workers=1)
+    optimizer = convcore.optim.SGD(
+        net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True
+    )
+    schedule = OneCycleLR(optimizer, max_lr=0.1, epochs=epochs, steps_per_epoch=len(loader))
+    start = time.perf_counter()
+    number = 0
+    for epoch in range(1, epochs + 1):
+        for left, (images, labels) in zip(reversed(range(len(loader))), loader, strict=True):
+            number += 1
+            lr = optimizer.param_groups[0]["lr"]
+            loss = F.cross_entropy(net(task.change(images)), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if left or epoch < epochs:
+                schedule.step()
+            tested = None if left else accuracy(net, *task.test.tensors)
+            yield Step(number, epoch, loss.item(), lr, tested, time.perf_counter() - start)
+
+
+def answers(net: convcore.nn.Module, images: convcore.Tensor) -> list[int]:
+    """Return the class that the net gives each image."""
+    net.eval()
+    with convcore.no_grad():
+        return net(images).argmax(1).tolist()
