@@ -50,6 +50,9 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     inference: Any
     inspection: Any
     optimize_for_inference: Callable[..., Any]
+    load: Callable[..., Any]
+    save: Callable[..., None]
+    serialization: Any
     summary: Callable[..., Any]
 
 __version__ = "0.1.0"
@@ -60,7 +63,7 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
-    *("inference", "inspection", "models"),
+    *("inference", "inspection", "models", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
@@ -91,7 +94,12 @@ _ENGINE = {
 }
 
 # What rooms above this one have that everybody uses.
-_UPSTAIRS = {"optimize_for_inference": "inference", "summary": "inspection"}
+_UPSTAIRS = {
+    "load": "serialization",
+    "optimize_for_inference": "inference",
+    "save": "serialization",
+    "summary": "inspection",
+}
 
 
 def _load() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Convolutional nets under torchvision's names, so that its checkpoints load by name.
 
 Modules, parameters, initial values and printed forms are torchvision's; U-Net's names are those of
-the brain segmentation net on PyTorch's hub. Nothing is downloaded: a checkpoint is read by the
-user and given to ``load_state_dict``.
+the brain segmentation net on PyTorch's hub. Nothing is downloaded: ``load_state_dict`` takes what
+`convcore.load` reads of a checkpoint.
 """
 
 from convcore.models.autoencoder import Autoencoder, Decoder, Encoder, autoencoder

@@ -70,6 +70,6 @@ def check_weights(weights: Any) -> None:
     """Raise ValueError if weights are asked for: there is nothing to download them from."""
     if weights is not None:
         raise ValueError(
-            f"weights must be None, got {weights!r}: nothing is downloaded; give the entries of a "
-            "checkpoint to load_state_dict"
+            f"weights must be None, got {weights!r}: nothing is downloaded; give what "
+            "convcore.load reads of a checkpoint to load_state_dict"
         )
