@@ -21,6 +21,7 @@ from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
 from convcore.autograd.views import check_writable
+from convcore.engine import elementwise
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
 add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]
@@ -193,7 +194,7 @@ class Traversal:
             elif owns:
                 owned.add(id(grad))
         elif id(so_far) in owned and so_far is not grad:
-            np.add(so_far._array, grad._array, out=so_far._array)
+            elementwise.add_to(so_far._array, grad._array)
         else:
             buffer[number] = total = add(so_far, grad)
             owned.discard(id(so_far))
@@ -338,7 +339,7 @@ def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, owned: bool =
             variable._grad = add(so_far, grad)
         else:
             check_writable(so_far)
-            np.add(so_far._array, grad._array, out=so_far._array)
+            elementwise.add_to(so_far._array, grad._array)
             so_far._counter[0] += 1
 
 

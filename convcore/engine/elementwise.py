@@ -6,6 +6,7 @@ tells which arrays come here.  Results lie in memory as their arguments do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,21 @@ Array = np.ndarray[Any, Any]
 LEAST = 1 << 14
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
-_WORK = {"relu": 4.0}
+_CHEAP = dict.fromkeys(("relu", "clamp", "leaky_relu", "sum", "product"), 4.0)
+_DEAR = dict.fromkeys(_elementwise.FUNCTIONS.keys() - _CHEAP.keys(), 16.0)
+_WORK = _CHEAP | _DEAR
 
-_FLOATS = (np.dtype("f4"), np.dtype("f8"))
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+
+# The only one without a kernel for float64.
+_SINGLE_ONLY = "gelu"
 
 
-def suits(array: Array, *others: Array) -> bool:
-    """Return whether arrays are large, of one real dtype, and alike in memory, without gaps."""
-    if array.size < LEAST or array.dtype not in _FLOATS:
+def suits(function: str, array: Array, *others: Array) -> bool:
+    """Return whether arrays are large, of one dtype of a kernel, and lie alike, without gaps."""
+    if array.size < LEAST:
+        return False
+    if array.dtype != _SINGLE and (array.dtype != _DOUBLE or function == _SINGLE_ONLY):
         return False
     for other in others:
         if (
@@ -69,7 +77,9 @@ def empty_like(array: Array) -> Array:
     return memory.empty(shape, array.dtype).transpose(np.argsort(order))
 
 
-def forward(function: str, x: Array, *terms: float, out: Array | None = None) -> Array:
+def forward(
+    function: str, x: Array, terms: Sequence[float] = (), out: Array | None = None
+) -> Array:
     """Return a function of each element of an array that `suits`.
 
     Parameters
@@ -88,8 +98,16 @@ def forward(function: str, x: Array, *terms: float, out: Array | None = None) ->
     return out
 
 
-def gradient(function: str, grad: Array, kept: Array, *terms: float) -> Array:
+def gradient(
+    function: str,
+    grad: Array,
+    kept: Array,
+    terms: Sequence[float] = (),
+    out: Array | None = None,
+) -> Array:
     """Return the gradient of a function's argument; ``grad`` and ``kept`` suit each other.
+
+    Of 'sum' and 'product', return that of the two arrays.
 
     Parameters
     ----------
@@ -99,7 +117,18 @@ def gradient(function: str, grad: Array, kept: Array, *terms: float) -> Array:
     kept : Array, like grad
         The argument or the result, as the function says in kernels/leaves/elementwise.h.
     terms : numbers
+    out : Array, optional
+        Where the result is put: one of the two, or an array like them.
     """
-    out = empty_like(grad)
+    if out is None:
+        out = empty_like(grad)
     _elementwise.apply(_elementwise.FUNCTIONS[function], kept, grad, out, _WORK[function], terms)
     return out
+
+
+def add_to(total: Array, array: Array) -> None:
+    """Add an array, which broadcasts and is converted as NumPy does it, in place."""
+    if total.size >= LEAST and suits("sum", total, array):
+        gradient("sum", total, array, out=total)
+    else:
+        np.add(total, array, out=total)

@@ -26,6 +26,7 @@ from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
+from convcore.functions.large import Kernel, gradient_of, value_of
 from convcore.functions.piecewise import LARGE, clamp_min, clipped, kept, masked
 from convcore.functions.quiet import quiet
 from convcore.functions.reduce import norm, sum
@@ -122,7 +123,7 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
     """Return the array with 0 for what is negative; NaN stays."""
-    if elementwise.suits(array):
+    if elementwise.suits("relu", array):
         return elementwise.forward("relu", array, out=out)
     if array.size >= LARGE and array.dtype.kind == "f":
         return np.clip(array, 0.0, math.inf, out=out)
@@ -135,7 +136,7 @@ def _clip_at_zero(array: np.ndarray) -> None:
 
 def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
     # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
-    if not mode.enabled and elementwise.suits(grad._array, y._array):
+    if not mode.enabled and elementwise.suits("relu", grad._array, y._array):
         return wrap(elementwise.gradient("relu", grad._array, y._array))
     return masked(grad, y._array != 0)
 
@@ -157,15 +158,25 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
 
 
 def _recorded(
-    name: str, x: Tensor, function: Callable, backward: Callable, by_output: bool = False
+    name: str,
+    x: Tensor,
+    function: Callable,
+    backward: Callable,
+    by_output: bool = False,
+    kernel: Kernel = (),
 ) -> Tensor:
-    """Return ``function(array)``, recorded with the input saved, or the output."""
+    """Return ``function(array)``, recorded with the input saved, or the output.
+
+    Where there is a kernel, it takes over for large arrays.
+    """
     array = x._array
     if array.dtype.kind != "f":
         kind = legacy_name(array.dtype)[6:-6]
         raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
-    out = wrap(np.asarray(quiet(function, array), array.dtype))
+    out = wrap(np.asarray(value_of(kernel, function, array), array.dtype))
     if mode.enabled:
+        if array.size >= elementwise.LEAST:
+            backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (out if by_output else x,))
     return out
 
@@ -191,7 +202,7 @@ def _leaky_relu(x: Tensor, slope: float) -> Tensor:
         return sloped(grad, kept._array > 0, slope)
 
     # The result tells the sides apart as well, and the input need not be kept.
-    return _recorded("LeakyReluBackward0", x, value, backward, by_output=slope > 0)
+    return _recorded("LeakyReluBackward0", x, value, backward, slope > 0, ("leaky_relu", slope))
 
 
 def hardtanh(
@@ -217,7 +228,7 @@ def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
     def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
         return masked(grad, ~((y._array <= low) | (y._array >= high)))
 
-    return _recorded("HardtanhBackward0", x, value, backward, by_output=True)
+    return _recorded("HardtanhBackward0", x, value, backward, True, ("clamp", low, high))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -250,7 +261,9 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _hardsigmoid(x: Tensor) -> Tensor:
-    return _recorded("HardsigmoidBackward0", x, _sixth, _hardsigmoid_backward)
+    return _recorded(
+        "HardsigmoidBackward0", x, _sixth, _hardsigmoid_backward, kernel=("hardsigmoid",)
+    )
 
 
 def _sixth(array: np.ndarray) -> np.ndarray:
@@ -269,7 +282,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _hardswish(x: Tensor) -> Tensor:
     value = lambda array: array * _sixth(array)  # noqa: E731
-    return _recorded("HardswishBackward0", x, value, _hardswish_backward)
+    return _recorded("HardswishBackward0", x, value, _hardswish_backward, kernel=("hardswish",))
 
 
 def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -408,7 +421,11 @@ def _elu(
         curve = mul(mul(grad, slope), alpha * scale * input_scale)
         return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
 
-    return _recorded(name, x, value, backward)
+    kernel = ("elu", alpha * scale, scale, input_scale)
+    return _recorded(name, x, value, backward, kernel=kernel)
+
+
+_GELU_TANH = ("gelu_tanh", math.sqrt(2 / math.pi))
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -431,9 +448,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     check_tensor("gelu", input)
     if approximate == "none":
-        return _recorded("GeluBackward0", input, _gelu, _gelu_backward)
+        return _recorded("GeluBackward0", input, _gelu, _gelu_backward, kernel=("gelu",))
     if approximate == "tanh":
-        return _recorded("GeluBackward0", input, _gelu_tanh, _gelu_tanh_backward)
+        return _recorded("GeluBackward0", input, _gelu_tanh, _gelu_tanh_backward, kernel=_GELU_TANH)
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
@@ -471,7 +488,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _silu(x: Tensor) -> Tensor:
     value = lambda array: array * sigmoid_of(array)  # noqa: E731
-    return _recorded("SiluBackward0", x, value, _silu_backward)
+    return _recorded("SiluBackward0", x, value, _silu_backward, kernel=("silu",))
 
 
 def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -509,7 +526,9 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
         straight = scaled._array > threshold
         return add(masked(grad, straight), masked(mul(grad, sigmoid(scaled)), ~straight))
 
-    return _recorded("SoftplusBackward0", input, value, backward)
+    return _recorded(
+        "SoftplusBackward0", input, value, backward, kernel=("softplus", beta, threshold)
+    )
 
 
 def logsigmoid(input: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from convcore.autograd.views import check_writable, inplace
 from convcore.functions.broadcast import broadcast_shape, fitted
 from convcore.functions.calls import check_tensor
 from convcore.functions.inplace import in_place, in_place_methods
+from convcore.functions.large import pairwise
 from convcore.functions.quiet import quiet
 
 __all__ = [
@@ -129,7 +130,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
-            value = quiet(np.multiply, a, b)
+            value = pairwise("product", np.multiply, a, b)
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             backward = _mul_backward
         else:
@@ -197,7 +198,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
-            value = quiet(np.add, a, b)
+            value = pairwise("sum", np.add, a, b)
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             record("AddBackward0", (input, other), out, _add_backward)
             return out

@@ -17,11 +17,13 @@ from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.elementwise import LEAST
 from convcore.functions import arithmetic
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.calls import check_arguments, check_tensor, check_tensors
 from convcore.functions.inplace import in_place, in_place_methods
+from convcore.functions.large import Kernel, gradient_of, value_of
 from convcore.functions.piecewise import masked, zeros_like
 from convcore.functions.quiet import quiet
 
@@ -89,12 +91,20 @@ def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tens
     return out
 
 
-def _of_output(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
-    """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output."""
+def _of_output(
+    name: str, ufunc: Callable, x: Tensor, backward: Callable, kernel: Kernel = ()
+) -> Tensor:
+    """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output.
+
+    Where there is a kernel, it takes over for large arrays.
+    """
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
-    out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
+    array = _as_float(x._array)
+    out = wrap(np.asarray(value_of(kernel, ufunc, array)))
     if mode.enabled:
+        if kernel and array.size >= LEAST:
+            backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (out,))
     return out
 
@@ -597,7 +607,7 @@ def _cosh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent of each element."""
-    return _of_output("TanhBackward0", np.tanh, input, _tanh_backward)
+    return _of_output("TanhBackward0", np.tanh, input, _tanh_backward, ("tanh",))
 
 
 def _tanh_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
@@ -606,7 +616,7 @@ def _tanh_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
 
 def sigmoid(input: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)) of each element."""
-    return _of_output("SigmoidBackward0", sigmoid_of, input, _sigmoid_backward)
+    return _of_output("SigmoidBackward0", sigmoid_of, input, _sigmoid_backward, ("sigmoid",))
 
 
 def sigmoid_of(array: np.ndarray) -> np.ndarray:

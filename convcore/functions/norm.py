@@ -528,7 +528,7 @@ def _normalized(
     if dtype == np.float16:
         single = np.dtype(np.float32)
         wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
-        out, statistics = _normalized(function, norm, *wide[:3], wide[3], given)
+        out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3], given)
         return cast(out, dtype), statistics
     _check_dtypes(dtype, weight, bias)
     norm = replace(norm, given=given) if given is not None else norm

@@ -6,12 +6,43 @@ The arrays of one call lie alike in memory, without gaps, so that their elements
 from cython.parallel cimport parallel, prange
 
 from convcore.kernels._buffers cimport Buffers
-from convcore.kernels._isa cimport MAPS, RELU, Map, layers
+from convcore.kernels._isa cimport (
+    CLAMP_BETWEEN,
+    ELU,
+    GELU,
+    GELU_TANH,
+    HARDSIGMOID,
+    HARDSWISH,
+    LEAKY_RELU,
+    MAPS,
+    PRODUCT,
+    RELU,
+    SIGMOID,
+    SILU,
+    SOFTPLUS,
+    SUM,
+    TANH,
+    Map,
+    layers,
+)
 from convcore.kernels._threads cimport team
 
 # The functions' numbers, by the names under which engine/elementwise.py asks for them.
 FUNCTIONS = {
     "relu": RELU,
+    "clamp": CLAMP_BETWEEN,
+    "leaky_relu": LEAKY_RELU,
+    "hardsigmoid": HARDSIGMOID,
+    "hardswish": HARDSWISH,
+    "sigmoid": SIGMOID,
+    "tanh": TANH,
+    "silu": SILU,
+    "elu": ELU,
+    "softplus": SOFTPLUS,
+    "gelu": GELU,
+    "gelu_tanh": GELU_TANH,
+    "sum": SUM,
+    "product": PRODUCT,
 }
 
 cdef enum:
@@ -53,7 +84,7 @@ def apply(int function, x, gy, out, double work, terms=()):
     cdef char *g_ptr = NULL if gy is None else <char *>arrays.borrow(gy, False)
     cdef char *o_ptr = <char *>arrays.borrow(out, True)
     cdef Py_ssize_t size = arrays.views[0].itemsize, count = arrays.views[0].len // size
-    cdef double[TERMS] constants
+    cdef double[TERMS] constants = [0, 0, 0, 0]
     cdef int i, threads = team((count + CHUNK - 1) // CHUNK, work * count)
     assert 0 <= function < MAPS and len(terms) <= TERMS
     for i in range(len(terms)):

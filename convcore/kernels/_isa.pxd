@@ -254,6 +254,19 @@ cdef extern from "leaves/pools.h":
 cdef extern from "leaves/layers.h":
     enum:
         RELU "CONVCORE_RELU"
+        CLAMP_BETWEEN "CONVCORE_CLAMP_BETWEEN"
+        LEAKY_RELU "CONVCORE_LEAKY_RELU"
+        HARDSIGMOID "CONVCORE_HARDSIGMOID"
+        HARDSWISH "CONVCORE_HARDSWISH"
+        SIGMOID "CONVCORE_SIGMOID"
+        TANH "CONVCORE_TANH"
+        SILU "CONVCORE_SILU"
+        ELU "CONVCORE_ELU"
+        SOFTPLUS "CONVCORE_SOFTPLUS"
+        GELU "CONVCORE_GELU"
+        GELU_TANH "CONVCORE_GELU_TANH"
+        SUM "CONVCORE_SUM"
+        PRODUCT "CONVCORE_PRODUCT"
         MAPS "CONVCORE_MAPS"
 
     ctypedef struct Map "convcore_map":

@@ -8,12 +8,13 @@
     static void OF(name)(const void *from, ptrdiff_t count, const double *terms, void *to)      \
     {                                                                                           \
         const T *px = from;                                                            \
-        T *py = to;                                                                    \
+        T *py = to;                                                                             \
+        const T a = (T)terms[0], b = (T)terms[1], c = (T)terms[2];                              \
         INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                     \
             const T x = px[i];                                                                  \
             py[i] = value;                                                                      \
         }                                                                                       \
-        (void)terms;                                                                            \
+        (void)a, (void)b, (void)c;                                                              \
     }
 
 /* In `value`, g is the result's gradient, and x what was kept. */
@@ -23,17 +24,93 @@
     {                                                                                           \
         const T *pg = grad;                                                            \
         const T *px = kept;                                                            \
-        T *py = to;                                                                    \
+        T *py = to;                                                                             \
+        const T a = (T)terms[0], b = (T)terms[1], c = (T)terms[2];                              \
         INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                     \
             const T g = pg[i], x = px[i];                                                       \
             py[i] = value;                                                                      \
         }                                                                                       \
-        (void)terms;                                                                            \
+        (void)a, (void)b, (void)c;                                                              \
     }
 
 /* A NaN passes, and lets its gradient pass, for no comparison with it holds. */
 FORWARD(relu, x < 0 ? 0 : x)
 GRADIENT(relu_gradient, x == 0 ? 0 : g)
+
+/* Between a and b; the result is kept. */
+INLINE T OF(clamped)(T x, T low, T high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+FORWARD(clamp, OF(clamped)(x, a, b))
+GRADIENT(clamp_gradient, (x <= a) | (x >= b) ? 0 : g)
+
+FORWARD(leaky, x > 0 ? x : x * a)
+GRADIENT(leaky_gradient, x > 0 ? g : g * a)
+
+FORWARD(hardsigmoid, OF(clamped)(x + 3, 0, 6) / 6)
+GRADIENT(hardsigmoid_gradient, (x > -3) & (x < 3) ? g / 6 : 0)
+
+FORWARD(hardswish, x * (OF(clamped)(x + 3, 0, 6) / 6))
+GRADIENT(hardswish_gradient, (x > -3) & (x < 3) ? g * (x / 3 + (T)0.5) : x >= 3 ? g : 0)
+
+/* The result is kept. */
+FORWARD(sigmoid, OF(logistic)(x))
+GRADIENT(sigmoid_gradient, g * (x * (1 - x)))
+FORWARD(tanh, OF(hyperbolic)(x))
+GRADIENT(tanh_gradient, g * (1 - x * x))
+
+INLINE T OF(silu_slope)(T x)
+{
+    const T s = OF(logistic)(x);
+    return s * (1 + x * (1 - s));
+}
+FORWARD(silu, x * OF(logistic)(x))
+GRADIENT(silu_gradient, g * OF(silu_slope)(x))
+
+/* x b above 0, (exp(x c) - 1) a below. */
+FORWARD(elu, x > 0 ? x * b : OF(exponential_less_1)((x > 0 ? 0 : x) * c) * a)
+GRADIENT(elu_gradient, x > 0 ? g * b : g * OF(exponential)((x > 0 ? 0 : x) * c) * (a * c))
+
+/* log(1 + exp(x a)) / a, and x where x a is above b. */
+INLINE T OF(soft)(T z)
+{
+    return (z > 0 ? z : 0) + OF(log_1_more)(OF(exponential)(z > 0 ? -z : z));
+}
+FORWARD(softplus, x * a > b ? x : OF(soft)(x * a) / a)
+GRADIENT(softplus_gradient, x * a > b ? g : g * OF(logistic)(x * a))
+
+#if MANTISSA == 23
+INLINE T OF(normal)(T x)
+{
+    return (T)0.5 * (1 + OF(error_function)(x * (T)0.7071067811865476));
+}
+INLINE T OF(gelu_slope)(T x)
+{
+    return OF(normal)(x) + x * OF(exponential)(x * x * (T)-0.5) * (T)0.3989422804014327;
+}
+FORWARD(gelu, x * OF(normal)(x))
+GRADIENT(gelu_gradient, g * OF(gelu_slope)(x))
+#endif
+
+/* a = sqrt(2 / pi) */
+INLINE T OF(tanh_gelu)(T x, T root)
+{
+    return (T)0.5 * x * (1 + OF(hyperbolic)(root * x * (1 + (T)0.044715 * x * x)));
+}
+INLINE T OF(tanh_gelu_slope)(T x, T root)
+{
+    const T high = OF(hyperbolic)(root * x * (1 + (T)0.044715 * x * x));
+    const T inner = root * (1 + (T)(3 * 0.044715) * x * x);
+    return (T)0.5 * (1 + high + x * (1 - high * high) * inner);
+}
+FORWARD(gelu_tanh, OF(tanh_gelu)(x, a))
+GRADIENT(gelu_tanh_gradient, g * OF(tanh_gelu_slope)(x, a))
+
+/* Of two arrays. */
+GRADIENT(sum, g + x)
+GRADIENT(product, g * x)
 
 #undef FORWARD
 #undef GRADIENT

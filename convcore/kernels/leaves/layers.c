@@ -1,8 +1,11 @@
 /* One level's leaves of layers: compiled once an instruction set, with CONVCORE_LEVEL its name. */
 #include "layers.h"
-#include "wide.h"
+
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
+
+#include "wide.h"
 
 #define JOINED(a, b) a##b
 #define TABLE(level) JOINED(convcore_layers_, level)
@@ -19,6 +22,17 @@
 #define WIDEN widened
 #define OF(name) name##_float
 #define ROOT sqrtf
+#define BITS uint32_t
+#define SIGN 0x80000000u
+#define ONE 0x3f800000u
+#define MANTISSA 23
+#define MAGIC 0x1.8p23f
+#define LOG2_HIGH 0x1.62e4p-1f
+#define LOG2_LOW 0x1.7f7d1cf79abcap-20f
+#define EXP_LEAST -104.0f
+#define EXP_MOST 89.0f
+#define EXPM1_LEAST -80.0f
+#include "exponential.h"
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
@@ -31,6 +45,16 @@
 #undef SPREAD
 #undef WIDEN
 #undef OF
+#undef BITS
+#undef SIGN
+#undef ONE
+#undef MANTISSA
+#undef MAGIC
+#undef LOG2_HIGH
+#undef LOG2_LOW
+#undef EXP_LEAST
+#undef EXP_MOST
+#undef EXPM1_LEAST
 
 #define T double
 #define LINE wide
@@ -41,6 +65,17 @@
 #define WIDEN
 #define OF(name) name##_double
 #define ROOT sqrt
+#define BITS uint64_t
+#define SIGN 0x8000000000000000u
+#define ONE 0x3ff0000000000000u
+#define MANTISSA 52
+#define MAGIC 0x1.8p52
+#define LOG2_HIGH 0x1.62e42fefa38p-1
+#define LOG2_LOW 0x1.ef35793c7673p-45
+#define EXP_LEAST -746.0
+#define EXP_MOST 710.0
+#define EXPM1_LEAST -700.0
+#include "exponential.h"
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
@@ -88,6 +123,19 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
     .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
     .maps = {
         [CONVCORE_RELU] = MAP(relu),
+        [CONVCORE_CLAMP_BETWEEN] = MAP(clamp),
+        [CONVCORE_LEAKY_RELU] = MAP(leaky),
+        [CONVCORE_HARDSIGMOID] = MAP(hardsigmoid),
+        [CONVCORE_HARDSWISH] = MAP(hardswish),
+        [CONVCORE_SIGMOID] = MAP(sigmoid),
+        [CONVCORE_TANH] = MAP(tanh),
+        [CONVCORE_SILU] = MAP(silu),
+        [CONVCORE_ELU] = MAP(elu),
+        [CONVCORE_SOFTPLUS] = MAP(softplus),
+        [CONVCORE_GELU] = {{gelu_float, gelu_gradient_float}, {NULL, NULL}},
+        [CONVCORE_GELU_TANH] = MAP(gelu_tanh),
+        [CONVCORE_SUM] = {{NULL, sum_float}, {NULL, sum_double}},
+        [CONVCORE_PRODUCT] = {{NULL, product_float}, {NULL, product_double}},
     },
     .steps = {
         [CONVCORE_SGD] = BOTH(sgd),

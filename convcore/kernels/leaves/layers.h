@@ -15,6 +15,19 @@
 
 enum {
     CONVCORE_RELU,
+    CONVCORE_CLAMP_BETWEEN,
+    CONVCORE_LEAKY_RELU,
+    CONVCORE_HARDSIGMOID,
+    CONVCORE_HARDSWISH,
+    CONVCORE_SIGMOID,
+    CONVCORE_TANH,
+    CONVCORE_SILU,
+    CONVCORE_ELU,
+    CONVCORE_SOFTPLUS,
+    CONVCORE_GELU,               /* of floats alone */
+    CONVCORE_GELU_TANH,
+    CONVCORE_SUM,                /* gx = gy + kept, without a forward, as is the product */
+    CONVCORE_PRODUCT,
     CONVCORE_MAPS
 };
 
