@@ -79,8 +79,8 @@ def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkey
     expected = results(FUNCTIONS[name], array, grad)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.strides == theirs.strides
-        # Both round, and slopes such as 1 - tanh(x)^2 and 1 + erf(x) cancel; gelu's with tanh is the
-        # first of these times x + 0.13 x^3, which is 70 for the largest x.
+        # Both round, and slopes such as 1 - tanh(x)^2 and 1 + erf(x) cancel; gelu's with tanh is
+        # the first of these times x + 0.13 x^3, which is 70 for the largest x.
         tolerance = (200 if name == "gelu tanh" else 8) * np.finfo(dtype).eps
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 

@@ -70,11 +70,9 @@ def is_dense(array: Array) -> bool:
 
 def empty_like(array: Array) -> Array:
     """Return a new array that lies in memory as a dense one does, not cleared."""
-    order = np.argsort([-stride for stride in array.strides], kind="stable")
-    if array.flags.c_contiguous:
-        return memory.empty(array.shape, array.dtype)
-    shape = [array.shape[axis] for axis in order]
-    return memory.empty(shape, array.dtype).transpose(np.argsort(order))
+    if array.nbytes < memory.LEAST_BYTES:
+        return np.empty_like(array)
+    return np.ndarray(array.shape, array.dtype, memory.Block(array.nbytes), 0, array.strides)
 
 
 def forward(

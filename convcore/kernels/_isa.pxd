@@ -294,17 +294,20 @@ cdef extern from "leaves/layers.h":
 
     ctypedef struct NormRuns "convcore_norm_runs":
         void (*moments)(
-            const void *x, Py_ssize_t count, double shift, double *sums,
+            const void *x, Py_ssize_t count, Py_ssize_t runs, Py_ssize_t step, double shift,
+            double *sums,
         ) noexcept nogil
         void (*forward)(
-            const void *x, const void *residual, Py_ssize_t count, const NormTerms *terms, void *y,
+            const void *x, const void *residual, Py_ssize_t count, Py_ssize_t runs,
+            Py_ssize_t step, const NormTerms *terms, void *y,
         ) noexcept nogil
         void (*gradient_sums)(
-            const void *gy, const void *x, const void *y, Py_ssize_t count,
-            const NormTerms *terms, void *kept, double *sums,
+            const void *gy, const void *x, const void *y, Py_ssize_t count, Py_ssize_t runs,
+            Py_ssize_t step, const NormTerms *terms, void *kept, double *sums,
         ) noexcept nogil
         void (*gradient)(
-            const void *gy, const void *x, Py_ssize_t count, const NormTerms *terms, void *gx,
+            const void *gy, const void *x, Py_ssize_t count, Py_ssize_t runs, Py_ssize_t step,
+            const NormTerms *terms, void *gx,
         ) noexcept nogil
 
     ctypedef struct NormPixels "convcore_norm_pixels":

@@ -31,7 +31,7 @@ cdef void take_moments(
     cdef double[2] sums
     cdef double shift = x[0] if isfinite(x[0]) else 0
     sums[0] = sums[1] = 0
-    layers().norm_runs[sizeof(real) == 8].moments(x, job.length, shift, sums)
+    layers().norm_runs[sizeof(real) == 8].moments(x, job.length, 1, 0, shift, sums)
     sums[0] /= job.length
     sums[1] = sums[1] / job.length - sums[0] * sums[0]
     statistics[row] = shift + sums[0]

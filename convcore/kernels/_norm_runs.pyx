@@ -61,12 +61,10 @@ cdef void take_moments(
     """Write a unit's mean and variance."""
     cdef double[2] sums
     cdef double shift = x[unit * job.unit_step], count = <double>job.runs * job.length, mean
-    cdef Py_ssize_t r
     if not isfinite(shift):
         shift = 0
     sums[0] = sums[1] = 0
-    for r in range(job.runs):
-        leaf.moments(x + unit * job.unit_step + r * job.run_step, job.length, shift, sums)
+    leaf.moments(x + unit * job.unit_step, job.length, job.runs, job.run_step, shift, sums)
     mean = sums[0] / count
     sums[1] = sums[1] / count - mean * mean
     statistics[unit] = shift + mean
@@ -93,18 +91,19 @@ cdef void forward_item(
 ) noexcept nogil:
     """All of some units."""
     cdef const NormRuns *leaf = &layers().norm_runs[sizeof(real) == 8]
-    cdef Py_ssize_t unit, r, at
+    cdef Py_ssize_t unit, i, at
     cdef NormTerms line
     line.low, line.high, line.activation = job.low, job.high, job.activation
     for unit in range(item * job.block, min((item + 1) * job.block, job.units)):
         if job.moments:
             take_moments(job, leaf, unit, x, statistics)
         make_terms(job, unit, statistics, terms)
-        for r in range(job.runs):
-            at = unit * job.unit_step + r * job.run_step
-            aim(job, &line, unit * job.lines + (r if job.lines > 1 else 0), terms)
+        for i in range(job.lines):
+            at = unit * job.unit_step + i * job.run_step
+            aim(job, &line, unit * job.lines + i, terms)
             leaf.forward(
-                x + at, NULL if residual == NULL else residual + at, job.length, &line, y + at
+                x + at, NULL if residual == NULL else residual + at, job.length,
+                job.runs // job.lines, job.run_step, &line, y + at,
             )
 
 
@@ -154,22 +153,19 @@ cdef void sum_unit(
     const real *x, real *y, real *kept, const real *terms, double mean, double *sums,
 ) noexcept nogil:
     """Write the sums of gy, and of gy * (x - mean), of each line of a unit."""
-    cdef Py_ssize_t lines = job.units * job.lines, i, r, at
-    cdef double[2] run
-    for i in range(unit * job.lines, (unit + 1) * job.lines):
-        sums[i] = sums[lines + i] = 0
-    for r in range(job.runs):
-        at = unit * job.unit_step + r * job.run_step
-        i = unit * job.lines + (r if job.lines > 1 else 0)
+    cdef Py_ssize_t first = unit * job.lines, lines = job.units * job.lines, i, at
+    cdef double[2] own
+    for i in range(first, first + job.lines):
+        at = unit * job.unit_step + (i - first) * job.run_step
         aim(job, line, i, terms)
-        run[0] = run[1] = 0
+        own[0] = own[1] = 0
         leaf.gradient_sums(
-            gy + at, x + at, NULL if y == NULL else y + at, job.length, line,
-            NULL if kept == NULL else kept + at, run,
+            gy + at, x + at, NULL if y == NULL else y + at, job.length, job.runs // job.lines,
+            job.run_step, line, NULL if kept == NULL else kept + at, own,
         )
-        sums[i] += run[0]
+        sums[i] = own[0]
         # The leaf has subtracted a rounded mean.
-        sums[lines + i] += run[1] + (terms[i] - mean) * run[0]
+        sums[lines + i] = own[1] + (terms[i] - mean) * own[0]
 
 
 cdef void make_slopes(
@@ -198,7 +194,7 @@ cdef void backward_item(
     """All of some units."""
     cdef const NormRuns *leaf = &layers().norm_runs[sizeof(real) == 8]
     cdef const real *grad = gy if kept == NULL else kept
-    cdef Py_ssize_t unit, r, at
+    cdef Py_ssize_t unit, i, at
     cdef NormTerms line
     line.low, line.high = job.low, job.high
     for unit in range(item * job.block, min((item + 1) * job.block, job.units)):
@@ -210,10 +206,12 @@ cdef void backward_item(
         make_slopes(job, unit, statistics, sums, terms)
         if job.activation == FROM_RESULT:
             line.activation = LINEAR
-        for r in range(job.runs):
-            at = unit * job.unit_step + r * job.run_step
-            aim(job, &line, unit * job.lines + (r if job.lines > 1 else 0), terms)
-            leaf.gradient(grad + at, x + at, job.length, &line, gx + at)
+        for i in range(job.lines):
+            at = unit * job.unit_step + i * job.run_step
+            aim(job, &line, unit * job.lines + i, terms)
+            leaf.gradient(
+                grad + at, x + at, job.length, job.runs // job.lines, job.run_step, &line, gx + at
+            )
 
 
 cdef void backward_all(

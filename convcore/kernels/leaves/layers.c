@@ -12,14 +12,14 @@
 #define TEXT(level) QUOTED(level)
 #define QUOTED(level) #level
 
-/* What is written for any T: LINE is a vector of WIDE_LANES of them, LINE_NUMBERS its comparisons'. */
+/* What is written for any T: LINE is a vector of them, LINE_NUMBERS its comparisons'. */
 #define T float
-#define LINE narrow
-#define LINE_NUMBERS narrow_numbers
-#define LOAD load_narrow
-#define STORE store_narrow
-#define SPREAD broadcast_narrow
-#define WIDEN widened
+#define LINE vec
+#define LINE_LANES LANES
+#define LINE_NUMBERS lane_numbers
+#define LOAD load
+#define STORE store
+#define SPREAD broadcast
 #define OF(name) name##_float
 #define ROOT sqrtf
 #define BITS uint32_t
@@ -43,7 +43,7 @@
 #undef LOAD
 #undef STORE
 #undef SPREAD
-#undef WIDEN
+#undef LINE_LANES
 #undef OF
 #undef BITS
 #undef SIGN
@@ -58,11 +58,11 @@
 
 #define T double
 #define LINE wide
+#define LINE_LANES WIDE_LANES
 #define LINE_NUMBERS wide_numbers
 #define LOAD load_wide
 #define STORE store_wide
 #define SPREAD broadcast_wide
-#define WIDEN
 #define OF(name) name##_double
 #define ROOT sqrt
 #define BITS uint64_t

@@ -44,8 +44,8 @@ typedef struct {
 enum { CONVCORE_LINEAR, CONVCORE_FROM_INPUT, CONVCORE_FROM_RESULT };
 
 /* y = (x - mean) * scale + bias (+ residual), then, unless `activation` is CONVCORE_LINEAR, clamped
- * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  One number each for a run, and one
- * a channel for pixels.
+ * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  One number each for all runs of
+ * `count` elements, `step` apart; of pixels, one a channel.
  *
  * Of a clamp, gradients pass where the result is strictly within, or a NaN.  CONVCORE_FROM_INPUT
  * makes the result anew from x; CONVCORE_FROM_RESULT reads it. */
@@ -60,13 +60,15 @@ typedef struct {
  * left of gy by the clamp is `kept`, where that is CONVCORE_FROM_RESULT.  Pixels have sums and shifts
  * of each channel; `row` is how far the second sums are from the first. */
 typedef struct {
-    void (*moments)(const void *x, ptrdiff_t count, double shift, double *sums);
-    void (*forward)(const void *x, const void *residual, ptrdiff_t count,
-                    const convcore_norm_terms *terms, void *y);
+    void (*moments)(const void *x, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step, double shift,
+                    double *sums);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t runs,
+                    ptrdiff_t step, const convcore_norm_terms *terms, void *y);
     void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t count,
-                          const convcore_norm_terms *terms, void *kept, double *sums);
-    void (*gradient)(const void *gy, const void *x, ptrdiff_t count,
-                     const convcore_norm_terms *terms, void *gx);
+                          ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *terms,
+                          void *kept, double *sums);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t runs,
+                     ptrdiff_t step, const convcore_norm_terms *terms, void *gx);
 } convcore_norm_runs;
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* Normalisations of runs of elements and of pixels of channels, for numbers of type T.
  *
- * Sums are of doubles: products of floats are exact in them.  Moments are taken about a shift K that
+ * Sums are of doubles, but for gradients, of which a few vectors are added in T before.  Moments are taken about a shift K that
  * is an element of what is summed.  Then (mean - K)^2 <= n variance, and the error of the variance
  * is at most some n 2^-53 of it, times the length of the longest chain of sums, whatever the
  * numbers.  The formulas are in layers.h.
@@ -34,27 +34,34 @@ INLINE void OF(add_moments)(const int R, const int V, const T *x, ptrdiff_t pitc
 {
     UNROLLED for (int r = 0; r < R; r++)
         UNROLLED for (int v = 0; v < V; v++) {
-            wide d = WIDEN(LOAD(x + r * pitch + v * WIDE_LANES)) - k[v];
+            wide d = OF(wide_of)(x + r * pitch + v * WIDE_LANES) - k[v];
             s[v] += d;
             q[v] += d * d;
         }
 }
 
-static void OF(moments_runs)(const void *from, ptrdiff_t count, double shift, double *sums)
+static void OF(moments_runs)(const void *from, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step,
+                             double shift, double *sums)
 {
-    const T *x = from;
     wide k[STRIP], s[STRIP], q[STRIP];
     double sum = 0, squares = 0;
-    ptrdiff_t i = 0;
     UNROLLED for (int v = 0; v < STRIP; v++)
         k[v] = broadcast_wide(shift), s[v] = q[v] = broadcast_wide(0);
-    for (; i + STRIP * WIDE_LANES <= count; i += STRIP * WIDE_LANES)
-        OF(add_moments)(1, STRIP, x + i, 0, k, s, q);
-    for (; i + WIDE_LANES <= count; i += WIDE_LANES) OF(add_moments)(1, 1, x + i, 0, k, s, q);
-    for (; i < count; i++) {
-        double d = x[i] - shift;
-        sum += d;
-        squares += d * d;
+    for (ptrdiff_t r = 0; r < runs; r++) {
+        const T *x = (const T *)from + r * step;
+        ptrdiff_t i = 0;
+        for (; i + STRIP * WIDE_LANES <= count; i += STRIP * WIDE_LANES)
+            OF(add_moments)(1, STRIP, x + i, 0, k, s, q);
+        UNROLLED for (int v = 0; v < STRIP - 1; v++)
+            if (i + WIDE_LANES <= count) {
+                OF(add_moments)(1, 1, x + i, 0, k, s + v, q + v);
+                i += WIDE_LANES;
+            }
+        for (; i < count; i++) {
+            double d = x[i] - shift;
+            sum += d;
+            squares += d * d;
+        }
     }
     UNROLLED for (int v = 1; v < STRIP; v++) s[0] += s[v], q[0] += q[v];
     sums[0] += sum_of_wide(s[0]) + sum;
@@ -127,34 +134,39 @@ INLINE void OF(forward_span)(const int each, const int clamped, const int more, 
     }
 }
 
-INLINE void OF(forward_any)(const int each, const void *x, const void *residual, ptrdiff_t pixels,
-                            ptrdiff_t count, const convcore_norm_terms *t, void *y)
+/* Runs or rows of `count` elements, `step` apart. */
+INLINE void OF(forward_any)(const int each, const void *x, const void *residual, ptrdiff_t count,
+                            ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t, void *y)
 {
     const int clamped = t->activation != CONVCORE_LINEAR;
-    for (ptrdiff_t p = 0; p < pixels; p++) {
-        const T *x_row = (const T *)x + p * count;
-        const T *more = residual ? (const T *)residual + p * count : NULL;
-        T *y_row = (T *)y + p * count;
-        if (more && clamped) OF(forward_span)(each, 1, 1, x_row, more, count, t, y_row);
-        else if (more) OF(forward_span)(each, 0, 1, x_row, more, count, t, y_row);
-        else if (clamped) OF(forward_span)(each, 1, 0, x_row, more, count, t, y_row);
-        else OF(forward_span)(each, 0, 0, x_row, more, count, t, y_row);
+    for (ptrdiff_t r = 0; r < runs; r++) {
+        const T *from = (const T *)x + r * step;
+        const T *more = residual ? (const T *)residual + r * step : NULL;
+        T *to = (T *)y + r * step;
+        if (more && clamped) OF(forward_span)(each, 1, 1, from, more, count, t, to);
+        else if (more) OF(forward_span)(each, 0, 1, from, more, count, t, to);
+        else if (clamped) OF(forward_span)(each, 1, 0, from, more, count, t, to);
+        else OF(forward_span)(each, 0, 0, from, more, count, t, to);
     }
 }
 
-static void OF(forward_runs)(const void *x, const void *residual, ptrdiff_t count,
-                             const convcore_norm_terms *t, void *y)
+static void OF(forward_runs)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t runs,
+                             ptrdiff_t step, const convcore_norm_terms *t, void *y)
 {
-    OF(forward_any)(0, x, residual, 1, count, t, y);
+    OF(forward_any)(0, x, residual, count, runs, step, t, y);
 }
 
 static void OF(forward_pixels)(const void *x, const void *residual, ptrdiff_t pixels,
                                ptrdiff_t channels, const convcore_norm_terms *t, void *y)
 {
-    OF(forward_any)(1, x, residual, pixels, channels, t, y);
+    OF(forward_any)(1, x, residual, channels, pixels, channels, t, y);
 }
 
 /* ---- sums of gradients ---- */
+
+/* Sums of a few vectors are made in T, and only then in doubles. */
+#undef CHAIN
+#define CHAIN 8
 
 /* The arrays that are walked side by side. */
 #undef POINTERS
@@ -163,7 +175,7 @@ static void OF(forward_pixels)(const void *x, const void *residual, ptrdiff_t pi
 #define MOVED(by) gy + (by), x + (by), y ? y + (by) : y, kept ? kept + (by) : kept
 
 INLINE void OF(add_gradients)(const int activation, POINTERS, LINE m, LINE a, LINE b, LINE low,
-                              LINE high, wide *s, wide *q)
+                              LINE high, LINE *s, LINE *q)
 {
     LINE g = LOAD(gy), d = LOAD(x) - m;
     if (activation == CONVCORE_FROM_INPUT) g = LET_PASS(g, d * a + b, low, high);
@@ -172,8 +184,8 @@ INLINE void OF(add_gradients)(const int activation, POINTERS, LINE m, LINE a, LI
         g = LET_PASS(g, result, low, high);
         STORE(kept, g);
     }
-    *s += WIDEN(g);
-    *q += WIDEN(g) * WIDEN(d);
+    *s += g;
+    *q += g * d;
 }
 
 INLINE void OF(add_one_gradient)(const int activation, POINTERS, T m, T a, T b, T low, T high,
@@ -187,41 +199,68 @@ INLINE void OF(add_one_gradient)(const int activation, POINTERS, T m, T a, T b, 
     *q += (double)g * d;
 }
 
-INLINE void OF(gradient_run)(const int activation, POINTERS, ptrdiff_t count,
+/* Add sums in T to those in doubles, and begin anew. */
+INLINE void OF(pour)(LINE *v, double *sums)
+{
+    T lanes[LINE_LANES];
+    STORE(lanes, *v);
+    UNROLLED for (int i = 0; i < LINE_LANES; i += WIDE_LANES)
+        store_wide(sums + i, load_wide(sums + i) + OF(wide_of)(lanes + i));
+    *v = SPREAD(0);
+}
+
+INLINE void OF(gradient_run)(const int activation, const T *gys, const T *xs, const T *ys,
+                             T *kepts, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step,
                              const convcore_norm_terms *t, double *sums)
 {
     const T m = *(const T *)t->mean, a = *(const T *)t->scale, b = *(const T *)t->bias;
     const T low = (T)t->low, high = (T)t->high;
-    wide s[STRIP], q[STRIP];
+    const LINE M = SPREAD(m), A = SPREAD(a), B = SPREAD(b), L = SPREAD(low), H = SPREAD(high);
+    double of_lanes[2][LINE_LANES] = {{0}};
     double sum = 0, products = 0;
-    ptrdiff_t i = 0;
-    UNROLLED for (int v = 0; v < STRIP; v++) s[v] = q[v] = broadcast_wide(0);
-    for (; i + STRIP * WIDE_LANES <= count; i += STRIP * WIDE_LANES)
-        UNROLLED for (int v = 0; v < STRIP; v++)
-            OF(add_gradients)(activation, MOVED(i + v * WIDE_LANES), SPREAD(m), SPREAD(a),
-                              SPREAD(b), SPREAD(low), SPREAD(high), s + v, q + v);
-    for (; i + WIDE_LANES <= count; i += WIDE_LANES)
-        OF(add_gradients)(activation, MOVED(i), SPREAD(m), SPREAD(a), SPREAD(b), SPREAD(low),
-                          SPREAD(high), s, q);
-    for (; i < count; i++)
-        OF(add_one_gradient)(activation, MOVED(i), m, a, b, low, high, &sum, &products);
-    UNROLLED for (int v = 1; v < STRIP; v++) s[0] += s[v], q[0] += q[v];
-    sums[0] += sum_of_wide(s[0]) + sum;
-    sums[1] += sum_of_wide(q[0]) + products;
+    int used = 0;
+    LINE s[4], q[4];
+    UNROLLED for (int v = 0; v < 4; v++) s[v] = q[v] = SPREAD(0);
+    for (ptrdiff_t r = 0; r < runs; r++) {
+        const T *gy = gys + r * step, *x = xs + r * step, *y = ys ? ys + r * step : NULL;
+        T *kept = kepts ? kepts + r * step : NULL;
+        ptrdiff_t i = 0;
+        for (int whole = 1; whole;) {
+            whole = i + 4 * LINE_LANES <= count;
+            UNROLLED for (int v = 0; v < 4; v++)
+                if (whole || (v < 3 && i + LINE_LANES <= count)) {
+                    OF(add_gradients)(activation, MOVED(i), M, A, B, L, H, s + v, q + v);
+                    i += LINE_LANES;
+                }
+            if (++used == CHAIN) {
+                UNROLLED for (int v = 0; v < 4; v++)
+                    OF(pour)(s + v, of_lanes[0]), OF(pour)(q + v, of_lanes[1]);
+                used = 0;
+            }
+        }
+        for (; i < count; i++)
+            OF(add_one_gradient)(activation, MOVED(i), m, a, b, low, high, &sum, &products);
+    }
+    UNROLLED for (int v = 0; v < 4; v++)
+        OF(pour)(s + v, of_lanes[0]), OF(pour)(q + v, of_lanes[1]);
+    for (int i = 0; i < LINE_LANES; i++) sum += of_lanes[0][i], products += of_lanes[1][i];
+    sums[0] += sum;
+    sums[1] += products;
 }
 
 static void OF(gradient_sums_runs)(const void *gy, const void *x, const void *y, ptrdiff_t count,
-                                   const convcore_norm_terms *t, void *kept, double *sums)
+                                   ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t,
+                                   void *kept, double *sums)
 {
     switch (t->activation) {
     case CONVCORE_LINEAR:
-        OF(gradient_run)(CONVCORE_LINEAR, gy, x, NULL, NULL, count, t, sums);
+        OF(gradient_run)(CONVCORE_LINEAR, gy, x, NULL, NULL, count, runs, step, t, sums);
         break;
     case CONVCORE_FROM_INPUT:
-        OF(gradient_run)(CONVCORE_FROM_INPUT, gy, x, NULL, NULL, count, t, sums);
+        OF(gradient_run)(CONVCORE_FROM_INPUT, gy, x, NULL, NULL, count, runs, step, t, sums);
         break;
     case CONVCORE_FROM_RESULT:
-        OF(gradient_run)(CONVCORE_FROM_RESULT, gy, x, y, kept, count, t, sums);
+        OF(gradient_run)(CONVCORE_FROM_RESULT, gy, x, y, kept, count, runs, step, t, sums);
         break;
     }
 }
@@ -231,22 +270,20 @@ INLINE void OF(gradient_strip)(const int activation, const int R, const int V, P
                                double *sum, double *products)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
-    LINE m[STRIP], a[STRIP], b[STRIP];
-    wide s[STRIP], q[STRIP];
+    LINE m[STRIP], a[STRIP], b[STRIP], s[STRIP], q[STRIP];
     UNROLLED for (int v = 0; v < V; v++) {
-        m[v] = LOAD(mean + c + v * WIDE_LANES);
-        a[v] = LOAD(scale + c + v * WIDE_LANES);
-        b[v] = LOAD(bias + c + v * WIDE_LANES);
-        s[v] = load_wide(sum + c + v * WIDE_LANES);
-        q[v] = load_wide(products + c + v * WIDE_LANES);
+        m[v] = LOAD(mean + c + v * LINE_LANES);
+        a[v] = LOAD(scale + c + v * LINE_LANES);
+        b[v] = LOAD(bias + c + v * LINE_LANES);
+        s[v] = q[v] = SPREAD(0);
     }
     UNROLLED for (int r = 0; r < R; r++)
         UNROLLED for (int v = 0; v < V; v++)
-            OF(add_gradients)(activation, MOVED(r * pitch + c + v * WIDE_LANES), m[v], a[v], b[v],
+            OF(add_gradients)(activation, MOVED(r * pitch + c + v * LINE_LANES), m[v], a[v], b[v],
                               SPREAD((T)t->low), SPREAD((T)t->high), s + v, q + v);
     UNROLLED for (int v = 0; v < V; v++) {
-        store_wide(sum + c + v * WIDE_LANES, s[v]);
-        store_wide(products + c + v * WIDE_LANES, q[v]);
+        OF(pour)(s + v, sum + c + v * LINE_LANES);
+        OF(pour)(q + v, products + c + v * LINE_LANES);
     }
 }
 
@@ -255,9 +292,9 @@ INLINE void OF(gradient_rows)(const int activation, const int R, POINTERS, ptrdi
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
     ptrdiff_t c = 0;
-    for (; c + STRIP * WIDE_LANES <= channels; c += STRIP * WIDE_LANES)
+    for (; c + STRIP * LINE_LANES <= channels; c += STRIP * LINE_LANES)
         OF(gradient_strip)(activation, R, STRIP, MOVED(0), channels, t, c, sum, products);
-    for (; c + WIDE_LANES <= channels; c += WIDE_LANES)
+    for (; c + LINE_LANES <= channels; c += LINE_LANES)
         OF(gradient_strip)(activation, R, 1, MOVED(0), channels, t, c, sum, products);
     for (; c < channels; c++)
         for (int r = 0; r < R; r++)
@@ -319,28 +356,28 @@ INLINE void OF(gradient_span)(const int each, const int clamped, const T *gy, co
     }
 }
 
-INLINE void OF(gradient_any)(const int each, const void *gy, const void *x, ptrdiff_t pixels,
-                             ptrdiff_t count, const convcore_norm_terms *t, void *gx)
+INLINE void OF(gradient_any)(const int each, const void *gy, const void *x, ptrdiff_t count,
+                             ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t, void *gx)
 {
     const int clamped = t->activation == CONVCORE_FROM_INPUT;
-    for (ptrdiff_t p = 0; p < pixels; p++) {
-        const T *g_row = (const T *)gy + p * count, *x_row = (const T *)x + p * count;
-        T *gx_row = (T *)gx + p * count;
-        if (clamped) OF(gradient_span)(each, 1, g_row, x_row, count, t, gx_row);
-        else OF(gradient_span)(each, 0, g_row, x_row, count, t, gx_row);
+    for (ptrdiff_t r = 0; r < runs; r++) {
+        const T *grad = (const T *)gy + r * step, *from = (const T *)x + r * step;
+        T *to = (T *)gx + r * step;
+        if (clamped) OF(gradient_span)(each, 1, grad, from, count, t, to);
+        else OF(gradient_span)(each, 0, grad, from, count, t, to);
     }
 }
 
-static void OF(gradient_runs)(const void *gy, const void *x, ptrdiff_t count,
-                              const convcore_norm_terms *t, void *gx)
+static void OF(gradient_runs)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t runs,
+                              ptrdiff_t step, const convcore_norm_terms *t, void *gx)
 {
-    OF(gradient_any)(0, gy, x, 1, count, t, gx);
+    OF(gradient_any)(0, gy, x, count, runs, step, t, gx);
 }
 
 static void OF(gradient_pixels)(const void *gy, const void *x, ptrdiff_t pixels,
                                 ptrdiff_t channels, const convcore_norm_terms *t, void *gx)
 {
-    OF(gradient_any)(1, gy, x, pixels, channels, t, gx);
+    OF(gradient_any)(1, gy, x, channels, pixels, channels, t, gx);
 }
 
 /* ---- rows with a weight an element ---- */
@@ -366,11 +403,11 @@ static void OF(gradient_weighted)(const void *grad, const void *from, ptrdiff_t 
     T *gx = to;
     const T near = (T)mean;
     double *products = sums, *plain = sums + count, sum = 0, squares = 0;
-    wide s = broadcast_wide(0), q = s, r = broadcast_wide(root), e = broadcast_wide(near - mean);
+    wide s = broadcast_wide(0), q = s, r = broadcast_wide(root), m = broadcast_wide(mean);
     ptrdiff_t i = 0;
     for (; i + WIDE_LANES <= count; i += WIDE_LANES) {
-        wide g = WIDEN(LOAD(gy + i)), h = g * WIDEN(LOAD(weight + i));
-        wide z = (WIDEN(LOAD(x + i) - SPREAD(near)) + e) * r;
+        wide g = OF(wide_of)(gy + i), h = g * OF(wide_of)(weight + i);
+        wide z = (OF(wide_of)(x + i) - m) * r;
         s += h;
         q += h * z;
         store_wide(plain + i, load_wide(plain + i) + g);

@@ -12,7 +12,6 @@ typedef double loose_wide __attribute__((vector_size(4 * LANES), aligned(8), may
 typedef long long wide_numbers __attribute__((vector_size(4 * LANES)));
 typedef float narrow __attribute__((vector_size(2 * LANES)));
 typedef float loose_narrow __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
-typedef int narrow_numbers __attribute__((vector_size(2 * LANES)));
 #else
 #define WIDE_LANES 1
 typedef double wide;
@@ -27,14 +26,11 @@ INLINE void store_wide(double *p, wide v) { *(loose_wide *)p = v; }
 
 INLINE wide broadcast_wide(double x) { return x - (wide){0}; }
 
-INLINE narrow load_narrow(const float *p) { return *(const loose_narrow *)p; }
+INLINE wide wide_of_double(const double *p) { return load_wide(p); }
 
-INLINE void store_narrow(float *p, narrow v) { *(loose_narrow *)p = v; }
-
-INLINE narrow broadcast_narrow(float x) { return x - (narrow){0}; }
-
-INLINE wide widened(narrow v)
+INLINE wide wide_of_float(const float *p)
 {
+    narrow v = *(const loose_narrow *)p;
 #if LANES > 1
     return __builtin_convertvector(v, wide);
 #else
