@@ -153,9 +153,15 @@ cdef void make_terms(
             at[2 * whole + c] = <real>(at[2 * whole + c] + (at[c] - mean) * scale)
 
 
+cdef inline Py_ssize_t first_item(const Job *job, Py_ssize_t share, int shares) noexcept nogil:
+    """The item with which a thread's share begins."""
+    return share * (job.images * job.runs) // shares
+
+
 cdef void sum_moments(
     const Job *job, Py_ssize_t item, const real *x, double *partials, const double *shifts
 ) noexcept nogil:
+    """The sums of one run."""
     cdef const NormPixels *leaf = &layers().norm_pixels[sizeof(real) == 8]
     cdef Span span = span_of(job, item)
     cdef Py_ssize_t width = width_of(job)
@@ -187,6 +193,25 @@ cdef void write_run(
         )
 
 
+cdef void sum_share(
+    const Job *job, Py_ssize_t share, int shares, const real *x, double *partials,
+    const double *shifts,
+) noexcept nogil:
+    cdef Py_ssize_t item
+    for item in range(first_item(job, share, shares), first_item(job, share + 1, shares)):
+        sum_moments(job, item, x, partials, shifts)
+
+
+cdef void write_share(
+    const Job *job, Py_ssize_t share, int shares, const real *x, real *residual, real *y,
+    const real *terms,
+) noexcept nogil:
+    """The thread's own runs, the last first: those that it has read last are still in its cache."""
+    cdef Py_ssize_t item
+    for item in reversed(range(first_item(job, share, shares), first_item(job, share + 1, shares))):
+        write_run(job, item, x, residual, y, terms)
+
+
 cdef void forward_all(
     const Job *job, const real *x, const void *residual, void *y, void *terms,
     double *statistics, double *workspace, int threads,
@@ -199,8 +224,8 @@ cdef void forward_all(
             # A thread owns whole images' shifts, then whole runs' sums, then whole columns.
             for i in prange(job.images, schedule="static"):
                 take_shifts(job, i, x, shifts)
-            for i in prange(items, schedule="static"):
-                sum_moments(job, i, x, workspace, shifts)
+            for i in prange(threads, schedule="static"):
+                sum_share(job, i, threads, x, workspace, shifts)
             for i in prange(columns, schedule="static"):
                 add_runs(job, i, workspace)
             # A thread owns whole units' statistics.
@@ -209,10 +234,10 @@ cdef void forward_all(
         # A thread owns whole units' terms.
         for i in prange(units, schedule="static"):
             make_terms(job, i, statistics, <real *>terms)
-        # A thread owns whole runs of y; first those that it has read last.
-        for i in prange(items, schedule="static"):
-            write_run(
-                job, items - 1 - i, x, <real *>residual, <real *>y, <const real *>terms
+        # A thread owns whole runs of y.
+        for i in prange(threads, schedule="static"):
+            write_share(
+                job, i, threads, x, <real *>residual, <real *>y, <const real *>terms
             )
 
 
@@ -311,31 +336,50 @@ cdef void write_gradients(
         leaf.gradient(gy + rest, x + rest, 1, span.rest, &row, gx + rest)
 
 
+cdef void sum_gradients_share(
+    const Job *job, Py_ssize_t share, int shares, const real *gy, const real *x, real *y,
+    real *kept, const real *terms, double *partials,
+) noexcept nogil:
+    cdef Py_ssize_t item
+    for item in range(first_item(job, share, shares), first_item(job, share + 1, shares)):
+        sum_gradients(job, item, gy, x, y, kept, terms, partials)
+
+
+cdef void write_gradients_share(
+    const Job *job, Py_ssize_t share, int shares, const real *gy, const real *x, real *gx,
+    const real *terms,
+) noexcept nogil:
+    """The thread's own runs, the last first: see write_share."""
+    cdef Py_ssize_t item
+    for item in reversed(range(first_item(job, share, shares), first_item(job, share + 1, shares))):
+        write_gradients(job, item, gy, x, gx, terms)
+
+
 cdef void backward_all(
     const Job *job, const real *gy, const void *x, const void *y, void *kept, void *gx,
     void *terms, const double *statistics, double *sums, double *workspace, int threads,
 ) noexcept nogil:
-    cdef Py_ssize_t i, items = job.images * job.runs, units = job.images * job.groups
+    cdef Py_ssize_t i, units = job.images * job.groups
     cdef Py_ssize_t columns = job.images * ((2 * width_of(job) + COLUMNS - 1) // COLUMNS)
     cdef const real *grad = gy if kept == NULL else <const real *>kept
     with parallel(num_threads=threads):
         # A thread owns whole units' terms, then whole runs' sums, then whole columns of them.
         for i in prange(units, schedule="static"):
             make_terms(job, i, statistics, <real *>terms)
-        for i in prange(items, schedule="static"):
-            sum_gradients(
-                job, i, gy, <const real *>x, <real *>y, <real *>kept, <const real *>terms,
-                workspace,
+        for i in prange(threads, schedule="static"):
+            sum_gradients_share(
+                job, i, threads, gy, <const real *>x, <real *>y, <real *>kept,
+                <const real *>terms, workspace,
             )
         for i in prange(columns, schedule="static"):
             add_runs(job, i, workspace)
         for i in prange(units, schedule="static"):
             finish_sums(job, i, workspace, statistics, sums, <real *>terms)
-        # A thread owns whole runs of gx; first those that it has read last.
+        # A thread owns whole runs of gx.
         if gx != NULL:
-            for i in prange(items, schedule="static"):
-                write_gradients(
-                    job, items - 1 - i, grad, <const real *>x, <real *>gx, <const real *>terms
+            for i in prange(threads, schedule="static"):
+                write_gradients_share(
+                    job, i, threads, grad, <const real *>x, <real *>gx, <const real *>terms
                 )
 
 
