@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,11 +72,10 @@ def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], A
     return step
 
 
-def _inference(library: types.ModuleType | Any, model: Any, x: Any) -> Callable[[], Any]:
-    if library.__name__ == "convcore":
-        from convcore.inference import optimize_for_inference
-
-        model = optimize_for_inference(model, x)
+def _inference(library: Any, model: Any, x: Any) -> Callable[[], Any]:
+    optimize = getattr(library, "optimize_for_inference", None)
+    if optimize is not None:
+        model = optimize(model, x)
 
     def run() -> Any:
         with library.no_grad():

@@ -42,16 +42,16 @@ typedef struct {
     const T *rows[4];
     T weights[4];
     int count, add;
-} OF(sum);
+} OF(weighted_sum);
 
-INLINE void OF(flush)(OF(sum) *s, ptrdiff_t count, T *out)
+INLINE void OF(flush)(OF(weighted_sum) *s, ptrdiff_t count, T *out)
 {
     if (s->count) OF(combine)(s->count, s->add, s->rows, s->weights, count, out);
     s->add |= s->count > 0;
     s->count = 0;
 }
 
-INLINE void OF(push)(OF(sum) *s, const T *row, T weight, ptrdiff_t count, T *out)
+INLINE void OF(push)(OF(weighted_sum) *s, const T *row, T weight, ptrdiff_t count, T *out)
 {
     s->rows[s->count] = row;
     s->weights[s->count++] = weight;
@@ -59,7 +59,7 @@ INLINE void OF(push)(OF(sum) *s, const T *row, T weight, ptrdiff_t count, T *out
 }
 
 /* What is left of a sum, or zeros where there was nothing to add. */
-INLINE void OF(finish)(OF(sum) *s, ptrdiff_t count, T *out)
+INLINE void OF(finish)(OF(weighted_sum) *s, ptrdiff_t count, T *out)
 {
     OF(flush)(s, count, out);
     if (!s->add) memset(out, 0, count * sizeof(T));
@@ -107,7 +107,7 @@ static void OF(map_phases)(const convcore_terms *W, const T *line, T *y, T *scra
     }
     for (ptrdiff_t p = 0; p < W->phases; p++) {
         const ptrdiff_t j = p + W->phases * W->low;
-        OF(sum) sum = {.count = 0};
+        OF(weighted_sum) sum = {.count = 0};
         for (ptrdiff_t i = W->begin[j]; i < W->begin[j + 1]; i++)
             OF(push)(&sum, parts + W->from[i] % stride * pitch + W->from[i] / stride, weight[i],
                      count, made + p * count);
@@ -174,7 +174,7 @@ static void OF(map_pixels)(const convcore_terms *W, const T *line, ptrdiff_t cha
             rows[i - begin] = line + W->from[i] * channels;
         OF(map_pixel)(rows, weight + begin, end - begin < 4 ? end - begin : 4, channels, y);
         if (end - begin <= 4) continue;
-        OF(sum) sum = {.add = 1};
+        OF(weighted_sum) sum = {.add = 1};
         for (ptrdiff_t i = begin + 4; i < end; i++)
             OF(push)(&sum, line + W->from[i] * channels, weight[i], channels, y);
         OF(finish)(&sum, channels, y);
@@ -233,7 +233,7 @@ static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff
     const T *x = from, *weight_d = D->weight, *weight_h = H->weight;
     T *y = to, *sums = W->same ? y : scratch;
     const int direct = !W->same && (a1 - a0) * (b1 - b0) <= (s->channels && W->pairs ? 2 : 1);
-    OF(sum) sum = {.count = 0};
+    OF(weighted_sum) sum = {.count = 0};
     for (ptrdiff_t a = a0; a < a1; a++) {
         for (ptrdiff_t b = b0; b < b1; b++) {
             OF(push)(&sum, x + (D->from[a] * H->size + H->from[b]) * length,
