@@ -32,7 +32,7 @@ typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_a
 typedef int lane_numbers __attribute__((vector_size(4 * LANES)));
 #define ALIGNED __attribute__((aligned(64)))
 #define INLINE static inline __attribute__((always_inline))
-#define ALONE __attribute__((noinline))
+#define ALONE __attribute__((noinline, unused))
 #else
 typedef float vec;
 typedef float loose_vec;
