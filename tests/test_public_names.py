@@ -44,8 +44,13 @@ LEFT_OUT = {
     },
     "convcore.cuda.is_bf16_supported": {"including_emulation"},
     "convcore.from_dlpack": {"copy"},
+    "convcore.load": {"mmap", "pickle_load_args", "pickle_module"},
     "convcore.nn.Hardtanh": {"max_value", "min_value"},
     "convcore.nn.functional.l1_loss": {"weight"},
+    "convcore.save": {
+        *("_disable_byteorder_record", "_use_new_zipfile_serialization"),
+        *("pickle_module", "pickle_protocol"),
+    },
 }
 # Classes whose arguments PyTorch does not tell, and decorators, whose argument nobody names.
 NOT_COMPARED = {

@@ -37,7 +37,8 @@ def plain(value):
     """What can be compared between the libraries."""
     if hasattr(value, "detach"):
         kind = "Parameter" if type(value).__name__ == "Parameter" else "Tensor"
-        return kind, str(value.dtype), value.tolist(), value.stride(), value.requires_grad
+        strides = value.stride() if value.numel() else ()
+        return kind, str(value.dtype), value.tolist(), strides, value.requires_grad
     if isinstance(value, dict):
         return type(value), {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

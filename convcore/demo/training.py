@@ -15,7 +15,6 @@ import numpy as np
 
 import convcore
 from convcore.demo.digits import accuracy, load_digits, shifted
-from convcore.models import resnet8
 from convcore.nn import functional as F
 from convcore.optim.lr_scheduler import OneCycleLR
 from convcore.utils.data import DataLoader, TensorDataset
@@ -110,7 +109,7 @@ def mirrored(images: convcore.Tensor) -> convcore.Tensor:
 def make_net(task: Task) -> convcore.nn.Module:
     """Return a ResNet-8 for a task."""
     channels = task.train.tensors[0].shape[1]
-    return resnet8(num_classes=len(task.classes), in_channels=channels)
+    return convcore.models.resnet8(num_classes=len(task.classes), in_channels=channels)
 
 
 def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Iterator[Step]:

@@ -115,9 +115,7 @@ class _Writer(_Pickler):
         if known is not None:
             self.write(self.get(known[0]))
             return
-        array = tensor._array
-        if array.size and not is_dense(array):
-            array = np.ascontiguousarray(array)
+        array = tensor._array if is_dense(tensor._array) else np.ascontiguousarray(tensor._array)
         strides = tuple(step // array.itemsize for step in array.strides)
         place = (_Storage(*self._stored(array)), 0, array.shape, strides)
         is_parameter = isinstance(tensor, Parameter)
