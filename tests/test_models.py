@@ -152,6 +152,28 @@ def test_outputs_gradients_and_buffers_are_pytorchs(twins, rng, name, training):
         np.testing.assert_allclose(outputs[0][key], expected, **error)
 
 
+def test_resnet18_trains_as_on_pytorch(twins, rng):
+    """Five losses in float64, with momentum and new pictures each step."""
+    import torch
+
+    ours, theirs, shape = pair("resnet18", twins)
+    batches = [(rng.standard_normal(shape), rng.integers(0, 7, shape[0])) for _ in range(5)]
+    losses = []
+    for library, net in ((convcore, ours), (torch, theirs)):
+        sgd = library.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+        found = []
+        for pixels, labels in batches:
+            scores = net(library.from_numpy(pixels))
+            loss = library.nn.functional.cross_entropy(scores, library.from_numpy(labels))
+            sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+            found.append(loss.item())
+        losses.append(found)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    assert len(set(losses[0])) == 5
+
+
 def test_hooks_between_norm_and_activation_are_called(rng):
     """Fused where nobody looks, one after the other where somebody does: the same results."""
     net = models.resnet8().eval()
