@@ -14,6 +14,7 @@ CONVCORE_DEBUG=1        developer's build, little optimised, with debug informat
     pytest --exact-scratch --capture=sys -m 'not subprocess'
 """
 
+import errno
 import os
 import re
 import subprocess
@@ -47,6 +48,12 @@ BUILD = "build/" + "-".join(
 
 # Leaf loops in C, compiled once an instruction set.
 LEAVES = Path("convcore/kernels/leaves")
+
+# A sum of the widest vectors, for the assembler to know too.
+VECTOR_PROBE = """
+typedef float vec __attribute__((vector_size(64)));
+vec sum(vec a, vec b) { return a + b; }
+"""
 
 # The kernels work on raw pointers, which Cython's own checks know nothing of; sanitizers do.
 DIRECTIVES = {"language_level": 3, "cdivision": True}
@@ -100,7 +107,10 @@ def openmp_candidates(compiler_type):
 
 
 def openmp_date(compiler, compile_args, link_args):
-    """Compile and run a parallel program; the value of _OPENMP, or None if that fails."""
+    """Compile and run a parallel program; the value of _OPENMP, or None if that fails.
+
+    What is built for another processor cannot be run here: that it links is all there is to know.
+    """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.c")
         source.write_text(OPENMP_PROBE)
@@ -109,8 +119,9 @@ def openmp_date(compiler, compile_args, link_args):
             objects = compiler.compile([str(source)], folder, extra_postargs=compile_args)
             compiler.link_executable(objects, "probe", folder, extra_postargs=link_args)
             run = subprocess.run([program], capture_output=True, text=True, timeout=60)
-        except (CompileError, LinkError, OSError, subprocess.TimeoutExpired):
-            return None
+        except (CompileError, LinkError, OSError, subprocess.TimeoutExpired) as error:
+            foreign = isinstance(error, OSError) and error.errno == errno.ENOEXEC
+            return "of a date unknown" if foreign else None
     return run.stdout if run.returncode == 0 else None
 
 
@@ -149,17 +160,37 @@ def scipy_blas_int():
     return "int64_t" if found and found[1] != "int" else "int"
 
 
-def instruction_sets(compiler_type):
+def instruction_sets(compiler):
     """Map each level that the leaves are compiled for to the compiler's flags, base first."""
     levels = {"base": []}
     # The loops are the same at each level, and sanitizers take minutes to be compiled in.
-    if DEBUG:
+    if DEBUG or compiler.compiler_type != "unix":
         return levels
-    if compiler_type == "unix" and platform_machine() in ("x86_64", "amd64"):
+    if platform_machine() in ("x86_64", "amd64"):
         levels["avx2"] = ["-mavx2", "-mfma"]
         levels["avx512"] = ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
         levels["avx512"] += ["-mprefer-vector-width=512"]
-    return levels
+    known = [level for level, flags in levels.items() if knows_flags(compiler, flags)]
+    for level in levels.keys() - known:
+        print(
+            f"convcore: building WITHOUT {level}, for the processors of lower levels: the compiler "
+            f"does not know {' '.join(levels[level])}. For all levels set CC to a newer one."
+        )
+    return {level: levels[level] for level in known}
+
+
+def knows_flags(compiler, flags):
+    """Return whether the compiler, and its assembler, know an instruction set's flags."""
+    if not flags:
+        return True
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(VECTOR_PROBE)
+        try:
+            compiler.compile([str(source)], folder, extra_postargs=flags)
+        except CompileError:
+            return False
+    return True
 
 
 def platform_machine():
@@ -214,7 +245,7 @@ class BuildKernels(build_ext):
 
     def compile_leaves(self, extension):
         """Compile each of the leaves' .c files once an instruction set; tell _isa.pyx of these."""
-        levels = instruction_sets(self.compiler.compiler_type)
+        levels = instruction_sets(self.compiler)
         found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
         extension.define_macros = extension.define_macros + found
 
