@@ -209,9 +209,11 @@ RULES = (
 
 
 def package_sources() -> list[Path]:
-    """List the sources of the package in the checkout."""
+    """List the sources of the package in the checkout; skip where the tests lie alone."""
     kinds = {".py", ".pyx", ".pxd", ".c", ".h"}
     package = CHECKOUT / "convcore"
+    if not package.exists():
+        pytest.skip("the sources are not beside the tests, which are here to test a wheel")
     return sorted(path for path in package.rglob("*") if path.suffix in kinds)
 
 
