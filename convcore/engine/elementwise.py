@@ -20,8 +20,8 @@ Array = np.ndarray[Any, Any]
 LEAST = 1 << 14
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
-_CHEAP = dict.fromkeys(("relu", "clamp", "leaky_relu", "sum", "product"), 4.0)
-_DEAR = dict.fromkeys(_elementwise.FUNCTIONS.keys() - _CHEAP.keys(), 16.0)
+_CHEAP = dict.fromkeys(("relu", "clamp", "leaky_relu", "sum", "product"), 8.0)
+_DEAR = dict.fromkeys(_elementwise.FUNCTIONS.keys() - _CHEAP.keys(), 32.0)
 _WORK = _CHEAP | _DEAR
 
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
