@@ -78,6 +78,15 @@ def valid_around() -> dict[str, dict[str, object]]:
             "indices": np.zeros((2, 4, 2, 3), np.int64),
             "input_size": (5, 6),
         },
+        "place_pixels": {
+            "values": np.ones((2, 4, 2, 3), F),
+            "indices": np.zeros((2, 4, 2, 3), np.int64),
+            "input_size": (5, 6),
+        },
+        "interpolate": {"input": x, "output_size": (2, 9), "mode": "bilinear"}
+        | {"align_corners": False, "antialias": False},
+        "interpolate_grad": {"grad_output": x, "input_size": (2, 9), "mode": "bilinear"}
+        | {"align_corners": False, "antialias": False},
         "gather_pixels": {"input": x, "indices": np.zeros((2, 4, 2, 3), np.int64), "rank": 2},
         "avg_pool": {"input": x, "kernel_size": 2, "stride": (1, 2), "padding": 1}
         | {"ceil_mode": False, "count_include_pad": True, "divisor_override": None},

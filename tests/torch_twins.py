@@ -18,7 +18,10 @@ IMPORTS = (
     ("from convcore.functions import cat", "from torch import cat"),
     ("from convcore.nn import functional as F", "from torch.nn import functional as F"),
     ("from convcore.models.", "from torch_twins_"),
-    ("from convcore.functions.norm import batch_norm_activation", ""),  # of what is replaced below
+    (
+        "from convcore.functions.normalization import batch_norm_activation",
+        "",
+    ),  # of what is replaced below
     ("from convcore.nn.modules._hooks import is_watched", ""),
 )
 

@@ -12,7 +12,7 @@ from convcore.functions.elementwise import tanh as tanh
 from convcore.functions.interpolate import *  # noqa: F403
 from convcore.functions.loss import *  # noqa: F403
 from convcore.functions.matmul import linear as linear
-from convcore.functions.norm import *  # noqa: F403
+from convcore.functions.normalization import *  # noqa: F403
 from convcore.functions.one_hot import *  # noqa: F403
 from convcore.functions.pad import *  # noqa: F403
 from convcore.functions.patches import *  # noqa: F403
