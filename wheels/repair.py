@@ -99,13 +99,13 @@ def record_lines(files: Mapping[str, bytes], record: str) -> Iterator[str]:
 def write_wheel(path: Path, files: Mapping[str, bytes]) -> None:
     """Write a wheel in the order given, every file of the same date."""
     seconds = max(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())), 315532800)  # zip: 1980 on
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(path, "w", compresslevel=9) as wheel:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, time.gmtime(seconds)[:6])
             executable = ".so" in Path(name).name
             entry.external_attr = (0o100755 if executable else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            wheel.writestr(entry, content)
+            wheel.writestr(entry, content, compresslevel=9)
 
 
 def complete(source: Path, target: Path) -> None:
