@@ -1,0 +1,91 @@
+"""bench --nets: what is measured, and that the libraries compute the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore.bench.cell import OURS
+from convcore.bench.nets.catalogue import NETS, RUN, RUN_ONE, TASKS, TRAIN, net_named
+from convcore.bench.nets.measure import NetCell
+from convcore.bench.nets.tasks import call_of, make_net, save_weights
+from convcore.bench.nets.worker import formats_of
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "convcore", "bench", "--nets", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_nets_are_found_by_name_and_by_function():
+    assert net_named("resnet-18") is net_named("resnet18") is NETS[0]
+    with pytest.raises(ValueError, match="'alexnet' is none of the nets ResNet-18, "):
+        net_named("alexnet")
+    assert [net.input_shape(RUN_ONE)[0] for net in NETS] == [1] * len(NETS)
+    assert net_named("lenet").input_shape(TRAIN) == (64, 1, 28, 28)
+
+
+def test_who_does_what_in_which_format():
+    both = ("contiguous", "channels_last")
+    assert [formats_of(OURS, True, task) for task in TASKS] == [both, ("",), ("",)]
+    assert [formats_of("torch", False, task) for task in TASKS] == [both] * 3
+    assert [formats_of("openvino", False, task) for task in TASKS] == [(), ("",), ("",)]
+
+
+def test_ratios_are_of_each_sides_better_format():
+    cell = NetCell(NETS[0], RUN, 1)
+    cell.seconds = {
+        (OURS, ""): [1.0, 1.0],
+        ("torch", "contiguous"): [4.0, 4.0],
+        ("torch", "channels_last"): [2.0, 3.0],
+    }
+    assert cell.best("torch") == ("torch", "channels_last")
+    assert cell.ratio("torch").median == 2.5
+    assert cell.ratio("openvino") is None
+    cell.results = {(OURS, ""): np.array([1.0, 2.0]), ("torch", ""): np.array([1.0, 2.1])}
+    assert cell.error() == pytest.approx(0.05)
+    assert cell.wrong
+
+
+def test_a_training_step_lowers_the_loss_and_inference_is_the_models(tmp_path):
+    lenet, weights = net_named("lenet"), tmp_path / "weights.npz"
+    save_weights(make_net(convcore, lenet), weights)
+    step = call_of(convcore, lenet, TRAIN, "channels_last", weights)
+    losses = [step().item() for _ in range(30)]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    run = call_of(convcore, lenet, RUN, "", weights)
+    assert run().shape == (64, 10)
+    assert np.allclose(run().exp().sum(1).numpy(), 1, atol=1e-5)
+
+
+@pytest.mark.subprocess
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
+def test_pytorch_computes_the_same(tmp_path):
+    file = tmp_path / "nets.json"
+    done = bench("lenet", "--peers", "torch", "--rounds", "1", "--json", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    train, run, one = json.loads(file.read_text())
+    assert [train["task"], run["task"], one["task"]] == list(TASKS)
+    assert set(train["ways"]) == {
+        f"{library}/{format}"
+        for library in (OURS, "torch")
+        for format in ("contiguous", "channels_last")
+    }
+    assert 0 <= max(run["difference"], one["difference"]) < 1e-4
+    assert all(way["peak_bytes"] > 0 for way in train["ways"].values())
+
+
+@pytest.mark.subprocess
+def test_wrong_names_are_refused():
+    done = bench("alexnet")
+    assert done.returncode == 2
+    assert "'alexnet' is none of the nets" in done.stderr
+    done = bench("lenet", "--suite", "tiny")
+    assert done.returncode == 2
+    assert "--nets measures whole nets" in done.stderr
