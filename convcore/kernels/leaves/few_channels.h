@@ -434,7 +434,7 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
 /* Pixels whose gradients are summed in registers before they are added to memory. */
 enum { FEW_PIXELS = 128 };
 
-/* Copy `count` channels of a row of pixels of gy to (columns, wide), filled up with zeros. */
+/* Copy `count` channels of a run of pixels of gy to (columns, wide), filled up with zeros. */
 static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
                        ptrdiff_t gy_channel, ptrdiff_t count, ptrdiff_t wide, float *out)
 {
@@ -448,6 +448,8 @@ static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
             continue;
         }
         for (ptrdiff_t q = 0; q < columns; q += LANES) {
+            /* Where there are enough, the last pixels overlap those before: a whole vector. */
+            if (columns > LANES && q > columns - LANES) q = columns - LANES;
             ptrdiff_t pixels = few_least(columns - q, LANES);
             few_turn(from + q, gy_channel, channels, pixels, to + q * wide, wide, pixels);
         }
@@ -471,9 +473,11 @@ static void few_weight(const convcore_tile *t, const float *band, const float *g
             if (gy_channel != 1 || count < wide) {
                 from_pixel = wide;
                 from_row = t->columns * wide;
-                for (ptrdiff_t i = 0; i < n_rows; i++)
-                    few_pixels(from + i * gy_row, t->columns, gy_pixel, gy_channel, count, wide,
-                               scratch + i * from_row);
+                /* Rows that follow on each other are one run. */
+                ptrdiff_t joined = gy_row == t->columns * gy_pixel ? n_rows : 1;
+                for (ptrdiff_t i = 0; i < n_rows; i += joined)
+                    few_pixels(from + i * gy_row, joined * t->columns, gy_pixel, gy_channel, count,
+                               wide, scratch + i * from_row);
                 from = scratch;
             }
             ptrdiff_t group = 0;
