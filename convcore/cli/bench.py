@@ -237,6 +237,8 @@ def _run_nets(arguments: argparse.Namespace) -> int:
     asked = tuple(peer for peer in _peers(arguments.peers) if peer in measure.PEERS)
     rounds = arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS)
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 80 + 50 * len(asked)  # a file has no width; the table has
     cells: list[Any] = []
     try:
         for threads in arguments.threads or (cpu_limit(),):
