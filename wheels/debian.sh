@@ -34,6 +34,11 @@ need_tools() {
     export PATH="$tools/bin:$PATH"
 }
 
+# Where this machine gets its packages from: the first source that apt names.
+debian_mirror() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep --max-count=1 -v security
+}
+
 # debian_root FOLDER SUITE ARCHITECTURE PACKAGE,...: packages and all that they depend on, unpacked
 # and not installed. Signatures are checked; dates are not, for archived releases expire, and no
 # updates are asked for, for they are taken away.
@@ -43,7 +48,7 @@ debian_root() {
     mkdir -p "$(dirname "$1")"
     mmdebstrap --quiet --variant=extract --architectures="$3" --include="$4" \
         --aptopt='Acquire::Check-Valid-Until "false"' \
-        "$2" "$1" "deb http://deb.debian.org/debian $2 main" 2>"$1.log" || {
+        "$2" "$1" "deb $(debian_mirror) $2 main" 2>"$1.log" || {
         cat "$1.log" >&2
         return 1
     }
