@@ -19,7 +19,7 @@ from convcore.bench.nets.worker import formats_of
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "convcore", "bench", "--nets", *arguments]
+    command = [sys.executable, "-P", "-m", "convcore", "bench", "--nets", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
