@@ -23,8 +23,7 @@ class FixedConvolution:
     """The forward map of one weight array, in the order in which its kernels read it.
 
     For each shape and memory format of inputs the weights are packed, or transformed, once; calls
-    after that read them as they are.  Weights of 512 x 512 x 3 x 3 that one image is convolved
-    with take as long to pack as to multiply.
+    after that read them as they are.  Packing counts where weights are many and pixels few.
 
     Parameters
     ----------
