@@ -53,8 +53,8 @@ STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
-# And reading a filter that was transformed before, as this many, by a scratch driver: with one image
-# 3x3 512@7 is then as fast directly on one thread and faster on two, 3x3 256@14 faster this way.
+# And reading a filter that was transformed before, as this many, by a scratch driver: with one
+# image, 3x3 512@7 is as fast directly on one thread and faster on two, 3x3 256@14 faster this way.
 KEPT_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
 LEAST_GAIN = 1.2
