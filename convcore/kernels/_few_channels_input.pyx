@@ -13,7 +13,7 @@ from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._few_channels cimport Spot, Terms, Tiling, spot_of, tile_of
 from convcore.kernels._im2col cimport Line, Window, source
 from convcore.kernels._isa cimport Tile, leaves
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport copy, zero
 
 cdef struct Job:
@@ -185,8 +185,4 @@ cdef class FewChannelsInput:
         cdef const float *w_ptr = <const float *>arrays.borrow(w, False)
         cdef float *x_ptr = <float *>arrays.borrow(gx, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        threads = enter(threads)
-        try:
-            input_gradient(&self.job, self.terms, g_ptr, w_ptr, x_ptr, s_ptr, threads)
-        finally:
-            leave(threads)
+        input_gradient(&self.job, self.terms, g_ptr, w_ptr, x_ptr, s_ptr, threads)

@@ -12,7 +12,7 @@ from cython.parallel cimport parallel, prange, threadid
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._few_channels cimport Spot, Terms, Tiling, spot_of, stage_band, tile_of
 from convcore.kernels._isa cimport Tile, leaves
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport zero
 
 cdef struct Job:
@@ -119,8 +119,4 @@ cdef class FewChannelsWeight:
         cdef const float *g_ptr = <const float *>arrays.borrow(gy, False)
         cdef float *w_ptr = <float *>arrays.borrow(gw, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        threads = enter(threads)
-        try:
-            weight_gradient(&self.job, self.terms, x_ptr, g_ptr, w_ptr, s_ptr, threads)
-        finally:
-            leave(threads)
+        weight_gradient(&self.job, self.terms, x_ptr, g_ptr, w_ptr, s_ptr, threads)

@@ -17,7 +17,7 @@ from convcore.kernels._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport leaves
 from convcore.kernels._rows cimport Rows, point, stage
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport add, copy, zero
 
 cdef struct Job:
@@ -161,9 +161,5 @@ cdef class IndirectWeightGradient:
         cdef float *g_ptr = <float *>arrays.borrow(gy, False)
         cdef float *w_ptr = <float *>arrays.borrow(gw, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        threads = enter(threads)
-        try:
-            with nogil:
-                weight_gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
-        finally:
-            leave(threads)
+        with nogil:
+            weight_gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)

@@ -1,10 +1,10 @@
 """Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
 
-A kernel asks `team` for its number of threads, calls `enter`, runs one OpenMP region with as many
-as that grants, and calls `leave` in a ``finally``.  Inside a region every thread calls BLAS for
-itself, so BLAS must not start threads of its own: the first region in saves BLAS's thread count and
-sets 1, the last one out puts it back.  This module only counts and calls; engine/threads.py finds
-the two functions to call.
+A kernel asks `team` for its number of threads and runs one OpenMP region.  One that calls BLAS also
+calls `enter` before, starts as many threads as that grants, and calls `leave` in a ``finally``.
+Inside its region every thread calls BLAS for itself, so BLAS must not start threads of its own: the
+first region in saves BLAS's thread count and sets 1, the last one out puts it back.  This module
+only counts and calls; engine/threads.py finds the two functions to call.
 """
 
 from cpython.pythread cimport (

@@ -17,7 +17,7 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Filters, Tiling, Transforms, filters, leaves
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport add, zero
 
 cdef struct Phase:
@@ -177,11 +177,7 @@ cdef class WinogradWeightGradient:
         cdef float *g_ptr = <float *>arrays.borrow(gy, False)
         cdef float *w_ptr = <float *>arrays.borrow(gw, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        threads = enter(threads)
-        try:
-            with nogil:
-                weight_gradient(
-                    &self.job, self.phases, x_ptr, g_ptr, w_ptr, s_ptr, threads
-                )
-        finally:
-            leave(threads)
+        with nogil:
+            weight_gradient(
+                &self.job, self.phases, x_ptr, g_ptr, w_ptr, s_ptr, threads
+            )
