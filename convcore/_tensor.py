@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
+from convcore._reads import reads
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.layout import is_channels_last
@@ -359,10 +360,12 @@ class Tensor:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
             )
+        reads.count += 1
         return self._array.item()
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, or the one element of a tensor without axes."""
+        reads.count += 1
         return self._array.tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -378,6 +381,7 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
+        reads.count += 1
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -405,6 +409,7 @@ class Tensor:
     def __bool__(self) -> bool:
         array = self._array
         if array.size == 1:
+            reads.count += 1
             return bool(array.item())
         if array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
@@ -419,6 +424,7 @@ class Tensor:
     def _scalar(self) -> Any:
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
+        reads.count += 1
         return self._array.item()
 
     def _real_scalar(self) -> Any:
@@ -435,6 +441,7 @@ class Tensor:
     def __index__(self) -> int:
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        reads.count += 1
         return int(self._array.item())
 
     def __len__(self) -> int:

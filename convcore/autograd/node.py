@@ -49,10 +49,13 @@ class Node:
         For each input, the node that made it and which of that node's outputs it is.
     metadata : dict
         Free for use.
+    attributes : dict
+        With what the operation was called, as far as `describe` was told.
     """
 
     __slots__ = (
         "__weakref__",
+        "_attributes",
         "_backward",
         "_hooks",
         "_metadata",
@@ -63,6 +66,7 @@ class Node:
         "next_functions",
     )
 
+    _attributes: dict  # not there where nothing is told
     _backward: Any  # (needs, grad or grads, *saved) -> gradients of the inputs
     _hooks: Hooks | None  # None while there are none
     _metadata: dict | None
@@ -88,6 +92,11 @@ class Node:
         if self._metadata is None:
             self._metadata = {}
         return self._metadata
+
+    @property
+    def attributes(self) -> dict:
+        """With what the operation was called, by names; empty where nothing is told."""
+        return getattr(self, "_attributes", {})
 
     @property
     def saved_tensors(self) -> tuple:
@@ -346,6 +355,19 @@ def record(
         _set_history(node, outputs)
     node._saved = save(node, saved) if saved else ()
     return node
+
+
+def describe(output: Tensor, **attributes: Any) -> None:
+    """Tell the node that made ``output``, if it was recorded, with what it was called.
+
+    Parameters
+    ----------
+    attributes
+        By the names of the operation's arguments; ``forward``, where it is given, is a function
+        that makes the output's array again of the arrays of the inputs that were recorded.
+    """
+    if output._grad_fn is not None:
+        output._grad_fn._attributes = attributes
 
 
 def _set_history(node: Node, outputs: tuple[Tensor, ...]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 Activation = str | tuple[str, float] | None
 
 # As in kernels/leaves/leaves.h.
-_CLAMP, _LEAKY = 1, 2
+CLAMP, LEAKY = 1, 2
 
 _ALLOWED = "None, 'relu', 'relu6' or ('leaky_relu', slope)"
 
@@ -38,9 +38,9 @@ def activation_terms(
         )
     match activation:
         case "relu":
-            return _CLAMP, 0.0, math.inf, 0.0
+            return CLAMP, 0.0, math.inf, 0.0
         case "relu6":
-            return _CLAMP, 0.0, 6.0, 0.0
+            return CLAMP, 0.0, 6.0, 0.0
         case ("leaky_relu", slope) if isinstance(slope, Real) and not isinstance(slope, bool):
-            return _LEAKY, 0.0, 0.0, float(slope)
+            return LEAKY, 0.0, 0.0, float(slope)
     raise ValueError(f"activation must be {_ALLOWED}, got {activation!r}")

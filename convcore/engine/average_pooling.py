@@ -13,6 +13,7 @@ import numpy as np
 from convcore.engine.checks import Array
 from convcore.engine.geometry import Axis, Spatial, index, per_axis
 from convcore.engine.layout import is_channels_last
+from convcore.engine.means import plane_means
 from convcore.engine.pooling import (
     FLOATS,
     as_batch,
@@ -363,6 +364,8 @@ def _adaptive_map(
 ) -> Callable[[Array], Array]:
     """Return the map for an array's memory: the mean of whole planes is that of one long line."""
     made = remembered_if_small(outs, _adaptive)
+    if set(outs) == {1} and not back:
+        return plane_means
     if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):
         return made(sizes, outs, batch.dtype, back)
     line = made((math.prod(sizes),), (1,), batch.dtype, back)

@@ -267,7 +267,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     size = array.itemsize
     image, channel, pixel = pixels.strides
     strides = (image // size, channel // size, pixel // size)
-    channel_sums(array.dtype.char, pixels, sums, *pixels.shape, strides)
+    channel_sums(array.dtype.char, pixels, sums, 1, *pixels.shape, strides)
     return sums
 
 

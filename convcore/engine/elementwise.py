@@ -6,7 +6,7 @@ tells which arrays come here.  Results lie in memory as their arguments do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,20 @@ def empty_like(array: Array) -> Array:
     if array.nbytes < memory.LEAST_BYTES:
         return np.empty_like(array)
     return np.ndarray(array.shape, array.dtype, memory.Block(array.nbytes), 0, array.strides)
+
+
+def step_of(function: str, terms: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
+    """Return f(x, other, out) for float32 arrays that lie alike, of any size; other may be None.
+
+    For programs that do the same again and again.
+    """
+    number, work, constants = _elementwise.FUNCTIONS[function], _WORK[function], tuple(terms)
+    apply = _elementwise.apply
+
+    def step(x: Array, other: Array | None, out: Array) -> None:
+        apply(number, x, other, out, work, constants)
+
+    return step
 
 
 def forward(

@@ -15,8 +15,8 @@ from convcore.engine.geometry import Padding, Spatial
 # Shapes of inputs for which prepared weights are kept; the oldest goes first.
 MOST_SHAPES = 4
 
-# The call for one shape of inputs, and what it is told of the weights that are kept.
-_Prepared = tuple[Call, dict[str, memory.Block]]
+# The call for one kind of inputs, and the weights that are kept for it.
+_Prepared = tuple[Call, memory.Block | None]
 
 
 class FixedConvolution:
@@ -78,26 +78,35 @@ class FixedConvolution:
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))
-        key = input.shape, input.strides, input.dtype, current()
-        call, kept = self._calls.get(key) or self._remember(key, input)
-        return call(input, self.weight, self._extra, **kept)
+        call, kept = self.prepared(input.shape, input.strides, input.dtype)
+        return call(input, self.weight, self._extra, **({} if kept is None else {"kept": kept}))
 
-    def _remember(self, key: Any, input: Array) -> _Prepared:
+    def prepared(self, *like: Any) -> _Prepared:
+        """Return the call for inputs of one kind, and the weights as its kernel reads them.
+
+        like : shape, strides and dtype of the input; whole elements, aligned
+
+        The weights are None where the kernel reads them as they are.
+        """
+        key = (*like, current())
+        return self._calls.get(key) or self._remember(key)
+
+    def _remember(self, key: tuple[Any, ...]) -> _Prepared:
         """Prepare for an input of a new shape, and forget the oldest where there are too many."""
         with self._lock:
             if key not in self._calls:
-                made = self._prepare(input)
+                made = self._prepare(*key)
                 if len(self._calls) == MOST_SHAPES:
                     del self._calls[next(iter(self._calls))]
                 self._calls[key] = made
             return self._calls[key]
 
-    def _prepare(self, input: Array) -> _Prepared:
-        w = self.weight
-        arrays = input.shape, input.strides, input.dtype, w.shape, w.strides, w.dtype
-        call = forward_call(*arrays, *self._parameters, current(), kept=True)
+    def _prepare(self, *like: Any) -> _Prepared:
+        w, selection = self.weight, like[3]
+        arrays = *like[:3], w.shape, w.strides, w.dtype
+        call = forward_call(*arrays, *self._parameters, selection, kept=True)
         if not call.plan.kept:
-            return call, {}
+            return call, None
         block = memory.Block(call.plan.kept_bytes)
         call.kernel.pack(w, block)
-        return call, {"kept": block}
+        return call, block

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from convcore._dtype import as_numpy
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine import elementwise
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.axes import total_of, wrap_dim
@@ -178,6 +179,7 @@ def _recorded(
         if array.size >= elementwise.LEAST:
             backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (out if by_output else x,))
+        describe(out, forward=function, kernel=kernel)
     return out
 
 
@@ -609,6 +611,7 @@ def softmax(
             return wrap(quiet(_softmax_grad, grad._array, y._array, along))
 
         record("SoftmaxBackward0", (x,), out, backward, (out,))
+        describe(out, forward=partial(_softmax, along=along))
     return out
 
 
@@ -660,6 +663,7 @@ def log_softmax(
             return wrap(quiet(_log_softmax_grad, grad._array, y._array, along))
 
         record("LogSoftmaxBackward0", (x,), out, backward, (out,))
+        describe(out, forward=partial(_log_softmax, along=along))
     return out
 
 

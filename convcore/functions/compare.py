@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import common, number_dtype
+from convcore._reads import reads
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
@@ -167,6 +168,7 @@ def allclose(
 ) -> bool:
     """Return whether `isclose`, which has the same arguments, holds everywhere."""
     check_arguments("allclose", input=input, other=other)
+    reads.count += 1
     return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
 
 
@@ -174,6 +176,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape and equal elements."""
     check_arguments("equal", input=input, other=other)
     a, b = input._array, other._array
+    reads.count += 1
     return a.shape == b.shape and bool(np.all(compare_arrays(np.equal, a, b)))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine.activation import Activation
 from convcore.engine.geometry import per_axis
 from convcore.functions.arithmetic import conj
@@ -305,6 +305,7 @@ def _forward(
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
+        describe(out, **steps, bias=bias, transposed=False)
     return out
 
 
@@ -364,6 +365,7 @@ def _transposed(
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
         record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
+        describe(out, **named, bias=bias, transposed=True)
     return out
 
 

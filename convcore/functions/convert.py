@@ -25,7 +25,7 @@ from convcore._tensor import (
     preserve_format,
     wrap,
 )
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.autograd.views import view, write
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, cast, fit
@@ -59,6 +59,7 @@ def clone(input: Tensor, *, memory_format: _Format = preserve_format) -> Tensor:
     check_tensor("clone", input)
     out = wrap(copied(input._array, input._array.dtype, memory_format))
     record("CloneBackward0", (input,), out, _pass_on)
+    describe(out, forward=lambda array: copied(array, array.dtype, memory_format))
     return out
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine.elementwise import LEAST
 from convcore.functions import arithmetic
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
@@ -88,6 +88,7 @@ def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tens
     out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
     if mode.enabled:
         record(name, (x,), out, backward, (x,))
+        describe(out, forward=ufunc)
     return out
 
 
@@ -106,6 +107,7 @@ def _of_output(
         if kernel and array.size >= LEAST:
             backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (out,))
+        describe(out, forward=ufunc, kernel=kernel)
     return out
 
 

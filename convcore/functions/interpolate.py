@@ -11,7 +11,7 @@ from typing import Any
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine.geometry import is_sequence
 from convcore.functions.calls import check_kind, check_tensor, computed
 from convcore.functions.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -111,6 +111,7 @@ def _resized(name: str, x: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor
     record(
         f"{name}Backward0", (x,), output, lambda needs, grad: _resized_grad(name, grad, back, how)
     )
+    describe(output, forward=lambda array: engine.interpolate(array, sizes, *how))
     return output
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine import boxes, layout
 from convcore.functions.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
@@ -111,6 +111,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         )
 
     record("CatBackward0", tensors, out, backward)
+    describe(out, dim=axis)
     return out
 
 

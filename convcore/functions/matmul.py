@@ -16,7 +16,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
 from convcore.functions.calls import check_arguments, typename
@@ -536,6 +536,7 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
             partial(_product_sum_backward, bias._array.shape, beta, alpha),
             _needed(x, y),
         )
+        describe(result, beta=beta, alpha=alpha)
     return result
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from convcore._size import Size
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine import layer_norm as layer_engine
 from convcore.engine import norm as engine
 from convcore.engine.geometry import index, is_sequence
@@ -543,6 +543,8 @@ def _normalized(
             return _backward(norm, statistics, needs, grad, *saved)
 
         record(norm.name, inputs, out, backward, (x, weight, bias, out if by_result else None))
+        if residual is None:
+            describe(out, forward=lambda array: norm.forward(array, w, b, None)[0])
     return out, statistics
 
 

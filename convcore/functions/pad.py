@@ -10,7 +10,7 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, is_sequence
 from convcore.engine.pad import MODES
 from convcore.functions.calls import check_tensor, computed
@@ -71,6 +71,7 @@ def _constant_pad(x: Tensor, pairs: Pairs, value: Any) -> Tensor:
     output = wrap(computed(engine.pad, x._array, pairs, "constant", value))
     back = tuple((-before, -after) for before, after in pairs)
     record("ConstantPadNdBackward0", (x,), output, lambda needs, grad: _constant_pad(grad, back, 0))
+    describe(output, forward=lambda array: engine.pad(array, pairs, "constant", value))
     return output
 
 
@@ -82,6 +83,7 @@ def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
         output,
         lambda needs, grad: _border_grad(grad, pairs, mode),
     )
+    describe(output, forward=lambda array: engine.pad(array, pairs, mode))
     return output
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.engine.average_pooling import avg_pool_checked
 from convcore.engine.geometry import index, is_sequence
 from convcore.engine.maximum_pooling import Picked, adaptive_max_pool_taps, max_pool_taps
@@ -139,7 +139,9 @@ def _max_pool(
     if not return_indices:
         by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
         if by_taps is not None:
-            return _by_taps(name, input, by_taps)
+            output = _by_taps(name, input, by_taps)
+            describe(output, pool=by_taps.pool)
+            return output
     values, indices = computed(engine.max_pool, input._array, *steps)
     return _picked(name, rank, input, values, indices, return_indices)
 
@@ -326,6 +328,7 @@ def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
         output,
         lambda needs, grad: _mean_grad(name, rank, grad, sizes, steps),
     )
+    describe(output, forward=lambda array: avg_pool_checked(array, None, *steps))
     return output
 
 
@@ -394,6 +397,7 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     # One window is the mean over the axes, and PyTorch computes and calls it that.
     name = "MeanBackward1" if set(outs) == {1} else f"AdaptiveAvgPool{rank}DBackward0"
     record(name, (input,), output, lambda needs, grad: _adaptive_mean_grad(rank, grad, sizes))
+    describe(output, forward=lambda array: engine.adaptive_avg_pool(array, outs))
     return output
 
 

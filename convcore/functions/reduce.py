@@ -16,7 +16,7 @@ from convcore._dtype import as_numpy, get_default_dtype
 from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.axes import (
     axes,
@@ -147,6 +147,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if mode.enabled and input.requires_grad:
         name = "MeanBackward0" if dim is None and not keepdim else "MeanBackward1"
         record(name, (input,), out, _spread_backward(input, over, max(number, 1)))
+        describe(out, dim=over, keepdim=keepdim)
     return out
 
 

@@ -19,7 +19,7 @@ from convcore import _dtype
 from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
 from convcore.autograd import views
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import conj
 from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import sum_to
@@ -140,7 +140,9 @@ def view(self: Tensor, size: Any, *more: int) -> Tensor:
 def _view_to(x: Tensor, sizes: tuple[int, ...], name: str = "ViewBackward0") -> Tensor:
     array = x._array
     before = array.shape
-    return views.view(x, array.reshape(sizes), name, lambda needs, grad: reshape(grad, before))
+    out = views.view(x, array.reshape(sizes), name, lambda needs, grad: reshape(grad, before))
+    describe(out, size=sizes)
+    return out
 
 
 def _is_viewable(array: np.ndarray, sizes: tuple[int, ...]) -> bool:
@@ -215,6 +217,7 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
     copy = clone(input, memory_format=contiguous_format)
     out = wrap(copy._array.reshape(sizes))
     record("UnsafeViewBackward0", (copy,), out, lambda needs, grad: reshape(grad, before))
+    describe(out, size=sizes)
     return out
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from convcore._tensor import Tensor, wrap
-from convcore.engine.activation import Activation
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import describe, record
+from convcore.engine.activation import Activation, activation_terms
 from convcore.engine.checks import Array
 from convcore.engine.fixed import FixedConvolution
 from convcore.functions.calls import check_arguments, computed
@@ -32,22 +34,34 @@ class FixedConv(Module):
     ) -> None:
         super().__init__()
         self.steps, self.activation = steps, activation
-        self._fixed = FixedConvolution(weight, bias, activation=activation, **steps)
+        self.fixed = FixedConvolution(weight, bias, activation=activation, **steps)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
         check_arguments("conv", input=input)
-        result = wrap(computed(self._fixed, input._array))
+        result = wrap(computed(self.fixed, input._array))
+        if mode.enabled:
+            record("FixedConvolutionBackward0", (input,), result, _no_backward)
+            describe(result, layer=self)
         if self.activation is not None:
             setattr(result, _ACTIVATED, result._version)
         return result
 
+    @property
+    def terms(self) -> tuple[int, float, float, float]:
+        """The activation, as kernels take it."""
+        return activation_terms(self.activation, self.fixed.weight.dtype) or (0, 0.0, 0.0, 0.0)
+
     def extra_repr(self) -> str:
         """Return what `repr` shows."""
-        o, c, *kernel = self._fixed.weight.shape
+        o, c, *kernel = self.fixed.weight.shape
         parts = [f"{c * self.steps['groups']}, {o}, kernel_size={tuple(kernel)}"]
         parts += [f"{name}={value}" for name, value in self.steps.items()]
         return ", ".join([*parts, f"activation={self.activation}"])
+
+
+def _no_backward(needs: tuple[bool, ...], grad: Tensor) -> None:
+    raise RuntimeError("an optimized model only runs; train the model that it was made of")
 
 
 class Activated(Module):

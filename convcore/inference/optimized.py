@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.activation import Activation
 from convcore.inference.fold import folded
 from convcore.inference.layers import Activated, FixedConv
+from convcore.inference.planned import Plans
 from convcore.inference.trace import Run, Trace
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -24,8 +26,12 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     """Return a copy of a net that only runs, faster.
 
     Batch norms become part of the convolutions before them, and ReLU, ReLU6 and LeakyReLU after
-    those are applied while outputs are in cache.  Convolutions run in channels_last, and keep their
-    weights in the order in which their kernels read them, for up to four shapes of inputs.
+    those are applied while outputs are in cache, as are sums with a shortcut.  Convolutions run in
+    channels_last, and keep their weights in the order in which their kernels read them.
+
+    For each of up to four kinds of input (a shape in a memory format) a plan is made at the first
+    call: the list of kernels to call, on memory laid out before.  Later calls run that list, and
+    no Python code of the net.
 
     Parameters
     ----------
@@ -50,8 +56,14 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     -----
     What follows what is read from the graph of gradients of one run, so operations between layers
     are seen wherever they are written; but a net that does something else for other inputs than
-    the first must not let a convolution's result bypass its batch norm there.  Layers that are
-    fused lose their hooks.  Keeps up to four times the weights' bytes for each shape of inputs.
+    the first must not let a convolution's result bypass its batch norm there.
+
+    A plan is made of one float32 tensor to another, of the operations that `inference/planner.py`
+    knows, and does again what the net did at the first call with that kind of input.  There is none
+    where the net looked at elements (``item``, ``if x.sum() > 0``) or any of its layers has hooks:
+    then layers are called one by one.  Layers that are fused lose their hooks.
+
+    Keeps up to four times the weights' bytes for each kind of input, and a plan's memory.
 
     Examples
     --------
@@ -90,12 +102,17 @@ class OptimizedModule(nn.Module):
         super().__init__()
         self.model = model.eval()
         self._fused = False
+        self._plans = Plans(self.model)
         self._lock = threading.Lock()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the net returns."""
         if not self._fused and not kwargs:
             self.fuse(*args)
+        if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
+            array = self._plans.run(args[0])
+            if array is not None:
+                return wrap(array)
         with no_grad():
             return self.model(*args, **kwargs)
 

@@ -66,13 +66,13 @@ cdef void correlate_item(
 
 
 cdef void correlate(
-    const Job *job, bint rotate, const float *x, const float *w, float *y, float *workspace,
-    const Epilogue *epilogue, int threads,
+    const Job *job, bint rotate, const float *x, const float *w, const float *kept, float *y,
+    float *workspace, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     """Pack the weights if need be, then do every item, in one parallel region."""
-    cdef Py_ssize_t i, packed = job.units if job.direct.channels_last else 0
-    cdef const float *weights = w
-    if job.direct.channels_last:
+    cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and kept == NULL else 0
+    cdef const float *weights = w if kept == NULL else kept
+    if packed:
         weights = workspace
     with parallel(num_threads=threads):
         # A thread owns whole units of the packed weights; a barrier ends the loop.
@@ -105,25 +105,39 @@ cdef class DepthwiseCorrelation:
         """Return the threads that `run` may use now."""
         return team(self.job.items, self.job.work)
 
+    def pack(self, w, kept):
+        """Write the weights of a channels_last job in vectors, which `run` may read instead."""
+        cdef Buffers arrays = Buffers()
+        cdef float *w_ptr = <float *>arrays.borrow(w, False)
+        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.job.units):
+                pack_unit(&self.job, self.rotate, i, w_ptr, k_ptr)
+
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0,
+        float slope=0, kept=None,
     ):
         """Write y = correlation of x with w, contiguous (C, taps), finished by the epilogue.
 
         workspace: at least shared + threads * scratch floats, contiguous.
+        kept: what `pack` made of w, if the kernel was made for that.
         """
         cdef Buffers arrays = Buffers()
         cdef float *x_ptr = <float *>arrays.borrow(x, False)
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        cdef float *k_ptr = NULL
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, False)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
+        if kept is not None:
+            k_ptr = <float *>arrays.borrow(kept, False)
         with nogil:
             correlate(
-                &self.job, self.rotate, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads
+                &self.job, self.rotate, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
             )
 
 

@@ -131,7 +131,7 @@ cdef class GroupedCorrelation:
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, False)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
         with nogil:

@@ -16,7 +16,7 @@ from convcore.kernels._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Epilogue, PLAIN, leaves
 from convcore.kernels._rows cimport MOST_CLASSES, Rows, point, stage
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport copy, zero
 
 # Channels that are summed, packed as one piece of work; at most what `pack` has room for.
@@ -311,7 +311,8 @@ cdef void block_item(
             leaves().indirect.product(
                 class_count(r, c, q0, q1), o, phase.taps[c], c1 - c0,
                 table + taps_before * r.pitch, r.pitch, 0 if r.staged else c0,
-                b, phase.taps[c] * (c1 - c0) * leaves().panel, out + c * r.pitch, 0, c0 > 0,
+                b, phase.taps[c] * (c1 - c0) * leaves().panel, out + c * r.pitch, 0,
+                c0 > 0 or epilogue.add,
                 NULL if plain or c1 < job.c else &ending,
             )
             taps_before += phase.taps[c]
@@ -404,22 +405,20 @@ cdef class IndirectCorrelation:
         cdef Buffers arrays = Buffers()
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *k_ptr = <float *>arrays.borrow(kept, True)
-        cdef int threads = enter(team(all_chunks(&self.job), self.job.w_size))
-        try:
-            with nogil:
-                pack_all(&self.job, self.taps, w_ptr, k_ptr, threads)
-        finally:
-            leave(threads)
+        cdef int threads = team(all_chunks(&self.job), self.job.w_size)
+        with nogil:
+            pack_all(&self.job, self.taps, w_ptr, k_ptr, threads)
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
-        float high=0, float slope=0, kept=None,
+        float high=0, float slope=0, kept=None, bint add=False,
     ):
         """Write y = activation(correlation of x with w + bias); None adds nothing.
 
         kind, low, high, slope: the activation, as engine/activation.py has it.
         workspace: at least shared + threads * scratch floats, contiguous.
         kept: what `pack` made of w, if the kernel was made for that.
+        add: whether the correlation is added to what y holds; for pixels that are written in place.
         """
         cdef Buffers arrays = Buffers()
         cdef float *x_ptr = <float *>arrays.borrow(x, False)
@@ -427,17 +426,13 @@ cdef class IndirectCorrelation:
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
         cdef float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
         if kept is not None:
             k_ptr = <float *>arrays.borrow(kept, False)
-        threads = enter(threads)
-        try:
-            with nogil:
-                correlate(
-                    &self.job, self.phases, self.taps, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr,
-                    &epilogue, threads,
-                )
-        finally:
-            leave(threads)
+        with nogil:
+            correlate(
+                &self.job, self.phases, self.taps, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr,
+                &epilogue, threads,
+            )

@@ -14,6 +14,7 @@ cdef extern from "leaves/leaves.h":
         float low
         float high
         float slope
+        int add
 
     ctypedef struct Tiling "convcore_tiling":
         Py_ssize_t image

@@ -23,7 +23,7 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Epilogue, Filters, Tiling, Transforms, filters, leaves
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._threads cimport team
 
 # Transforming a filter costs about as much as so many multiply-adds a tap.
 cdef enum:
@@ -313,21 +313,19 @@ cdef class WinogradCorrelation:
         cdef float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *k_ptr = <float *>arrays.borrow(kept, True)
         cdef Py_ssize_t items = weights_items(&self.job, self.job.targets * self.job.o_blocks)
-        cdef int threads = enter(team(items, <double>self.job.w_size * TRANSFORM_WORK))
-        try:
-            with nogil:
-                transform_all_weights(&self.job, self.phases, w_ptr, k_ptr, threads)
-        finally:
-            leave(threads)
+        cdef int threads = team(items, <double>self.job.w_size * TRANSFORM_WORK)
+        with nogil:
+            transform_all_weights(&self.job, self.phases, w_ptr, k_ptr, threads)
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0, kept=None,
+        float slope=0, kept=None, bint add=False,
     ):
         """Write y = correlation of x with w, finished by the epilogue.
 
         workspace: at least shared + threads * scratch floats, contiguous.
         kept: what `pack` made of w, if the kernel was made for that.
+        add: whether the correlation is added to what y, channels_last, holds.
         """
         cdef Buffers arrays = Buffers()
         cdef float *x_ptr = <float *>arrays.borrow(x, False)
@@ -335,16 +333,12 @@ cdef class WinogradCorrelation:
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
         cdef float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope)
+        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
         if kept is not None:
             k_ptr = <float *>arrays.borrow(kept, False)
-        threads = enter(threads)
-        try:
-            with nogil:
-                correlate(
-                    &self.job, self.phases, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
-                )
-        finally:
-            leave(threads)
+        with nogil:
+            correlate(
+                &self.job, self.phases, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
+            )

@@ -42,6 +42,8 @@ OUTPUTS = 32 << 10
 CHANNELS = 256
 # Rows of a band: a multiple of those that the leaves make at a time, four or seven.
 BAND = 28
+# Multiply-adds that a tap takes as long as: its operands come from memory, used once.
+TAP_WORK = 4
 # Floats of a band, which should stay in L1; and the most there may be.
 BAND_FLOATS = 8 << 10
 MOST_BAND_FLOATS = 1 << 20
@@ -140,7 +142,7 @@ class _Cut:
             "row_blocks": -(-self.rows // row_block),
             "shared": shared,
             "scratch": scratch,
-            "work": float(self.geometry.multiply_adds),
+            "work": TAP_WORK * float(self.geometry.multiply_adds),
         }
 
 
@@ -154,10 +156,12 @@ def _leaf_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, MapPlan]:
         unit_block = share(cut.units, max(1, OUTPUTS // plane))
         pieces = g.n * -(-cut.units // unit_block)
         rows = up(-(-cut.rows * pieces // ITEMS), BAND) if pieces < ITEMS else cut.rows
-    shared = lines(cut.units * g.taps * cut.lanes) if cut.last else 0
+    packed = cut.units * g.taps * cut.lanes if cut.last else 0
+    kept = packed if problem.kept else 0
+    shared = lines(packed - kept)
     job = cut.job(unit_block, min(rows, cut.rows), shared, lines(cut.band_floats))
     job["items"] = g.n * job["unit_blocks"] * job["row_blocks"]
-    return DepthwiseCorrelation(job, cut.rotate), _plan(problem, job)
+    return DepthwiseCorrelation(job, cut.rotate), _plan(problem, job, kept=kept)
 
 
 def _leaf_gradient(problem: Problem) -> tuple[DepthwiseGradient, MapPlan]:
@@ -182,7 +186,7 @@ def _leaf_gradient(problem: Problem) -> tuple[DepthwiseGradient, MapPlan]:
     return kernel, _plan(problem, job, runs)
 
 
-def _plan(problem: Problem, job: Fields, runs: int = 1) -> MapPlan:
+def _plan(problem: Problem, job: Fields, runs: int = 1, kept: int = 0) -> MapPlan:
     g, column = problem.geometry, job["direct"]["column"]
     width = _isa.lanes() if problem.channels_last else 1
     return MapPlan(
@@ -192,6 +196,7 @@ def _plan(problem: Problem, job: Fields, runs: int = 1) -> MapPlan:
         items=job["items"],
         scratch=job["scratch"],
         shared=job["shared"],
+        kept=kept,
         block=job["row_block"] * job["direct"]["row"]["phases"] * column["out"],
         o_block=min(g.c_out, job["unit_block"] * width),
         part_taps=g.taps,

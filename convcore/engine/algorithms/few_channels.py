@@ -8,6 +8,7 @@ input gradient, what the taps come to is added to such a band straight from the 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from convcore.engine.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
@@ -230,14 +231,17 @@ def _forward(problem: Problem) -> tuple[FewChannels, MapPlan]:
     x, w, y = problem.left, problem.right, problem.output
     lanes = leaf_sizes()["lanes"]
     o = -(-problem.o // lanes) * lanes if tiles.interleaved else problem.o
-    fields = tiles.fields(x, tiles.band, lines(tiles.geometry.columns * o))
+    packed = tiles.geometry.columns * o
+    kept = packed if problem.kept else 0
+    fields = tiles.fields(x, tiles.band, lines(packed - kept))
     job = {
         "tiling": fields,
         "stream": _streamed(y, tiles, lanes),
         "w_o": w.strides[0],
         **_strides("y", y),
     }
-    return FewChannels(job, tiles.terms(w)), tiles.plan(problem, fields, _reason(tiles))
+    plan = tiles.plan(problem, fields, _reason(tiles))
+    return FewChannels(job, tiles.terms(w)), replace(plan, kept=kept)
 
 
 def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, MapPlan]:

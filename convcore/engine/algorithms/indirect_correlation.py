@@ -323,6 +323,8 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, MapPl
         scratch=memory["scratch"],
         shared=shared,
         kept=packed if problem.kept else 0,
+        ends=True,
+        adds=direct,
         block=sizes.block,
         o_block=min(sizes.o_block, sizes.o),
         part_taps=max((len(t) for p in passes for t in p.taps), default=0),

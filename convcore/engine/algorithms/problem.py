@@ -65,7 +65,8 @@ class MapPlan:
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
     all threads, and ``holds`` says what they are.  ``kept`` elements are of packed or transformed
-    weights, which the caller keeps from call to call.
+    weights, which the caller keeps from call to call.  ``ends`` says that the kernel takes a bias
+    and an activation in every map, ``adds`` that it can add to what the output holds (``add=``).
 
     Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
     ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
@@ -85,6 +86,8 @@ class MapPlan:
     shared: int = 0
     holds: str = ""
     kept: int = 0
+    ends: bool = False
+    adds: bool = False
     block: int = 0
     units: str = "pixels"
     o_block: int = 0

@@ -223,6 +223,8 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         shared=shared,
         holds=TRANSFORMED_DATA if weights_first else TRANSFORMED_WEIGHTS,
         kept=g.groups * targets * o_blocks * size.points * u_point if problem.kept else 0,
+        ends=True,
+        adds=problem.channels_last,
         block=block,
         units="tiles",
         o_block=o_block,

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* What follows a convolution, channel by channel: add the bias, then an activation. */
+/* What follows a convolution: add a bias a channel and what y held, then an activation. */
 enum { CONVCORE_PLAIN, CONVCORE_CLAMP, CONVCORE_LEAKY };
 
 typedef struct {
@@ -17,6 +17,7 @@ typedef struct {
     float low;
     float high;
     float slope;
+    int add;                     /* y is added to; kernels that can do this say so */
 } convcore_epilogue;
 
 /* How square tiles lie in the images of an array.  Tile (class, along) of an axis begins at element

@@ -248,9 +248,8 @@ static void OF(winograd_gradients)(const convcore_tiling *at, const float *gy, p
 
 /* ---- points to tiles of outputs ---- */
 
-/* Transform POINTS vectors into M x M finished ones. */
-INLINE void OF(from_points)(const float *m, ptrdiff_t point, const convcore_epilogue *epilogue,
-                            vec bias, vec t[POINTS])
+/* Transform POINTS vectors into M x M outputs, and add the bias. */
+INLINE void OF(from_points)(const float *m, ptrdiff_t point, vec bias, vec t[POINTS])
 {
     UNROLLED for (int i = 0; i < EDGE; i++) {
         UNROLLED for (int j = 0; j < EDGE; j++)
@@ -260,7 +259,7 @@ INLINE void OF(from_points)(const float *m, ptrdiff_t point, const convcore_epil
     UNROLLED for (int j = 0; j < M; j++) {
         LINE(outputs)(t + j, EDGE, M);
         UNROLLED for (int i = 0; i < M; i++)
-            t[i * EDGE + j] = activated(t[i * EDGE + j] + bias, epilogue);
+            t[i * EDGE + j] += bias;
     }
 }
 
@@ -284,15 +283,18 @@ INLINE void OF(tile_from_points)(const convcore_tiling *at, const float *m, ptrd
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
         vec t[POINTS];
         ptrdiff_t few = channels - c < LANES ? channels - c : 0;
-        OF(from_points)(m + c, point, epilogue, OF(bias_of)(epilogue, c, channels), t);
+        OF(from_points)(m + c, point, OF(bias_of)(epilogue, c, channels), t);
         UNROLLED for (int i = 0; i < M; i++)
             UNROLLED for (int j = 0; j < M; j++) {
                 if (i < from[0] || i >= to[0] || j < from[1] || j >= to[1]) continue;
                 float *out = y + i * rows + j * columns + c;
+                vec v = t[i * EDGE + j];
+                if (epilogue->add) v += few ? load_first(out, few) : load(out);
+                v = activated(v, epilogue);
                 if (few)
-                    store_first(out, t[i * EDGE + j], few);
+                    store_first(out, v, few);
                 else
-                    store(out, t[i * EDGE + j]);
+                    store(out, v);
             }
     }
 }
@@ -312,11 +314,11 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
         ptrdiff_t planes = smaller(channels - c, LANES);
         for (ptrdiff_t k = 0; k < count; k++) {
             vec t[POINTS];
-            OF(from_points)(m + k * tile + c, point, epilogue, OF(bias_of)(epilogue, c, channels),
-                            t);
+            OF(from_points)(m + k * tile + c, point, OF(bias_of)(epilogue, c, channels), t);
             UNROLLED for (int i = 0; i < M; i++)
                 UNROLLED for (int j = 0; j < M; j++)
-                    store(strip + ((i * count + k) * M + j) * LANES, t[i * EDGE + j]);
+                    store(strip + ((i * count + k) * M + j) * LANES,
+                          activated(t[i * EDGE + j], epilogue));
         }
         for (ptrdiff_t i = 0; i < M && row + i * at->step[0] < at->size[0]; i++) {
             const float *in = strip + (i * count * M + before) * LANES;

@@ -1,0 +1,33 @@
+"""The means of whole planes: what a net ends its convolutions with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from convcore.engine.checks import Array
+from convcore.engine.images import empty_lines, lines_of
+from convcore.engine.pooling import wide_enough
+from convcore.kernels._sums import channel_sums
+
+
+def plane_means(batch: Array) -> Array:
+    """Return the means of an (N, C, *sizes) array over its sizes, which are all 1 in the result.
+
+    float16, float32 or float64, not empty; the result lies in memory as the array does.
+    """
+    wide = wide_enough(batch.dtype)
+    x = batch.astype(wide, copy=False)
+    dense, means = empty_lines(batch, (1,) * (batch.ndim - 2), wide, lines_of(x[:1])[2])
+    write_plane_means(x, dense)
+    return means.astype(batch.dtype, copy=False)
+
+
+def write_plane_means(x: Array, means: Array) -> None:
+    """Write the means of a float32 or float64 (N, C, *sizes) array to N * C dense elements."""
+    lines, _, channels = lines_of(x)
+    n, c, pixels = *x.shape[:2], math.prod(x.shape[2:])
+    strides = (c * pixels, 1, channels) if channels else (c * pixels, pixels, 1)
+    channel_sums(x.dtype.char, lines, means, n, 1, c, pixels, strides)
+    np.divide(means, pixels, out=means)

@@ -1,0 +1,96 @@
+"""The plans of one net: one for each kind of input, made at the first call with it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from convcore._reads import reads
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import enable_grad
+from convcore.autograd.handle import RemovableHandle
+from convcore.engine.algorithms.selection import current
+from convcore.engine.checks import Array
+from convcore.engine.threads import get_num_threads
+from convcore.inference.plan import Plan
+from convcore.inference.planner import UnplannedError, plan_of
+from convcore.nn import Module
+from convcore.nn.modules._hooks import is_watched
+
+# Kinds of inputs for which plans are kept; the oldest goes first.
+MOST_KINDS = 4
+
+
+class Plans:
+    """The plans of a net that is in evaluation mode.
+
+    A plan does what the net did at the first call with an input of that shape and memory format.
+    So there is none for a net whose Python code looked at elements, or that has hooks.
+    """
+
+    def __init__(self, model: Module) -> None:
+        self._model = model
+        # The plan of a kind of input, and those that nobody runs now; None where there is none.
+        self._kinds: dict[Any, tuple[Plan, list[Plan]] | None] = {}
+        self._hooks_seen = -1
+        self._watched = False
+        self._lock = threading.Lock()
+
+    def run(self, input: Tensor) -> Array | None:
+        """Return what the net makes of an input; None if there is no plan for it."""
+        if self._hooks_seen != RemovableHandle.next_id:
+            self._look_for_hooks()
+        if self._watched:
+            return None
+        array = input._array
+        key = array.shape, array.strides, array.dtype, current(), get_num_threads()
+        kind = self._kinds.get(key, ...)
+        if kind is ...:
+            kind = self._remember(key, input)
+        if kind is None:
+            return None
+        first, idle = kind
+        try:
+            plan = idle.pop()  # atomic: no two threads get one plan
+        except IndexError:
+            plan = first.again()
+        try:
+            return plan(array)
+        finally:
+            idle.append(plan)
+
+    def _look_for_hooks(self) -> None:
+        """Note whether a layer has hooks; called when any was registered anywhere."""
+        self._hooks_seen = RemovableHandle.next_id
+        self._watched = any(map(is_watched, self._model.modules()))
+
+    def _remember(self, key: Any, input: Tensor) -> tuple[Plan, list[Plan]] | None:
+        """Make the first plan for a kind of input, and forget the oldest kind of too many."""
+        made = None
+        try:
+            plan = self._made(input)
+            made = plan, [plan]
+        except (UnplannedError, RuntimeError):  # the latter is for the caller to meet, unplanned
+            pass
+        with self._lock:
+            while len(self._kinds) >= MOST_KINDS:
+                del self._kinds[next(iter(self._kinds))]
+            return self._kinds.setdefault(key, made)
+
+    def _made(self, input: Tensor) -> Plan:
+        """Run the net once, and make a plan of what it did."""
+        with self._lock:
+            parameters = list(self._model.parameters())
+            before = reads.count
+            try:
+                for parameter in parameters:
+                    parameter.requires_grad_(parameter.is_floating_point())
+                leaf = input.detach().requires_grad_()
+                with enable_grad():
+                    result = self._model(leaf)
+                if reads.count != before:
+                    raise UnplannedError("what is done depends on elements")
+                return plan_of(leaf, result)
+            finally:
+                for parameter in parameters:
+                    parameter.requires_grad_(False)

@@ -1,0 +1,343 @@
+"""Plans of nets that only run: the same results, whatever is joined and wherever values lie."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import convcore
+from convcore import models, nn, optimize_for_inference
+from convcore.inference.plan import Step, Value, offsets_of
+from convcore.nn import functional as F
+
+
+def plans_of(fast):
+    """Return the plans that a net has made."""
+    return [kind[0] for kind in fast._plans._kinds.values() if kind is not None]
+
+
+def assert_planned(net, x, planned=True, tolerance=1e-5):
+    """Assert that the optimised net returns what the net does, twice, by a plan or without one."""
+    net = net.eval()
+    with convcore.no_grad():
+        expected = net(x).numpy()
+    fast = optimize_for_inference(net, x)
+    for _ in range(2):
+        before = x.numpy().copy()
+        result = fast(x)
+        scale = max(np.abs(expected).max(), 1e-30)
+        assert result.shape == expected.shape
+        assert np.abs(result.numpy() - expected).max() / scale <= tolerance
+        assert np.array_equal(x.numpy(), before)
+        result.numpy()[...] = np.nan  # memory of its own
+    assert bool(plans_of(fast)) == planned
+    return fast
+
+
+class Function(nn.Module):
+    """A net whose forward is given, over layers that are given."""
+
+    def __init__(self, forward, **layers):
+        super().__init__()
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+        self.function = forward
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+NETS = {
+    "resnet18": (lambda: models.resnet18(num_classes=5), (3, 64, 64)),
+    "resnet50": (lambda: models.resnet50(num_classes=5), (3, 64, 64)),
+    "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=5), (3, 64, 64)),
+    "vgg11": (lambda: models.vgg11(num_classes=5), (3, 32, 32)),
+    "vgg11_bn": (lambda: models.vgg11_bn(num_classes=5), (3, 32, 32)),
+    "unet": (lambda: models.unet(init_features=8, depth=2), (3, 32, 32)),
+    "lenet": (models.lenet, (1, 28, 28)),
+}
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("name", NETS)
+def test_models_are_planned(name, n, channels_last):
+    convcore.manual_seed(0)
+    make, picture = NETS[name]
+    x = convcore.randn(n, *picture)
+    if channels_last:
+        x = x.to(memory_format=convcore.channels_last)
+    assert_planned(make(), x)
+
+
+CONV = lambda c_in=4, c_out=4, k=3, **kw: nn.Conv2d(c_in, c_out, k, padding=k // 2, **kw)  # noqa: E731
+
+FORMS = {
+    "relu as a function": lambda: Function(lambda m, x: F.relu(m.a(x)), a=CONV()),
+    "relu in place": lambda: Function(lambda m, x: m.a(x).relu_(), a=CONV()),
+    "relu6": lambda: Function(lambda m, x: F.relu6(m.a(x)), a=CONV()),
+    "leaky relu": lambda: Function(lambda m, x: F.leaky_relu(m.a(x), 0.2), a=CONV()),
+    "a relu of the input": lambda: Function(lambda m, x: m.a(F.relu(x)), a=CONV()),
+    "relu after a pool": lambda: Function(lambda m, x: F.relu(F.max_pool2d(m.a(x), 2)), a=CONV()),
+    "a pool that others take": lambda: Function(
+        lambda m, x: (lambda p: F.relu(p) + p)(F.max_pool2d(m.a(x), 2)), a=CONV()
+    ),
+    "a pool with a dilation": lambda: Function(
+        lambda m, x: F.max_pool2d(m.a(x), 3, 1, 1, 2), a=CONV()
+    ),
+    "a sum": lambda: Function(lambda m, x: m.a(x) + x, a=CONV()),
+    "a sum with a result": lambda: Function(
+        lambda m, x: F.relu(m.b(F.relu(m.a(x))) + m.c(x)), a=CONV(), b=CONV(), c=CONV(k=1)
+    ),
+    "a sum that others take": lambda: Function(
+        lambda m, x: (lambda s: F.relu(s) * s.sigmoid() if False else F.relu(s) + s.sigmoid())(
+            m.b(m.a(x)) + m.a(x)
+        ),
+        a=CONV(),
+        b=CONV(),
+    ),
+    "what was added to is taken later": lambda: Function(
+        lambda m, x: (lambda a: (m.b(a) + a) + a)(m.a(x)), a=CONV(), b=CONV()
+    ),
+    "a sum with itself": lambda: Function(lambda m, x: (lambda a: a + a)(m.a(x)), a=CONV()),
+    "one convolution twice": lambda: Function(lambda m, x: m.a(F.relu(m.a(x))), a=CONV()),
+    "a concatenation": lambda: Function(
+        lambda m, x: m.b(convcore.cat([F.relu(m.a(x)), x, m.a(x)], 1)), a=CONV(), b=CONV(12)
+    ),
+    "rows joined": lambda: Function(lambda m, x: convcore.cat([m.a(x), x], 2), a=CONV()),
+    "a transposed convolution": lambda: Function(
+        lambda m, x: m.b(F.relu(m.a(x))), a=CONV(), b=nn.ConvTranspose2d(4, 6, 2, 2)
+    ),
+    "a transposed convolution of stride 1": lambda: Function(
+        lambda m, x: m.b(m.a(x)), a=CONV(4, 32), b=nn.ConvTranspose2d(32, 32, 3, padding=1)
+    ),
+    "circular padding": lambda: Function(
+        lambda m, x: m.a(x), a=nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")
+    ),
+    "upsampling": lambda: Function(
+        lambda m, x: F.interpolate(m.a(x), scale_factor=2, mode="bilinear"), a=CONV()
+    ),
+    "means of planes": lambda: Function(
+        lambda m, x: m.b(m.a(x).mean((2, 3))), a=CONV(), b=nn.Linear(4, 3)
+    ),
+    "means that stay pictures": lambda: Function(
+        lambda m, x: m.a(x).mean((2, 3), keepdim=True), a=CONV()
+    ),
+    "means of windows": lambda: Function(lambda m, x: F.avg_pool2d(m.a(x), 2), a=CONV()),
+    "means that adapt": lambda: Function(lambda m, x: F.adaptive_avg_pool2d(m.a(x), 3), a=CONV()),
+    "a linear layer of pictures": lambda: Function(
+        lambda m, x: F.relu(m.b(m.a(x).flatten(1))), a=CONV(), b=nn.Linear(256, 5)
+    ),
+    "flat pictures that others take": lambda: Function(
+        lambda m, x: (lambda f: m.b(f) + f.sigmoid()[:, :0].sum() if False else m.b(f + f))(
+            m.a(x).flatten(1)
+        ),
+        a=CONV(),
+        b=nn.Linear(256, 5),
+    ),
+    "softmax": lambda: Function(lambda m, x: F.softmax(m.a(x), 1), a=CONV()),
+    "activations": lambda: Function(
+        lambda m, x: F.silu(F.gelu(m.a(x))).tanh().sigmoid() + F.hardswish(x), a=CONV()
+    ),
+    "groups": lambda: Function(
+        lambda m, x: F.relu(m.b(m.a(x)) + x), a=CONV(groups=4), b=CONV(groups=2)
+    ),
+    "wide ones": lambda: Function(
+        lambda m, x: (lambda a: F.relu(m.b(a) + a))(m.a(x)), a=CONV(4, 64), b=CONV(64, 64)
+    ),
+    "wide ones of one pixel": lambda: Function(
+        lambda m, x: (lambda a: m.b(a) + a)(m.a(x)), a=CONV(4, 64), b=CONV(64, 64, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_are_planned(form, channels_last):
+    convcore.manual_seed(1)
+    x = convcore.randn(2, 4, 8, 8)
+    if channels_last:
+        x = x.to(memory_format=convcore.channels_last)
+    assert_planned(FORMS[form](), x)
+
+
+def drawn_net(rng):
+    """Return a net that makes 4 channels of 4, of operations on whatever it has by then."""
+    plan, have = [], 1
+    for _ in range(int(rng.integers(2, 9))):
+        kind = rng.choice(["conv", "norm", "relu", "relu_", "add", "cat", "pool", "sigmoid", "up"])
+        plan.append((str(kind), int(rng.integers(have)), int(rng.integers(have))))
+        have += 1
+    layers = {f"a{i}": CONV() for i in range(len(plan))}
+    layers |= {f"n{i}": nn.BatchNorm2d(4) for i in range(len(plan))}
+    layers |= {f"b{i}": CONV(8, 4, 1, bias=False) for i in range(len(plan))}
+    last = [int(rng.integers(have)) for _ in range(2)]
+
+    def forward(m, x):
+        values = [x]
+        for i, (kind, p, q) in enumerate(plan):
+            a, b = values[p], values[q]
+            values.append({
+                "conv": lambda: getattr(m, f"a{i}")(a),  # noqa: B023
+                "norm": lambda: getattr(m, f"n{i}")(getattr(m, f"a{i}")(a)),  # noqa: B023
+                "relu": lambda: F.relu(a),  # noqa: B023
+                "relu_": lambda: F.relu(getattr(m, f"a{i}")(a), inplace=True),  # noqa: B023
+                "add": lambda: F.relu(a + getattr(m, f"a{i}")(b)) if i % 2 else a + b,  # noqa: B023
+                "cat": lambda: getattr(m, f"b{i}")(convcore.cat([a, b], 1)),  # noqa: B023
+                "pool": lambda: F.relu(F.max_pool2d(getattr(m, f"a{i}")(a), 3, 1, 1)),  # noqa: B023
+                "sigmoid": lambda: a.sigmoid(),  # noqa: B023
+                "up": lambda: F.avg_pool2d(F.interpolate(a, scale_factor=2), 2),  # noqa: B023
+            }[kind]())  # fmt: skip
+        return F.relu(m.a0(values[-1])) + values[last[0]] + m.a0(values[last[1]])
+
+    return Function(forward, **layers)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_drawn_nets(number, seed):
+    rng = np.random.default_rng([seed, number])
+    convcore.manual_seed(number)
+    x = convcore.from_numpy(rng.standard_normal((2, 4, 6, 6), dtype=np.float32))
+    assert_planned(drawn_net(rng), x)
+
+
+# What has no plan
+
+
+def test_a_net_that_looks_at_elements_is_not_planned():
+    net = Function(lambda m, x: m.a(x) if float(x.sum()) > 0 else m.b(x), a=CONV(), b=CONV())
+    x = convcore.ones(1, 4, 6, 6)
+    fast = assert_planned(net, x, planned=False)
+    with convcore.no_grad():
+        expected = net(-x)
+    assert convcore.allclose(fast(-x), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda m, x: m.a(x) * m.a(x),
+        lambda m, x: m.a(x) + 1,
+        lambda m, x: m.a(x) + convcore.ones(1),
+        lambda m, x: m.a(x) + x.detach(),
+        lambda m, x: m.a(x)[:, :2],
+        lambda m, x: x.relu_() + m.a(x),
+        lambda m, x: m.a(x).double(),
+    ],
+)
+def test_what_plans_do_not_know_is_computed_all_the_same(forward):
+    x = convcore.rand(1, 4, 6, 6)
+    assert_planned(Function(forward, a=CONV()), x, planned=False)
+
+
+def test_float64_is_not_planned():
+    assert_planned(CONV().double(), convcore.rand(1, 4, 6, 6).double(), planned=False)
+
+
+def test_pictures_without_a_batch():
+    assert_planned(CONV(), convcore.rand(4, 6, 6), planned=False)
+
+
+def test_several_results():
+    net = Function(lambda m, x: (m.a(x), x), a=CONV()).eval()
+    x = convcore.rand(1, 4, 6, 6)
+    a, same = optimize_for_inference(net, x)(x)
+    assert convcore.allclose(a, net.a(x), atol=1e-6)
+    assert convcore.equal(same, x)
+
+
+def test_hooks_are_called():
+    net = nn.Sequential(CONV(), nn.MaxPool2d(2))
+    x = convcore.rand(1, 4, 6, 6)
+    fast = assert_planned(net, x)
+    seen = []
+    handle = fast.model[1].register_forward_hook(lambda m, args, out: seen.append(out.shape))
+    expected = fast(x)
+    assert seen == [(1, 4, 3, 3)]
+    handle.remove()
+    convcore.rand(1, requires_grad=True).register_hook(print)  # any hook has layers looked at
+    assert convcore.equal(fast(x), expected)
+    assert len(seen) == 1
+
+
+def test_kinds_of_inputs_are_forgotten():
+    fast = optimize_for_inference(CONV().eval())
+    net = fast.model
+    for size in (4, 5, 6, 7, 8, 9, 4):
+        x = convcore.rand(1, 4, size, size)
+        with convcore.no_grad():
+            assert convcore.allclose(fast(x), net(x), atol=1e-6)
+    assert len(fast._plans._kinds) == 4
+
+
+def test_threads_get_plans_of_their_own(rng):
+    net = models.lenet().eval()
+    xs = [
+        convcore.from_numpy(rng.standard_normal((1, 1, 28, 28), dtype=np.float32)) for _ in range(4)
+    ]
+    fast = optimize_for_inference(net, xs[0])
+    expected = [fast(x) for x in xs]
+    wrong = []
+
+    def work(number):
+        for _ in range(50):
+            if not convcore.equal(fast(xs[number]), expected[number]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "resnet18", "lenet"])
+def test_bits_do_not_depend_on_threads(name):
+    make, picture = NETS[name]
+    convcore.manual_seed(0)
+    x = convcore.randn(2, *picture)
+    fast = optimize_for_inference(make().eval(), x)
+    before = convcore.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            convcore.set_num_threads(threads)
+            results.append(fast(x))
+    finally:
+        convcore.set_num_threads(before)
+    assert all(convcore.equal(results[0], other) for other in results)
+
+
+# Memory
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.data())
+def test_values_that_live_together_lie_apart(data):
+    values = [
+        Value((data.draw(st.integers(1, 300)),), False) for _ in range(data.draw(st.integers(1, 9)))
+    ]
+    some = st.lists(st.sampled_from(values), min_size=1, max_size=3)
+    steps = [Step(print, tuple(data.draw(some))) for _ in range(data.draw(st.integers(1, 12)))]
+    offsets, total = offsets_of(steps)
+    lives = {
+        value: [i for i, step in enumerate(steps) if value in step.arguments] for value in offsets
+    }
+    for a in offsets:
+        assert offsets[a] + a.n_bytes <= total
+        for b in offsets:
+            together = lives[a][0] <= lives[b][-1] and lives[b][0] <= lives[a][-1]
+            if a is not b and together:
+                assert offsets[a] + a.n_bytes <= offsets[b] or offsets[b] + b.n_bytes <= offsets[a]
+    if len(steps) == 1:
+        assert total == sum(value.n_bytes for value in offsets)
+
+
+def test_memory_is_used_again():
+    x = convcore.rand(1, 16, 32, 32)
+    net = nn.Sequential(*[CONV(16, 16) for _ in range(10)])
+    (plan,) = plans_of(assert_planned(net, x))
+    assert plan.n_bytes == 2 * x.nbytes
