@@ -14,9 +14,9 @@ import pytest
 import convcore
 from convcore import cli
 from convcore.bench.layer import parse_layer
-from convcore.cli import bench as bench_command
 from convcore.cli import diagnosis, machine
 from convcore.cli import plan as plan_command
+from convcore.cli.bench import layers as bench_layers
 from convcore.cli.diagnosis import Facts, diagnose
 from convcore.engine import threads
 from convcore.engine.cpus import allowed_cpus
@@ -274,7 +274,7 @@ def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_
         )
         outcome.finished = True
 
-    monkeypatch.setattr(bench_command, "_measure", measured)
+    monkeypatch.setattr(bench_layers, "_measure", measured)
     file = tmp_path / "x.json"
     arguments = ["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy", "--json", str(file)]
     assert cli.main(arguments) == 1
@@ -295,7 +295,7 @@ def bench_of_ratios(monkeypatch):
             outcome.cells.append(cell)
             outcome.finished = True
 
-        monkeypatch.setattr(bench_command, "_measure", measured)
+        monkeypatch.setattr(bench_layers, "_measure", measured)
         given = ["--layer", "1,2,5,5,3,3", "--peers", "numpy"]
         return lambda *more: cli.main(["bench", *given, *more])
 
@@ -347,7 +347,7 @@ def test_bench_exits_1_if_nothing_can_be_measured(monkeypatch, capsys):
     def failing(request, outcome):
         raise WorkerError("convcore", "its worker ended with exit code -9")
 
-    monkeypatch.setattr(bench_command, "_measure", failing)
+    monkeypatch.setattr(bench_layers, "_measure", failing)
     assert cli.main(["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy"]) == 1
     said = capsys.readouterr().err
     assert said == "convcore bench: convcore: its worker ended with exit code -9\n"
@@ -358,12 +358,12 @@ def test_bench_says_what_spoils_its_numbers():
 
     layers = (parse_layer("1,2,5,5,3,3"),)
     asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")
-    busy, idle = (bench_command._announcements(asked, load) for load in (1000.0, 0.0))
+    busy, idle = (bench_layers._announcements(asked, load) for load in (1000.0, 0.0))
     assert "held to --isa avx2" in idle[-1]
     strict = dataclasses.replace(asked, strict=True)
-    assert "no Winograd" in bench_command._announcements(strict, 0.0)[-1]
+    assert "no Winograd" in bench_layers._announcements(strict, 0.0)[-1]
     assert "load average 1000.0" in busy[-1]
-    assert bench_command._announcements(asked, None) == idle
+    assert bench_layers._announcements(asked, None) == idle
 
 
 def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, capsys):
@@ -383,7 +383,7 @@ def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, c
         )
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench_command, "_measure", interrupted)
+    monkeypatch.setattr(bench_layers, "_measure", interrupted)
     file = tmp_path / "x.json"
     arguments = ["bench", "--layer", "1,2,5,5,3,3", "--peers", "numpy", "--json", str(file)]
     assert cli.main(arguments) == 130

@@ -1,4 +1,4 @@
-"""The command ``convcore``: a sub-command a file.
+"""The command ``convcore``: a sub-command a file, or a folder.
 
 ``import convcore`` loads nothing of this, and a sub-command loads what it needs when it runs, so
 that ``convcore --help`` answers at once and ``convcore info`` needs no extra.
