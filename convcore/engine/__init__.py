@@ -2,8 +2,8 @@
 
 The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
 and its like in shaping.py, products of matrices in matmul.py; pools in maximum_pooling.py and
-average_pooling.py, other sizes of images in interpolation.py, padding in all modes with its adjoint
-in pad.py.  geometry.py has the sizes,
+average_pooling.py, what a pool has picked, by its indices, in pixels.py, other sizes of images in
+interpolation.py, padding in all modes with its adjoint in pad.py.  geometry.py has the sizes,
 algorithms/ the ways to compute a map and the choice among them, plan.py what that comes to,
 threads.py and memory.py what they run on.  reference.py is the slow, obvious oracle that all of it
 is tested against.
@@ -34,13 +34,7 @@ from convcore.engine.functional import (
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.interpolation import interpolate, interpolate_grad
 from convcore.engine.matmul import matmul
-from convcore.engine.maximum_pooling import (
-    adaptive_max_pool,
-    gather_pixels,
-    max_pool,
-    place_pixels,
-    scatter_pixels,
-)
+from convcore.engine.maximum_pooling import adaptive_max_pool, max_pool
 from convcore.engine.memory import (
     empty_cache,
     get_cache_limit,
@@ -50,6 +44,7 @@ from convcore.engine.memory import (
 )
 from convcore.engine.pad import pad, pad_grad
 from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
+from convcore.engine.pixels import gather_pixels, place_pixels, scatter_pixels
 from convcore.engine.plan import Plan, plan_conv
 from convcore.engine.shaping import dilate, rotate180, unpad, zero_pad
 from convcore.engine.threads import get_num_threads, set_num_threads

@@ -1,8 +1,7 @@
 """What the pools share: what they take, and what they make of it.
 
-Nothing in a pool makes a matrix of patches.  Regular windows are walked tap by tap, each tap a
-strided slice of the input that is as large as the output; adaptive windows, which differ in length,
-are walked one by one.  No loop is parallel, so results cannot depend on the number of threads.
+Nothing in a pool makes a matrix of patches.  Maxima are in maximum_pooling.py, means in
+average_pooling.py.
 """
 
 from __future__ import annotations
