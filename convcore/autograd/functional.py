@@ -112,10 +112,7 @@ def jvp(
         vs = _direction(v, xs, isinstance(inputs, tuple), "jvp", create_graph)
         values = func(*xs)
         ys = _outputs(values, "jvp", strict)
-        weights = _zeros(ys)
-        grads = _grads(ys, xs, weights, True)
-        _check_dependence(grads, "The output", strict)
-        product = _grads(grads, weights, vs, create_graph)
+        product = _along(ys, xs, vs, create_graph, strict)
         product = _filled(product, ys, strict, create_graph, "The gradient", "jacobian")
     return _given(ys, values, create_graph), _given(product, values, create_graph)
 
@@ -149,13 +146,7 @@ def vhp(
     TypeError, RuntimeError
         As `vjp`; or the function does not return one element.
     """
-    with enable_grad():
-        xs = _inputs(inputs, "vhp", create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), "vhp", create_graph)
-        value, slopes = _slopes(func, xs, "vhp", strict)
-        product = _grads(slopes, xs, vs, create_graph)
-        product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
-    return _given((value,), value, create_graph), _given(product, inputs, create_graph)
+    return _hessian_product("vhp", _grads, func, inputs, v, create_graph, strict)
 
 
 def hvp(
@@ -177,13 +168,24 @@ def hvp(
     >>> hvp(lambda x: (x ** 3).sum(), x, convcore.tensor([1.0, 10.0]))
     (tensor(9.), tensor([  6., 120.]))
     """
+    return _hessian_product("hvp", _along, func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(
+    function: str,
+    multiply: Callable[..., tuple[Tensor | None, ...]],
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Tensors | None,
+    create_graph: bool,
+    strict: bool,
+) -> tuple[Any, Any]:
+    """Return a function's value, and what ``multiply`` makes of its gradient and ``v``."""
     with enable_grad():
-        xs = _inputs(inputs, "hvp", create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), "hvp", create_graph)
-        value, slopes = _slopes(func, xs, "hvp", strict)
-        weights = _zeros(xs)
-        bent = _grads(slopes, xs, weights, True)
-        product = _grads(bent, weights, vs, create_graph)
+        xs = _inputs(inputs, function, create_graph)
+        vs = _direction(v, xs, isinstance(inputs, tuple), function, create_graph)
+        value, slopes = _slopes(func, xs, function, strict)
+        product = multiply(slopes, xs, vs, create_graph)
         product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
     return _given((value,), value, create_graph), _given(product, inputs, create_graph)
 
@@ -273,8 +275,7 @@ def hessian(
     _check_strategy(outer_jacobian_strategy)
 
     def slopes(*xs: Tensor) -> tuple[Tensor, ...]:
-        found = _slopes(func, xs, "hessian", strict)[1]
-        return _filled(found, xs, False, False, "", "")
+        return _slopes(func, xs, "hessian", strict)[1]
 
     found = jacobian(slopes, _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
     return found if isinstance(inputs, tuple) else found[0][0]
@@ -365,11 +366,6 @@ def _direction(
     return _vector(v, xs, is_tuple, function, create_graph)
 
 
-def _zeros(like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return weights of which something is linear: it does not matter where it is derived."""
-    return tuple([wrap(np.zeros_like(x._array)).requires_grad_() for x in like])
-
-
 # Gradients, where None is a gradient of zeros
 
 
@@ -389,9 +385,26 @@ def _grads(
     return grad(roots, xs, given, retain_graph, create_graph, allow_unused=True)
 
 
+def _along(
+    ys: tuple[Tensor, ...],
+    xs: tuple[Tensor, ...],
+    vs: tuple[Tensor, ...] | None,
+    create_graph: bool,
+    strict: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return how outputs change along a direction: the gradient of their gradient, by its weights.
+
+    The gradient is linear in its weights, so that it does not matter where it is derived.
+    """
+    weights = tuple([wrap(np.zeros_like(y._array)).requires_grad_() for y in ys])
+    grads = _grads(ys, xs, weights, True)
+    _check_dependence(grads, "The output", strict)
+    return _grads(grads, weights, vs, create_graph)
+
+
 def _slopes(
     func: Callable, xs: tuple[Tensor, ...], function: str, strict: bool
-) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return a function's one element, and its recorded gradient."""
     value = func(*xs)
     _outputs(value, function, strict)
@@ -413,7 +426,7 @@ def _slopes(
                 "differentiable and that the jacobian depends on the inputs (this would be "
                 "violated by a linear function for example)."
             )
-    return value, slopes
+    return value, _or_zeros(slopes, xs)
 
 
 def _by_inputs(
@@ -461,6 +474,10 @@ def _filled(
                     f"The {derived} of the user-provided function is independent of input "
                     f"{number}. This is not allowed in strict mode when create_graph=True."
                 )
+    return _or_zeros(grads, like)
+
+
+def _or_zeros(grads: Sequence[Tensor | None], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
     pairs = zip(grads, like, strict=True)
     return tuple([wrap(np.zeros_like(x._array)) if one is None else one for one, x in pairs])
 
