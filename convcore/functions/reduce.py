@@ -326,34 +326,46 @@ def std(
 def _deviation(
     node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> Tensor:
-    dim, correction = _corrected(dim, unbiased, correction)
-    array = x._array
-    if array.dtype.kind not in "fc":
+    """Return the variance or the standard deviation, recorded."""
+    if x._array.dtype.kind not in "fc":
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    over = axes(dim, array.ndim)
+    dim, correction = _corrected(dim, unbiased, correction)
+    over = axes(dim, x._array.ndim)
+    out, slope = _spread_of(function, x._array, over, keepdim, correction)
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Any) -> Tensor:
+            return _by_spread(grad, x, y, over, slope)
+
+        record(node, (x,), out, backward, (x, out if function == "std" else None))
+    return out
+
+
+def _spread_of(
+    function: str, array: np.ndarray, over: tuple[int, ...], keepdim: bool, correction: float
+) -> tuple[Tensor, float]:
+    """Return what is named first in ``function``, and what its gradient by a square distance is."""
     number = math.prod([array.shape[one] for one in over])
     free = max(number - correction, 0)
     if free <= 0:
         warnings.warn(
             f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than "
             "the reduction factor (input numel divided by output numel).",
-            stacklevel=4,
+            stacklevel=5,
         )
     value = quiet(_variance, array, over, keepdim, number, free)
-    out = wrap(np.asarray(value if function.startswith("var") else quiet(np.sqrt, value)))
-    out._array = out._array.astype(x.dtype.to_real().numpy, copy=False)
-    if not mode.enabled:
-        return out
-    shape, slope = array.shape, 2 / free if free else math.nan
+    if function.startswith("std"):
+        value = quiet(np.sqrt, value)
+    out = wrap(np.asarray(value, array.real.dtype))
+    return out, 2 / free if free else math.nan
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Any) -> Tensor:
-        if y is not None:
-            grad = masked(div(grad, mul(y, 2)), y._array != 0)
-        centred = sub(x, mean(x, over, True)) if over else sub(x, x)
-        return mul(mul(spread(grad, over, shape), slope), centred)
 
-    record(node, (x,), out, backward, (x, out if function == "std" else None))
-    return out
+def _by_spread(grad: Tensor, x: Tensor, y: Any, over: tuple[int, ...], slope: float) -> Tensor:
+    """Return the gradient of x by that of its variance, or by that of ``y``, its root."""
+    if y is not None:
+        grad = masked(div(grad, mul(y, 2)), y._array != 0)
+    centred = sub(x, mean(x, over, True)) if over else sub(x, x)
+    return mul(mul(spread(grad, over, x._array.shape), slope), centred)
 
 
 def _corrected(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
@@ -530,11 +542,7 @@ def var_mean(
     The arguments are those of `var`.
     """
     check_tensor("var_mean", input)
-    _check_moments("var_mean", input)
-    plain = wrap(input._array)
-    spread_of = _deviation("", "var_mean", plain, dim, unbiased, keepdim, correction)
-    dim, correction = _corrected(dim, unbiased, correction)
-    return _with_mean("VarMeanBackward0", input, spread_of, dim, keepdim, correction)
+    return _with_mean("VarMeanBackward0", "var_mean", input, dim, unbiased, keepdim, correction)
 
 
 @with_numpy_names
@@ -551,41 +559,31 @@ def std_mean(
     The arguments are those of `var`.
     """
     check_tensor("std_mean", input)
-    _check_moments("std_mean", input)
-    plain = wrap(input._array)
-    spread_of = _deviation("", "std_mean", plain, dim, unbiased, keepdim, correction)
-    dim, correction = _corrected(dim, unbiased, correction)
-    return _with_mean("StdMeanBackward0", input, spread_of, dim, keepdim, correction)
-
-
-def _check_moments(function: str, x: Tensor) -> None:
-    if x._array.dtype.kind not in "fc":
-        raise RuntimeError(f"{function} only support floating point and complex dtypes")
+    return _with_mean("StdMeanBackward0", "std_mean", input, dim, unbiased, keepdim, correction)
 
 
 def _with_mean(
-    node: str, x: Tensor, spread_of: Tensor, dim: Any, keepdim: bool, correction: float
+    node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> tuple[Tensor, Tensor]:
     """Return the spread and the mean, recorded as one node."""
-    outs = spread_of, mean(wrap(x._array), dim, keepdim)
+    if x._array.dtype.kind not in "fc":
+        raise RuntimeError(f"{function} only support floating point and complex dtypes")
+    dim, correction = _corrected(dim, unbiased, correction)
     shape, over = x._array.shape, axes(dim, x._array.ndim)
-    number = math.prod([shape[one] for one in over])
-    free = max(number - correction, 0)
-    slope = 2 / free if free else math.nan
+    out, slope = _spread_of(function, x._array, over, keepdim, correction)
+    outs = out, mean(wrap(x._array), dim, keepdim)
+    number = max(math.prod([shape[one] for one in over]), 1)
 
     def backward(needs: tuple[bool, ...], grads: tuple, x: Tensor, y: Any) -> Tensor:
         by_spread, by_mean = grads
         parts = []
         if by_spread is not None:
-            if y is not None:
-                by_spread = masked(div(by_spread, mul(y, 2)), y._array != 0)
-            centred = sub(x, mean(x, over, True)) if over else sub(x, x)
-            parts.append(mul(mul(spread(by_spread, over, shape), slope), centred))
+            parts.append(_by_spread(by_spread, x, y, over, slope))
         if by_mean is not None:
-            parts.append(spread(div(by_mean, max(number, 1)), over, shape))
+            parts.append(spread(div(by_mean, number), over, shape))
         return parts[0] if len(parts) == 1 else add(*parts)
 
-    record(node, (x,), outs, backward, (x, spread_of if node == "StdMeanBackward0" else None))
+    record(node, (x,), outs, backward, (x, out if function == "std_mean" else None))
     return outs
 
 
