@@ -119,6 +119,20 @@ _COMPLEX = {
     complex64: complex64,
     complex128: complex128,
 }
+# What PyTorch calls elements in some of its messages.
+C_NAMES = {
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+    "bool": "bool",
+}
 _OF_NUMPY = {one.numpy: one for one in ALL}
 _OF_PYTHON = {
     builtins.bool: bool.numpy,

@@ -531,9 +531,14 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
     return tensor
 
 
+def scalar_name(dtype: np.dtype) -> str:
+    """Return PyTorch's name, in messages, of a NumPy dtype, such as 'Float'."""
+    return _LEGACY_NAMES[dtype.name]
+
+
 def legacy_name(dtype: np.dtype) -> str:
     """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
-    return f"torch.{_LEGACY_NAMES[dtype.name]}Tensor"
+    return f"torch.{scalar_name(dtype)}Tensor"
 
 
 def from_legacy_name(name: Any) -> Any:

@@ -1456,6 +1456,9 @@ class Tensor:
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf around an ndarray, sharing its memory."""
 
+def scalar_name(dtype: np.dtype) -> str:
+    """Return PyTorch's name, in messages, of a NumPy dtype, such as 'Float'."""
+
 def legacy_name(dtype: np.dtype) -> str:
     """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
 

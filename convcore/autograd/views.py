@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
     AccumulateGrad,
@@ -277,7 +277,7 @@ def _check_result(x: Tensor, result: Tensor) -> None:
             f"{list(result.shape)}"
         )
     if not _dtype.can_cast(result.dtype, x.dtype):
-        names = [t.type()[6:-6] for t in (result, x)]
+        names = [scalar_name(t._array.dtype) for t in (result, x)]
         raise RuntimeError(
             f"result type {names[0]} can't be cast to the desired output type {names[1]}"
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import as_numpy
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -172,7 +172,7 @@ def _recorded(
     """
     array = x._array
     if array.dtype.kind != "f":
-        kind = legacy_name(array.dtype)[6:-6]
+        kind = scalar_name(array.dtype)
         raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
     out = wrap(np.asarray(value_of(kernel, function, array), array.dtype))
     if mode.enabled:
@@ -695,7 +695,7 @@ def _prepared(
     if dtype is not None and x._array.dtype != as_numpy(dtype):
         x = cast(x, as_numpy(dtype))
     if x._array.dtype.kind != "f":
-        kind = legacy_name(x._array.dtype)[6:-6]
+        kind = scalar_name(x._array.dtype)
         raise NotImplementedError(
             f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
         )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import needs_history, record
 from convcore.autograd.views import check_writable, inplace
@@ -421,7 +421,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         if ufunc is np.true_divide and dtype.kind in "biu":
             dtype = get_default_dtype().numpy
         if not can_cast_numpy(dtype, a.dtype):
-            names = [legacy_name(d)[6:-6] for d in (dtype, a.dtype)]
+            names = [scalar_name(d) for d in (dtype, a.dtype)]
             raise RuntimeError(
                 f"result type {names[0]} can't be cast to the desired output type {names[1]}"
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from convcore._dtype import common, number_dtype
 from convcore._reads import reads
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.calls import check_arguments, check_tensor
@@ -141,9 +141,7 @@ def isclose(
     check_arguments("isclose", input=input, other=other)
     a, b = input._array, other._array
     if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"{legacy_name(a.dtype)[6:-6]} did not match {legacy_name(b.dtype)[6:-6]}"
-        )
+        raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")

@@ -11,24 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, legacy_name
+from convcore._dtype import C_NAMES
+from convcore._tensor import Tensor, scalar_name
 from convcore.engine.geometry import is_sequence
 
 _AXES = ("depth", "height", "width")
-
-_TYPES = {  # in messages about a bias
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "bool": "bool",
-}
 
 
 class Refused(Exception):
@@ -90,8 +77,8 @@ def _texts(
         )
     if b is not None and b.dtype != x.dtype:
         yield (
-            f"Input type ({_TYPES[x.dtype.name]}) and bias type ({_TYPES[b.dtype.name]}) should be "
-            "the same"
+            f"Input type ({C_NAMES[x.dtype.name]}) and bias type ({C_NAMES[b.dtype.name]}) "
+            "should be the same"
         )
     if w.ndim < 3:
         yield "weight should have at least three dimensions"
@@ -150,4 +137,4 @@ def _output_padding_texts(values: dict[str, list[int]]) -> Iterator[str]:
 
 
 def _name(array: np.ndarray) -> str:
-    return legacy_name(array.dtype)[6:-6]
+    return scalar_name(array.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import get_default_dtype
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.elementwise import LEAST
@@ -665,7 +665,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """
     check_arguments("lerp", input=input, end=end)
     if input._array.dtype != end._array.dtype:
-        names = [legacy_name(t._array.dtype)[6:-6].lower() for t in (input, end)]
+        names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
         raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
     w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine import layout
@@ -477,7 +477,7 @@ def _index_put(
 ) -> Tensor:
     new = values._array
     if new.dtype != x._array.dtype and new.ndim:
-        names = [legacy_name(array.dtype)[6:-6] for array in (x._array, new)]
+        names = [scalar_name(array.dtype) for array in (x._array, new)]
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {names[0]} for the "
             f"destination and {names[1]} for the source."

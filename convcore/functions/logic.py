@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import common
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions.arithmetic import compute, operand
 from convcore.functions.calls import check_tensor, check_tensors
 from convcore.functions.compare import compare_arrays
@@ -61,7 +61,7 @@ def _bits(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
     b = other._array if isinstance(other, Tensor) else other
     dtype = common(a, b) if a.__class__ is np.ndarray else common(b, a)
     if dtype.kind not in "biu":
-        kind = legacy_name(dtype)[6:-6]
+        kind = scalar_name(dtype)
         raise NotImplementedError(f"\"{ufunc.__name__}_cpu\" not implemented for '{kind}'")
     return wrap(compute(ufunc, a, b))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.activation import log_softmax, logsigmoid
@@ -587,7 +587,7 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
             f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
         )
     if target._array.dtype not in (np.int64, np.uint8):
-        found = legacy_name(target._array.dtype)[6:-6]
+        found = scalar_name(target._array.dtype)
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {found}")
     if len(shape) <= 2:
         if len(given) > 1:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from convcore import engine
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._dtype import C_NAMES
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import add, conj, mul
@@ -117,7 +118,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     if a.dtype != b.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{_C_NAMES[a.dtype.name]} != {_C_NAMES[b.dtype.name]}"
+            f"{C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}"
         )
     return _product(input, mat2)
 
@@ -626,22 +627,7 @@ def _check_sum_dtypes(bias: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
 
 
 def _name(array: np.ndarray) -> str:
-    return legacy_name(array.dtype)[6:-6]
-
-
-_C_NAMES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "bool": "bool",
-}
+    return scalar_name(array.dtype)
 
 
 # Operators

@@ -8,7 +8,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import check_device
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.axes import spread, wrap_dim
@@ -94,7 +94,7 @@ def isin(
         raise TypeError("isin() needs a Tensor among its arguments, but got two numbers")
     for one in pair:
         if isinstance(one, Tensor) and one._array.dtype.kind in "bc":
-            name = legacy_name(one._array.dtype)[6:-6]
+            name = scalar_name(one._array.dtype)
             raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
     a, b = (one._array if isinstance(one, Tensor) else one for one in pair)
     return wrap(np.asarray(np.isin(a, b, invert=invert)))
@@ -253,7 +253,7 @@ def _triangle(
             raise RuntimeError(f"{what} must be non-negative, got{size}")
     target = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     if target not in (np.int64, np.int32):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{legacy_name(target)[6:-6]}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(target)}'")
     return wrap(np.stack(function(row, offset, col)).astype(target))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import result_numpy
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import compute, mul, operand
@@ -89,7 +89,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if mask.dtype.kind != "b":
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with "
-            f"dtype {legacy_name(mask.dtype)[6:-6]}"
+            f"dtype {scalar_name(mask.dtype)}"
         )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)

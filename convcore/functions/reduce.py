@@ -14,7 +14,7 @@ import numpy as np
 
 from convcore._dtype import as_numpy, get_default_dtype
 from convcore._dtype import cast as cast_array
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import add, conj, div, mul, sub
@@ -130,7 +130,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     check_tensor("mean", input)
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fc":
-        found = legacy_name(array.dtype)[6:-6]
+        found = scalar_name(array.dtype)
         if dtype is None:
             raise RuntimeError(
                 "mean(): could not infer output dtype. Input dtype must be either a floating "
@@ -416,7 +416,7 @@ def norm(
     if array.dtype.kind not in "fc":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{legacy_name(array.dtype)[6:-6]}"
+            f"{scalar_name(array.dtype)}"
         )
     over = axes(dim, array.ndim)
     value = quiet(_norm, array, p, over, keepdim)
@@ -630,7 +630,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     if input._array.dtype.kind not in "fc":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{legacy_name(input._array.dtype)[6:-6]}"
+            f"{scalar_name(input._array.dtype)}"
         )
     known = wrap(~np.isnan(input._array))
     return div(nansum(input, dim, keepdim, dtype=dtype), sum(known, dim, keepdim))

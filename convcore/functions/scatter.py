@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import number_as
-from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
+from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, expand, fit
@@ -53,7 +53,7 @@ __all__ = [
 
 def _name(array: np.ndarray) -> str:
     """Return PyTorch's word for the elements of an array in its messages: Float."""
-    return legacy_name(array.dtype)[6:-6]
+    return scalar_name(array.dtype)
 
 
 def _vector(function: str, index: Tensor) -> Tensor:

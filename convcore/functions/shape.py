@@ -17,7 +17,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.memory import empty_preserving
-from convcore._tensor import Tensor, contiguous_format, legacy_name, wrap
+from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
 from convcore.functions.arithmetic import conj
@@ -175,13 +175,13 @@ def _read_as(x: Tensor, dtype: np.dtype) -> Tensor:
     ratio = dtype.itemsize // array.itemsize
     if array.ndim == 0 and dtype.itemsize != array.itemsize:
         raise RuntimeError(
-            f"self.dim() cannot be 0 to view {legacy_name(array.dtype)[6:-6]} as "
-            f"{legacy_name(dtype)[6:-6]} (different element sizes)"
+            f"self.dim() cannot be 0 to view {scalar_name(array.dtype)} as "
+            f"{scalar_name(dtype)} (different element sizes)"
         )
     if ratio > 1 and array.shape[-1] % ratio:
         raise RuntimeError(
-            f"self.size(-1) must be divisible by {ratio} to view {legacy_name(array.dtype)[6:-6]} "
-            f"as {legacy_name(dtype)[6:-6]} (different element sizes), but got {array.shape[-1]}"
+            f"self.size(-1) must be divisible by {ratio} to view {scalar_name(array.dtype)} "
+            f"as {scalar_name(dtype)} (different element sizes), but got {array.shape[-1]}"
         )
     out = wrap(array.view(dtype))
     out._counter = x._counter
