@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -238,7 +239,7 @@ def maximum(input: Tensor, other: Tensor) -> Tensor:
 
     Where they are equal, each gets half of the gradient.
     """
-    return _extreme(np.maximum, np.greater, "MaximumBackward0", input, other)
+    return _extreme(np.maximum, "MaximumBackward0", input, other, _halves(np.greater))
 
 
 def minimum(input: Tensor, other: Tensor) -> Tensor:
@@ -246,14 +247,29 @@ def minimum(input: Tensor, other: Tensor) -> Tensor:
 
     Where they are equal, each gets half of the gradient.
     """
-    return _extreme(np.minimum, np.less, "MinimumBackward0", input, other)
+    return _extreme(np.minimum, "MinimumBackward0", input, other, _halves(np.less))
 
 
-def _extreme(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: Tensor) -> Tensor:
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """Return the larger of two tensors, element by element; where one is NaN, the other."""
+    return _extreme(np.fmax, "FmaxBackward0", input, other, _all_or_none(np.greater_equal))
+
+
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """Return the smaller of two tensors, element by element; where one is NaN, the other."""
+    return _extreme(np.fmin, "FminBackward0", input, other, _all_or_none(np.less_equal))
+
+
+def _extreme(ufunc: np.ufunc, name: str, x: Tensor, y: Tensor, backward: Callable) -> Tensor:
     check_tensors(ufunc.__name__, x, y)
     out = wrap(compute(ufunc, x._array, y._array))
-    if not mode.enabled:
-        return out
+    if mode.enabled:
+        record(name, (x, y), out, fitted(backward, x, y), (x, y))
+    return out
+
+
+def _halves(wins: np.ufunc) -> Callable:
+    """Return the backward that gives the gradient to the one that wins, and halves it of equals."""
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
         a, b = x._array, y._array
@@ -263,25 +279,11 @@ def _extreme(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: Tensor) -
             masked(half, ~wins(a, b)) if needs[1] else None,
         )
 
-    record(name, (x, y), out, fitted(backward, x, y), (x, y))
-    return out
+    return backward
 
 
-def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """Return the larger of two tensors, element by element; where one is NaN, the other."""
-    return _extreme_but_nan(np.fmax, np.greater_equal, "FmaxBackward0", input, other)
-
-
-def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """Return the smaller of two tensors, element by element; where one is NaN, the other."""
-    return _extreme_but_nan(np.fmin, np.less_equal, "FminBackward0", input, other)
-
-
-def _extreme_but_nan(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: Tensor) -> Tensor:
-    check_tensors(ufunc.__name__, x, y)
-    out = wrap(compute(ufunc, x._array, y._array))
-    if not mode.enabled:
-        return out
+def _all_or_none(wins: np.ufunc) -> Callable:
+    """Return the backward that gives all of the gradient to the one that is taken."""
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
         first = wins(x._array, y._array) | np.isnan(y._array)
@@ -290,8 +292,7 @@ def _extreme_but_nan(ufunc: np.ufunc, wins: np.ufunc, name: str, x: Tensor, y: T
             masked(grad, ~first) if needs[1] else None,
         )
 
-    record(name, (x, y), out, fitted(backward, x, y), (x, y))
-    return out
+    return backward
 
 
 def nan_to_num(
