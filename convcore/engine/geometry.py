@@ -253,17 +253,7 @@ def make_geometry(
     """
     input_shape = _shape("input_shape", input_shape)
     weight_shape = _shape("weight_shape", weight_shape)
-    rank = len(weight_shape) - 2
-    if not 1 <= rank <= 3:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"(C_out, C_in/G, *kernel), got shape {list(weight_shape)}"
-        )
-    if len(input_shape) != rank + 2:
-        raise ValueError(
-            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to conv{rank}d, "
-            f"but got input of size: {list(input_shape)}"
-        )
+    _checked_rank(input_shape, weight_shape, "(C_out, C_in/G, *kernel)", "conv")
     groups = index("groups", groups)
     n, c_in, *sizes = input_shape
     c_out, c_group, *kernel = weight_shape
@@ -295,6 +285,24 @@ def make_geometry(
     return Geometry(n, c_in, c_out, groups, make_axes(sizes, kernel, stride, padding, dilation))
 
 
+def _checked_rank(
+    input_shape: Sequence[int], weight_shape: Sequence[int], axes: str, function: str
+) -> int:
+    """Return the number of spatial axes that both arrays have; axes: what the weight's are."""
+    rank = len(weight_shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"{axes}, got shape {list(weight_shape)}"
+        )
+    if len(input_shape) != rank + 2:
+        raise ValueError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to "
+            f"{function}{rank}d, but got input of size: {list(input_shape)}"
+        )
+    return rank
+
+
 def transposed_geometry(
     input_shape: Sequence[int],
     weight_shape: Sequence[int],
@@ -320,17 +328,7 @@ def transposed_geometry(
     TypeError, ValueError
         As `make_geometry`; an output padding that is negative or too large; an empty output.
     """
-    rank = len(weight_shape) - 2
-    if not 1 <= rank <= 3:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"(C_in, C_out/G, *kernel), got shape {list(weight_shape)}"
-        )
-    if len(input_shape) != rank + 2:
-        raise ValueError(
-            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to "
-            f"conv_transpose{rank}d, but got input of size: {list(input_shape)}"
-        )
+    rank = _checked_rank(input_shape, weight_shape, "(C_in, C_out/G, *kernel)", "conv_transpose")
     groups = index("groups", groups)
     n, c_in, *sizes = input_shape
     if c_in != weight_shape[0]:
