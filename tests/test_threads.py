@@ -49,13 +49,14 @@ PRELUDE = """if True:
         assert len(found) == 1, found
         return found[0]
 
+    # Of float64, whose products are BLAS's.
     def convolve():
-        x, w = numbers((2, 32, 40, 40)), numbers((48, 32, 3, 3))
+        x, w = numbers((2, 32, 40, 40), "float64"), numbers((48, 32, 3, 3), "float64")
         return engine.conv_forward(x, w, padding=1)
 
     def exact():
         from convcore.engine import reference
-        x, w = numbers((2, 32, 40, 40)), numbers((48, 32, 3, 3))
+        x, w = numbers((2, 32, 40, 40), "float64"), numbers((48, 32, 3, 3), "float64")
         return reference.conv_forward(x, w, padding=1)
 
     def right(result):
@@ -384,8 +385,7 @@ def test_all_calls_together_stay_within_what_blas_serves(run_child):
 
     convcore.set_num_threads(1000)
     assert convcore.get_num_threads() <= 64
-    x = np.ones((8, 64, 28, 28), np.float32)
-    w = np.ones((64, 64, 3, 3), np.float32)
+    x, w = np.ones((8, 64, 28, 28)), np.ones((64, 64, 3, 3))  # of float64: BLAS's products
     exact = engine.conv2d(x, w)
     wrong = []
     complaints = tempfile.TemporaryFile()
@@ -508,7 +508,7 @@ def test_child_forked_inside_another_threads_region_convolves(run_child):
     if blas:
         blas.set_num_threads(2)
     count = blas and blas.get_num_threads()
-    x, w = numbers((8, 64, 64, 64)), numbers((64, 64, 3, 3))
+    x, w = numbers((8, 64, 64, 64), "float64"), numbers((64, 64, 3, 3), "float64")
     running = True
 
     def work():

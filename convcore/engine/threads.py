@@ -1,12 +1,12 @@
 """How many threads the engine uses, and which BLAS it holds to one while it does.
 
-The engine starts its own OpenMP threads and calls BLAS from each of them, so while a parallel
-region runs BLAS must stay on the thread that calls it.  The first region in saves the thread count
-of the BLAS that SciPy links and sets 1, the last one out puts it back, whatever happened in
-between.  While a region runs, SciPy's BLAS in other Python threads runs on one thread too.
+Where the engine's own OpenMP threads call BLAS, each for itself, BLAS must stay on the thread that
+calls it.  The first such region in saves the thread count of the BLAS that SciPy links and sets 1,
+the last one out puts it back, whatever happened in between.  While one runs, SciPy's BLAS in other
+Python threads runs on one thread too.
 
-The library is found once, at the first region and not at import; from then on the hold calls its
-two functions by address.
+The library is found once, at the first such region and not at import; from then on the hold calls
+its two functions by address.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
 
-A kernel asks `team` for its number of threads and runs one OpenMP region.  One that calls BLAS also
-calls `enter` before, starts as many threads as that grants, and calls `leave` in a ``finally``.
-Inside its region every thread calls BLAS for itself, so BLAS must not start threads of its own: the
-first region in saves BLAS's thread count and sets 1, the last one out puts it back.  This module
-only counts and calls; engine/threads.py finds the two functions to call.
+A kernel asks `team` for its number of threads and runs one OpenMP region.  A kernel that calls BLAS
+there calls `enter` first, takes as many threads as that grants, and calls `leave` in a ``finally``.
+Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
+first such region in saves BLAS's thread count and sets 1, the last one out puts it back.  This
+module only counts and calls; engine/threads.py finds the two functions to call.
 """
 
 from cpython.pythread cimport (
@@ -58,11 +58,11 @@ cdef bint team_started = False
 
 cdef PyThread_type_lock lock = PyThread_allocate_lock()
 cdef int holders = 0
-cdef int running = 0            # threads of all regions that run now
+cdef int running = 0            # threads of all regions that run now and call BLAS
 cdef int saved = 0
 cdef get_threads_t blas_get = NULL
 cdef set_threads_t blas_set = NULL
-cdef object find_blas = None    # called once, before the first region
+cdef object find_blas = None    # called once, before the first region that calls BLAS
 
 
 cdef int team(Py_ssize_t items, double work) noexcept:
@@ -127,7 +127,7 @@ def get_limit():
 
 
 def set_blas_finder(finder):
-    """Have `finder()` called before the first region; it answers through `set_blas`."""
+    """Have `finder()` called before BLAS is first held; it answers through `set_blas`."""
     global find_blas
     find_blas = finder
 
