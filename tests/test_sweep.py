@@ -1,0 +1,59 @@
+"""benchmarks/sweep.py: a plan's constant is tried at other values, and left as it was."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from convcore.bench.layer import parse_layer
+from convcore.bench.problem import draw_operands
+from convcore.engine.algorithms import winograd
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def sweep(monkeypatch):
+    """Return the script as a module."""
+    if not (SCRIPTS / "sweep.py").is_file():
+        pytest.skip("the benchmarks are in the source tree only")
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.delitem(sys.modules, "sweep", raising=False)
+    import sweep
+
+    return sweep
+
+
+def prepare(sweep, spec, kept=False):
+    layer = parse_layer(spec)
+    return partial(sweep._prepared, layer, "forward", draw_operands(layer, 0), kept)
+
+
+def test_sweep_times_the_values_that_make_another_plan(sweep):
+    present = winograd.BLOCK_BYTES
+    make = prepare(sweep, "2,32,32,32,32,3,1,1")
+    values = (present, present // 16, present + 1)
+    found = sweep._compare(winograd, "BLOCK_BYTES", values, make, 1)
+    assert list(found) == [present // 16]
+    assert found[present // 16] > 0
+    assert present == winograd.BLOCK_BYTES
+
+
+def test_sweep_prepares_weights_that_are_kept(sweep):
+    present = winograd.KEPT_FILTER_COST
+    make = prepare(sweep, "1,64,14,14,64,3,1,1", kept=True)
+    plan, call = make()
+    assert plan.kept > 0
+    assert call().shape == (1, 64, 14, 14)
+    found = sweep._compare(winograd, "KEPT_FILTER_COST", (present, 10**6), make, 1)
+    assert list(found) == [10**6]
+
+
+@pytest.mark.parametrize("constant", ["winograd", "winograd.nothing", "no_file.O_BLOCK"])
+def test_sweep_refuses_what_is_no_constant(sweep, constant):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"no file|no number"):
+        sweep._constant(constant)
