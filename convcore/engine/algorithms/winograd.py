@@ -53,8 +53,11 @@ STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
-# And reading a filter that was transformed before, as this many, by a scratch driver: with one
-# image, 3x3 512@7 is as fast directly on one thread and faster on two, 3x3 256@14 faster this way.
+# And reading a filter that was transformed before, as this many: with one image, 3x3 512@7 takes as
+# long directly on one thread and two thirds on two (means 1.02 and 0.68), and 3x3 256@14 less than
+# half this way (0.45 and 0.42):
+# benchmarks/sweep.py --constant winograd.KEPT_FILTER_COST --values 160,1000 --kept --maps forward
+# --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
 KEPT_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
 LEAST_GAIN = 1.2
@@ -65,16 +68,21 @@ BLOCK_BYTES = 1 << 20
 O_BLOCK = 64
 PART = 64
 # With so few tiles, and transformed weights too large to be read again for each block of them, the
-# weights, not the data, are transformed where they are used: 1.1 to 1.3 times faster on 128 tiles
-# (3x3 256@14; the input gradient of 5x5 of stride 2, 128-256@32; N = 8), slower on 392, and on
-# sources, which read and write the sums once more each.
+# weights, not the data, are transformed where they are used: 1.2 times faster on one thread on 128
+# tiles (3x3 256@14; the input gradient of 5x5 of stride 2, 128-256@32), and 1.8 times slower on 392
+# (3x3 256@28).  Not on sources, which read and write the sums once more each:
+# benchmarks/sweep.py --constant winograd.FEW_TILES --values 0,400 --maps forward,input_grad
+# --layer 8,256,14,14,256,3,1,1 --layer 8,128,32,32,256,5,2,2 --layer 8,256,28,28,256,3,1,1
+# --threads 1
 FEW_TILES = 160
 LARGE_WEIGHTS_BYTES = 4 << 20
 # Transformed weights, over the weights themselves, that are kept at a time.
 MOST_WEIGHTS = 4
 MOST_SCRATCH_BYTES = 8 << 20
 # The weight gradient's tiles that are transformed at a time; and its output channels, where there
-# are hardly more tiles than that: 1.2 times faster on 32 tiles (3x3 512@7, N = 8).
+# are hardly more tiles than that: on two threads 1.1 times faster on 32 tiles (3x3 512@7):
+# benchmarks/sweep.py --constant winograd.WIDE_O_BLOCK --values 64 --maps weight_grad
+# --layer 8,512,7,7,512,3,1,1 --threads 2
 SUMMED_TILES = 96
 WIDE_O_BLOCK = 128
 
