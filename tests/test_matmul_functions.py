@@ -448,3 +448,42 @@ REFUSED = [
 @pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))
 def test_errors_are_pytorchs(call, torch):
     same_error(torch, call)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_weights_gradient_is_nobodys_but_the_weights(rng, bias):
+    """It is taken over where it can be; what a hook or `grad` was given does not change with it."""
+    weight = convcore.from_numpy(rng.standard_normal((3, 4))).requires_grad_()
+    terms = (convcore.zeros(3, dtype=convcore.float64),) if bias else ()
+    x = convcore.from_numpy(rng.standard_normal((2, 4)))
+    expected = np.ones((3, 2)) @ x.numpy()
+
+    def backward(times=1, **options):
+        for _ in range(times):
+            convcore.nn.functional.linear(x, weight, *terms).sum().backward(**options)
+
+    backward(2)
+    np.testing.assert_allclose(weight.grad.numpy(), 2 * expected)
+    weight.grad = None
+    columns, seen = weight.t(), []
+    columns.register_hook(seen.append)
+    (x @ columns).sum().backward(inputs=[weight])
+    weight.grad.zero_()
+    np.testing.assert_allclose(seen[0].numpy(), expected.T)
+    weight.grad = None
+    y = x @ weight.t()
+    (y.sum() + 2 * (x @ weight.t()).sum()).backward()  # two gradients meet at the weight
+    np.testing.assert_allclose(weight.grad.numpy(), 3 * expected)
+
+
+def test_expanded_gradient_is_copied_for_a_leaf():
+    """Elements that share memory are no gradient of a leaf's own."""
+    x = convcore.zeros(1, 3, requires_grad=True)
+    y = x.expand(1, 3) * 2
+    y.sum().backward()
+    x.grad[0, 0] = 7
+    assert x.grad.tolist() == [[7, 2, 2]]
+    z = convcore.zeros(4, requires_grad=True)
+    z.sum().backward()
+    z.grad[0] = 7
+    assert z.grad.tolist() == [7, 1, 1, 1]

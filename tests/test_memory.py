@@ -559,3 +559,21 @@ def test_blocks_may_die_while_the_interpreter_ends(run_child):
     print("done")
     """)
     assert out == "done\n"
+
+
+def test_gradient_of_a_linear_layers_weight_is_made_once(rng):
+    """As large as the weight, and no copy stands beside it, in another order or of a view."""
+    layer = convcore.nn.Linear(512, 1024)
+    x = convcore.from_numpy(rng.standard_normal((8, 512)).astype("f4"))
+    layer(x).sum().backward()
+    layer.zero_grad()
+    y = layer(x)
+    convcore.empty_cache()
+    convcore.reset_peak_memory_stats()
+    before = convcore.memory_stats()["allocated_bytes.current"]
+    y.sum().backward()
+    size = layer.weight.numel() * layer.weight.element_size()
+    added = convcore.memory_stats()["allocated_bytes.peak"] - before
+    assert size <= added < 1.5 * size
+    assert layer.weight.grad.is_contiguous()
+    assert not layer.weight.grad._is_view()

@@ -121,7 +121,7 @@ class Traversal:
 
     def _visit(self, node: Node) -> None:
         """Run one node, every gradient of its outputs being there, and pass its results on."""
-        grads = self._arrived(node)[0]
+        grads, owned = self._arrived(node)
         pending = self.pending
         needs = node._needs
         if self.running is not None:
@@ -135,6 +135,8 @@ class Traversal:
         if not self.retain_graph:
             node.release()
         ours = node.returns_fresh and node._hooks is None and not self.create_graph
+        if ours and owned and len(results) == len(grads) == 1 and not self.captured:
+            results = (_seen_otherwise(grads[0], results[0]),)
         for (parent, number), grad in zip(node.next_functions, results, strict=True):
             if parent is None or parent not in pending:
                 continue
@@ -206,6 +208,19 @@ class Traversal:
         for number, grad in enumerate(grads):
             if (node, number) in self.captured:
                 self.captured[node, number] = grad
+
+
+def _seen_otherwise(arrived: Tensor, grad: Tensor | None) -> Tensor | None:
+    """Return a gradient, as no view any more if it is all of the one that arrived.
+
+    Nobody holds the one that arrived: what shows the same elements in another shape or order of
+    axes is then nobody's either, such as the gradient of a weight that is multiplied transposed.
+    """
+    if grad is None or grad._view is None or grad._view.base is not arrived:
+        return grad
+    array = grad._array
+    whole = array.size == arrived._array.size and elementwise.is_dense(array)
+    return wrap(array) if whole else grad
 
 
 def _is_one_of(grad: Tensor, grads: list) -> bool:

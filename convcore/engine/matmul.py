@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from convcore.engine import memory
 from convcore.engine.checks import Array, checked_array, whole_elements
 from convcore.kernels._matmul import matmul as _matmul
 
@@ -77,7 +78,7 @@ def _multiply(a: Array, b: Array) -> Array:
     """Return the broadcast product of arrays with two axes or more."""
     lead = _lead(a, b)
     m, k, n = *a.shape[-2:], b.shape[-1]
-    c = np.empty((*lead, m, n), a.dtype)
+    c = memory.empty((*lead, m, n), a.dtype)
     if c.size == 0:
         return c
     if k == 0:

@@ -148,13 +148,15 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     out = wrap(product(a, b, "bmm" if batched else "addmm_impl_cpu_"))
     if mode.enabled:
         name = "BmmBackward0" if batched else "MmBackward0"
-        record(name, (x, y), out, partial(_product_backward, a.shape, b.shape), _needed(x, y))
+        backward = partial(_product_backward, a.shape, b.shape, _is_transposed(b))
+        record(name, (x, y), out, backward, _needed(x, y))
     return out
 
 
 def _product_backward(
     x_shape: tuple[int, ...],
     y_shape: tuple[int, ...],
+    y_transposed: bool,
     needs: Needs,
     grad: Tensor,
     x: Tensor,
@@ -163,8 +165,26 @@ def _product_backward(
     """Return grad @ y^H and x^H @ grad."""
     return (
         sum_to(_product(grad, adjoint(y)), x_shape) if needs[0] else None,
-        sum_to(_product(adjoint(x), grad), y_shape) if needs[1] else None,
+        sum_to(_second_grad(x, grad, y_transposed), y_shape) if needs[1] else None,
     )
+
+
+def _is_transposed(array: np.ndarray) -> bool:
+    """Return whether a matrix is stored column by column, as a layer's weight is multiplied."""
+    flags = array.flags
+    return array.ndim == 2 and flags.f_contiguous and not flags.c_contiguous
+
+
+def _second_grad(x: Tensor, grad: Tensor, transposed: bool) -> Tensor:
+    """Return x^H @ grad, stored as the second factor is.
+
+    A weight's gradient is as large as the weight: made in another order, it would be copied.
+    """
+    if not transposed:
+        return _product(adjoint(x), grad)
+    rows = t(_product(t(grad), conj(x)))
+    # Without a graph nobody needs to know that it is a view, and it can become the weight's own.
+    return rows if mode.enabled else wrap(rows._array)
 
 
 def _needed(x: Tensor, y: Tensor) -> tuple:
@@ -534,7 +554,7 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
             "BaddbmmBackward0" if batched else "AddmmBackward0",
             (bias, x, y),
             result,
-            partial(_product_sum_backward, bias._array.shape, beta, alpha),
+            partial(_product_sum_backward, bias._array.shape, beta, alpha, _is_transposed(b)),
             _needed(x, y),
         )
         describe(result, beta=beta, alpha=alpha)
@@ -555,6 +575,7 @@ def _product_sum_backward(
     bias_shape: tuple[int, ...],
     beta: Any,
     alpha: Any,
+    y_transposed: bool,
     needs: Needs,
     grad: Tensor,
     x: Tensor,
@@ -564,7 +585,7 @@ def _product_sum_backward(
     return (
         sum_to(grad if beta == 1 else mul(grad, conj(beta)), bias_shape) if needs[0] else None,
         _product(scaled, adjoint(y)) if needs[1] else None,
-        _product(adjoint(x), scaled) if needs[2] else None,
+        _second_grad(x, scaled, y_transposed) if needs[2] else None,
     )
 
 
