@@ -169,6 +169,52 @@ def test_digits_demo_draws_what_the_hooks_saw(digits, tmp_path, capsys):
     assert picture.shape[1] > 1000 and picture[..., :3].std() > 0.1
 
 
+# The maps of a net
+
+
+def test_hooks_see_what_each_convolution_is_given():
+    from convcore.demo import maps
+
+    net = maps.make_net()
+    photograph = np.random.default_rng(0).random((3, 64, 96), dtype=np.float32)
+    found = maps.see(net, photograph)
+    assert len(found.inputs) == 20
+    first, second = found.inputs[:2]
+    assert (first.name, first.shape) == ("conv1", (3, 64, 96))
+    assert (second.name, second.shape) == ("layer1.0.conv1", (64, 16, 24))
+    assert second.maps.shape == (4, 16, 24)
+    assert found.inputs[-1].shape == (512, 2, 3)
+    assert all((one.maps >= 0).all() for one in found.inputs[1:])  # each follows a ReLU
+    # In the units of the checkpoints: the mean photograph is 0.
+    np.testing.assert_allclose(
+        *(first.maps[2], (photograph[2] - 0.406) / 0.225), rtol=1e-5, atol=1e-5
+    )
+    assert not any(module._forward_pre_hooks for module in net.modules())  # it tidied up
+
+
+def test_maps_demo_draws_the_net_of_a_checkpoint(tmp_path, capsys):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    import convcore
+    from convcore.demo import maps
+
+    file, weights = tmp_path / "maps.png", tmp_path / "weights.pth"
+    state = convcore.models.resnet18().state_dict()
+    state["conv1.weight"].zero_()
+    convcore.save(state, weights)
+    arguments = ["demo", "maps", "--output", str(file), "--weights"]
+    assert cli.main([*arguments, str(weights)]) == 0
+    assert "11,689,512 parameters, looked at 640 x 427 pixels" in capsys.readouterr().out
+    picture = imread(file)
+    assert picture.shape[0] > 1000 and picture[..., :3].std() > 0.1
+    assert not maps.make_net(weights).conv1.weight.any()
+    convcore.save({"weight": convcore.ones(2)}, weights)
+    assert cli.main([*arguments, str(weights)]) == 2
+    assert "--weights: " in capsys.readouterr().err
+
+
 # Training
 
 

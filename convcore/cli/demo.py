@@ -1,8 +1,9 @@
-"""``convcore demo photo | digits | training``: something to look at, made while one waits."""
+"""``convcore demo photo | digits | maps | training``: something to look at while one waits."""
 
 from __future__ import annotations
 
 import argparse
+import pickle
 from pathlib import Path
 
 from convcore.cli.errors import UsageError, require_extra
@@ -12,26 +13,33 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     """Add ``demo`` to the parser."""
     parser = commands.add_parser(
         "demo",
-        help="filter photographs, or learn to read digits, and draw the gradients",
+        help="filter photographs, see a net's maps, or learn to read digits; draw a picture",
         description="photo: run Gabor and Sobel filters over the photographs that scikit-learn "
         "carries and take the gradient of the responses' energy back to the pixels. digits: train "
         "a small net on the handwritten digits that scikit-learn carries, in well under a minute, "
-        "and let hooks show one digit's feature maps and the gradient at its pixels. training: "
+        "and let hooks show one digit's feature maps and the gradient at its pixels. maps: let "
+        "hooks show what every convolution of a ResNet-18 is given of a photograph. training: "
         "train a ResNet-8 on the digits, and another on patches of photographs that scikit-learn "
         "and matplotlib carry, and draw the curves. Each draws one picture.",
     )
-    parser.add_argument("subject", choices=("photo", "digits", "training"))
+    parser.add_argument("subject", choices=("photo", "digits", "maps", "training"))
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="default: photo.png, digits.png ..."
     )
     parser.add_argument("--epochs", type=_count, metavar="N", help="of digits and training")
-    parser.add_argument("--seed", type=int, default=0, help="of digits and training")
+    parser.add_argument("--seed", type=int, default=0, help="of digits, maps and training")
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="of maps: a checkpoint, in place of random ones",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute, draw, save; say what was done and where it is."""
-    if arguments.subject == "photo":
+    if arguments.subject in ("photo", "maps"):
         require_extra("demo", "sklearn", "matplotlib")
     else:
         require_extra("demo", "sklearn", "matplotlib", "rich")
@@ -43,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         _photo(output)
     elif arguments.subject == "digits":
         _digits(output, arguments.epochs or 30, arguments.seed)
+    elif arguments.subject == "maps":
+        _maps(output, arguments.weights, arguments.seed)
     else:
         _training(output, arguments.epochs, arguments.seed)
     print(f"Saved to {output}")
@@ -69,6 +79,27 @@ def _photo(output: Path) -> None:
     responses = respond(load_photographs())
     save_picture(responses, output)
     print(describe(responses))
+
+
+def _maps(output: Path, weights: Path | None, seed: int) -> None:
+    import convcore
+    from convcore.demo import maps
+    from convcore.demo.maps_picture import save_picture
+    from convcore.demo.photo import load_photographs
+
+    convcore.manual_seed(seed)
+    try:
+        net = maps.make_net(weights)
+    except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
+        raise UsageError(f"--weights: {error}") from error
+    found = maps.see(net, load_photographs().pixels[0])
+    save_picture(found, output)
+    _, height, width = found.photograph.shape
+    n_weights = sum(parameter.numel() for parameter in net.parameters())
+    print(
+        f"ResNet-18, {n_weights:,} parameters, looked at {width} x {height} pixels in "
+        f"{found.seconds:.2f} s; hooks saw the inputs of {len(found.inputs)} convolutions"
+    )
 
 
 def _digits(output: Path, epochs: int, seed: int) -> None:

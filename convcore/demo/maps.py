@@ -1,0 +1,77 @@
+"""What each convolution of a ResNet-18 is given while it looks at a photograph, seen by hooks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import convcore
+from convcore import nn
+
+SHOWN = 4  # maps of each convolution, the first ones
+
+# Of the photographs that checkpoints of ResNet-18 were trained with: red, green, blue.
+_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+_STD = np.array([0.229, 0.224, 0.225], np.float32)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A convolution's name, the (C, H, W) that it was given, and the first of those maps."""
+
+    name: str
+    shape: tuple[int, int, int]
+    maps: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A photograph (3, H, W) from 0 to 1, what hooks saw, and the seconds of the forward pass."""
+
+    photograph: np.ndarray
+    inputs: list[Input]
+    seconds: float
+
+
+def make_net(weights: Path | None = None) -> nn.Module:
+    """Return a ResNet-18 with random weights, or with those of a checkpoint.
+
+    Raises
+    ------
+    OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError
+        The file cannot be read, or holds something else than a ResNet-18's weights.
+    """
+    net = convcore.models.resnet18()
+    if weights is not None:
+        net.load_state_dict(convcore.load(weights))
+    return net.eval()
+
+
+def see(net: nn.Module, photograph: np.ndarray) -> Sight:
+    """Show a net a photograph, with a forward pre-hook on every Conv2d."""
+    seen: list[Input] = []
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[convcore.Tensor, ...]) -> None:
+            given = args[0][0]
+            seen.append(Input(name, tuple(given.shape), given[:SHOWN].clone().numpy()))
+
+        return hook
+
+    handles = [
+        module.register_forward_pre_hook(keep(name))
+        for name, module in net.named_modules()
+        if isinstance(module, nn.Conv2d)
+    ]
+    pixels = (photograph - _MEAN[:, np.newaxis, np.newaxis]) / _STD[:, np.newaxis, np.newaxis]
+    start = time.perf_counter()
+    with convcore.no_grad():
+        net(convcore.from_numpy(pixels[np.newaxis]))
+    seconds = time.perf_counter() - start
+    for handle in handles:
+        handle.remove()
+    return Sight(photograph, seen, seconds)
