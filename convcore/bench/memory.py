@@ -3,6 +3,9 @@
 Linux keeps a process's present resident size in VmRSS and its largest in VmHWM, and forgets the
 largest when 5 is written to clear_refs (proc(5)).  Elsewhere only the largest ever is known: it
 stands in for both.
+
+Pages of files do not count where Linux tells them apart (RssFile): they are a library's code, read
+when it is first needed, and no memory that the work takes.
 """
 
 from __future__ import annotations
@@ -20,22 +23,37 @@ class PeakMemory:
     """The most memory held above what was held when this was made, in bytes."""
 
     def __init__(self) -> None:
+        self.forget()
+        self._before, self._code = _resident("VmRSS"), _of_files()
+
+    def forget(self) -> None:
+        """Leave out what was held until now and no longer is."""
         with suppress(OSError):
             _FORGET.write_text("5")
-        self._before = _resident("VmRSS")
 
     @property
     def added(self) -> int:
         """Return the most bytes above the beginning, so far."""
-        return max(0, _resident("VmHWM") - self._before)
+        code = max(0, _of_files() - self._code)
+        return max(0, _resident("VmHWM") - self._before - code)
 
 
 def _resident(field: str) -> int:
+    known = _kernels(field)
+    return _largest_ever() if known is None else known
+
+
+def _of_files() -> int:
+    return _kernels("RssFile") or 0
+
+
+def _kernels(field: str) -> int | None:
+    """Return the bytes that Linux reports in a field, or None elsewhere."""
     try:
         found = re.search(field + r":\s+(\d+) kB", _STATUS.read_text())
     except OSError:
-        found = None
-    return int(found[1]) << 10 if found else _largest_ever()
+        return None
+    return int(found[1]) << 10 if found else None
 
 
 def _largest_ever() -> int:

@@ -127,11 +127,15 @@ class Worker:
         nets.export(net, task, weights, file)
 
     def prepare_net(self, net: str, task: str, format: str, folder: str, result: str) -> int:
-        """Make a task of a net the only call; save what it computes, return its peak of bytes."""
+        """Make a task of a net the only call; save what it computes, return its peak of bytes.
+
+        The peak is that of two calls, above what was held before the net was made.
+        """
         importlib.import_module(self.peer.module)
         peak = PeakMemory()
         call = nets.call_of(self.peer.module, self.threads, net, task, format, folder)
         self.calls = {ONLY: call}
+        peak.forget()  # the file's copy of the weights
         np.save(result, nets.as_array(call()))
         call()  # what is allocated by the second call too, such as momenta
         return peak.added
