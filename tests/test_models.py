@@ -152,11 +152,13 @@ def test_outputs_gradients_and_buffers_are_pytorchs(twins, rng, name, training):
         np.testing.assert_allclose(outputs[0][key], expected, **error)
 
 
-def test_resnet18_trains_as_on_pytorch(twins, rng):
+@pytest.mark.parametrize("format", ["contiguous_format", "channels_last"])
+def test_resnet18_trains_as_on_pytorch(twins, rng, format):
     """Five losses in float64, with momentum and new pictures each step."""
     import torch
 
     ours, theirs, shape = pair("resnet18", twins)
+    ours = ours.to(memory_format=getattr(convcore, format))
     batches = [(rng.standard_normal(shape), rng.integers(0, 7, shape[0])) for _ in range(5)]
     losses = []
     for library, net in ((convcore, ours), (torch, theirs)):
