@@ -199,6 +199,32 @@ def test_hooks_between_norm_and_activation_are_called(rng):
     assert len(seen) == 16
 
 
+def test_batch_norms_of_vgg_and_unet_take_their_relus_along(rng):
+    """In one node of the graph, unless somebody looks; a slice and another order work too."""
+    features = models.vgg11_bn(init_weights=False).features[:8]
+    x = convcore.from_numpy(rng.standard_normal((2, 3, 16, 16)).astype(np.float32))
+
+    def nodes(y):
+        names, fn = [], y.grad_fn
+        while fn is not None:
+            names.append(fn.name())
+            fn = fn.next_functions[0][0]
+        return names
+
+    fused = nodes(features(x))
+    assert len(fused) == 6 and "ReluBackward0" not in fused  # conv, norm, pool, twice
+    seen = []
+    handle = features[1].register_forward_hook(lambda *args: seen.append(args))
+    watched = nodes(features(x))
+    handle.remove()
+    assert len(seen) == 1 and len(watched) == 7 and watched.count("ReluBackward0") == 1
+    assert nodes(features(x)) == fused
+    block = models.unet(init_features=4, depth=1).encoder1
+    assert "ReluBackward0" not in nodes(block(x))
+    block[2] = nn.Sigmoid()
+    assert "SigmoidBackward0" in nodes(block(x))
+
+
 @pytest.mark.parametrize("name", ["lenet", "resnet18", "bottlenecks", "mobilenet_v2", "unet"])
 def test_net_prints_as_pytorchs(twins, undrawn, name):
     ours = repr(SMALL[name][0](models))

@@ -162,7 +162,7 @@ class _Watch:
         """Begin a row."""
         row = Row(
             name=self.names[module],
-            type=type(module).__name__,
+            type=module._get_name(),  # as the module prints itself
             depth=len(self.inside),
             is_leaf=next(module.children(), None) is None,
             parameters=sum(parameter.numel() for parameter in module.parameters()),

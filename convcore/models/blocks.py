@@ -9,7 +9,7 @@ from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import is_watched
 
-__all__ = ["check_weights", "divisible", "init_weights", "normalized"]
+__all__ = ["NormalizedSequential", "check_weights", "divisible", "init_weights", "normalized"]
 
 
 # What `batch_norm_activation` knows, by the modules that do it.
@@ -36,6 +36,23 @@ def normalized(
     if residual is not None:
         x = x + residual
     return x if activation is None else activation(x)
+
+
+class NormalizedSequential(nn.Sequential):
+    """A Sequential in which batch norms and the ReLUs after them are one function."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return what the last layer makes of what the others made of ``input``."""
+        layers = iter(self)
+        for layer in layers:
+            if isinstance(layer, nn.BatchNorm2d):
+                input = normalized(layer, next(layers, None), input)
+            else:
+                input = layer(input)
+        return input
+
+    def _get_name(self) -> str:
+        return "Sequential"  # as those who know the nets expect it printed
 
 
 def init_weights(net: nn.Module, linear_std: float | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.functions import cat
-from convcore.models.blocks import check_weights, normalized
+from convcore.models.blocks import NormalizedSequential, check_weights
 
 __all__ = ["UNet", "unet"]
 
@@ -83,7 +83,7 @@ class UNet(nn.Module):
         return self.conv(x).sigmoid()
 
 
-class _Block(nn.Sequential):
+class _Block(NormalizedSequential):
     """Two 3x3 convolutions, each with batch normalisation and ReLU."""
 
     def __init__(self, c_in: int, c_out: int, name: str) -> None:
@@ -94,15 +94,6 @@ class _Block(nn.Sequential):
             layers[f"{name}norm{number}"] = nn.BatchNorm2d(num_features=c_out)
             layers[f"{name}relu{number}"] = nn.ReLU(inplace=True)
         super().__init__(layers)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the layers' output."""
-        conv1, norm1, relu1, conv2, norm2, relu2 = self
-        x = normalized(norm1, relu1, conv1(input))
-        return normalized(norm2, relu2, conv2(x))
-
-    def _get_name(self) -> str:
-        return "Sequential"  # as those who know the net expect it printed
 
 
 def unet(*, weights: None = None, **options: Any) -> UNet:

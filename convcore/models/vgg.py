@@ -12,7 +12,7 @@ from typing import Any
 
 from convcore import nn
 from convcore._tensor import Tensor
-from convcore.models.blocks import check_weights, init_weights
+from convcore.models.blocks import NormalizedSequential, check_weights, init_weights
 
 __all__ = [
     "VGG",
@@ -99,7 +99,7 @@ def _features(depth: int, batch_norm: bool) -> nn.Sequential:
             layers.append(nn.ReLU(inplace=True))
             c_in = planes
         layers.append(nn.MaxPool2d(kernel_size=2, stride=2))
-    return nn.Sequential(*layers)
+    return NormalizedSequential(*layers) if batch_norm else nn.Sequential(*layers)
 
 
 def _vgg(depth: int, batch_norm: bool, weights: None, options: dict[str, Any]) -> VGG:
