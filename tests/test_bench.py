@@ -240,6 +240,8 @@ def test_peak_memory_is_what_was_added_and_is_kept():
     assert watch.added < 20e6
     np.ones(5_000_000)
     assert 35e6 < watch.added < 80e6
+    watch.forget()
+    assert watch.added < 20e6
 
 
 # --- checking -------------------------------------------------------------------------------------
