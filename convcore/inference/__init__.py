@@ -1,4 +1,10 @@
-"""Nets that only run: layers fused, weights kept as their kernels read them."""
+"""Nets that only run: layers fused, weights kept as their kernels read them, memory laid out.
+
+optimized.py is what users meet.  It fuses modules first: trace.py sees what follows what, fold.py
+and layers.py are what takes their place.  Then planned.py has a plan made for each kind of input:
+operations.py reads what the net did from the graph of gradients, planner.py turns that into steps,
+plan.py lays out their memory and runs them.
+"""
 
 from convcore.inference.optimized import OptimizedModule, optimize_for_inference
 
