@@ -397,7 +397,10 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     # One window is the mean over the axes, and PyTorch computes and calls it that.
     name = "MeanBackward1" if set(outs) == {1} else f"AdaptiveAvgPool{rank}DBackward0"
     record(name, (input,), output, lambda needs, grad: _adaptive_mean_grad(rank, grad, sizes))
-    describe(output, forward=lambda array: engine.adaptive_avg_pool(array, outs))
+    axes = tuple(range(input._array.ndim - rank, input._array.ndim))
+    describe(
+        output, forward=lambda array: engine.adaptive_avg_pool(array, outs), dim=axes, keepdim=True
+    )
     return output
 
 

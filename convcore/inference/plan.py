@@ -21,7 +21,7 @@ import numpy as np
 from convcore.engine import layout, memory
 from convcore.engine.checks import Array
 
-_FLOAT = np.dtype(np.float32)
+FLOAT = np.dtype(np.float32)
 _LINE = 64  # bytes that values begin at multiples of
 
 
@@ -58,7 +58,7 @@ class Value:
         """Strides of the array in bytes."""
         rank = len(self.shape)
         order = (0, *range(2, rank), 1) if self.channels_last else tuple(range(rank))
-        strides, step = [0] * rank, _FLOAT.itemsize
+        strides, step = [0] * rank, FLOAT.itemsize
         for axis in reversed(order):
             strides[axis] = step
             step *= self.shape[axis]
@@ -74,7 +74,7 @@ class Value:
     @property
     def n_bytes(self) -> int:
         """Bytes of the memory, up to where the next value may begin."""
-        return -(-math.prod(self.shape) * _FLOAT.itemsize // _LINE) * _LINE
+        return -(-math.prod(self.shape) * FLOAT.itemsize // _LINE) * _LINE
 
     def array_in(self, root: Array) -> Array:
         """Return the array, given the root's."""
@@ -85,7 +85,7 @@ class Value:
 
     def new(self) -> Array:
         """Return memory for it, not cleared."""
-        return layout.empty(self.shape, _FLOAT, self.channels_last)
+        return layout.empty(self.shape, FLOAT, self.channels_last)
 
 
 class Scratch:
@@ -144,8 +144,8 @@ class Plan:
         root = value.root
         shape = root.shape
         if not root.channels_last:
-            return value.array_in(np.ndarray(shape, _FLOAT, self._arena, offset))
-        dense = np.ndarray((shape[0], *shape[2:], shape[1]), _FLOAT, self._arena, offset)
+            return value.array_in(np.ndarray(shape, FLOAT, self._arena, offset))
+        dense = np.ndarray((shape[0], *shape[2:], shape[1]), FLOAT, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
     def __call__(self, array: Array) -> Array:

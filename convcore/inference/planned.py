@@ -12,8 +12,9 @@ from convcore.autograd.handle import RemovableHandle
 from convcore.engine.algorithms.selection import current
 from convcore.engine.checks import Array
 from convcore.engine.threads import get_num_threads
+from convcore.inference.building import UnplannedError
 from convcore.inference.plan import Plan
-from convcore.inference.planner import UnplannedError, plan_of
+from convcore.inference.planner import plan_of
 from convcore.nn import Module
 from convcore.nn.modules._hooks import is_watched
 
@@ -43,6 +44,8 @@ class Plans:
         if self._watched:
             return None
         array = input._array
+        if not array.flags.aligned:
+            return None
         key = array.shape, array.strides, array.dtype, current(), get_num_threads()
         kind = self._kinds.get(key, ...)
         if kind is ...:
