@@ -15,6 +15,7 @@ MOST_TAPS = NOWHERE
 
 cdef enum:
     TAP_WORK = 4         # multiply-adds that a tap takes as long as; chosen by hand
+    PIECE = 16           # of leaves/maxima.h
 
 cdef struct Job:
     Maxima maxima
@@ -130,10 +131,10 @@ cdef class MaximumPool:
             w.first, w.end = table + 3 * w.out, table + 3 * w.out + w.size
             table += 3 * w.out + 2 * w.size
             self.taps *= w.kernel
-        # Of the columns: taps of one line, and its parts.
-        self.line = w.out
-        if w.stride:
-            self.line += w.stride * (w.out + (w.kernel - 1) * w.dilation // w.stride + 1)
+        # Of every line that a window sees: its elements, in whole pieces, as they lie and in parts.
+        self.line = ((w.out + PIECE - 1) // PIECE * PIECE - 1) * w.stride
+        self.line = 2 * (self.line + (w.kernel - 1) * w.dilation + 1) + w.stride
+        self.line *= self.maxima.axis[0].kernel * self.maxima.axis[1].kernel if w.stride else 0
 
     cdef Job job(self, bint wide, Py_ssize_t images, Py_ssize_t channels):
         cdef Job job

@@ -12,10 +12,13 @@
 #define TEXT(level) QUOTED(level)
 #define QUOTED(level) #level
 
-/* What is written for any T: LINE is a vector of them, LINE_NUMBERS its comparisons'. */
+/* What is written for any T: I are integers as wide, LINE is a vector of them, LINE_NUMBERS its
+ * comparisons'. */
 #define T float
+#define I int32_t
 #define LINE vec
 #define LINE_LANES LANES
+#define EACH_LINE_LANE EACH_LANE
 #define LINE_NUMBERS lane_numbers
 #define LOAD load
 #define STORE store
@@ -36,14 +39,20 @@
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
+#include "phases.h"
+#include "maxima.h"
+#include "separable.h"
+#include "clipping.h"
 #undef ROOT
 #undef T
+#undef I
 #undef LINE
 #undef LINE_NUMBERS
 #undef LOAD
 #undef STORE
 #undef SPREAD
 #undef LINE_LANES
+#undef EACH_LINE_LANE
 #undef OF
 #undef BITS
 #undef SIGN
@@ -57,8 +66,10 @@
 #undef EXPM1_LEAST
 
 #define T double
+#define I int64_t
 #define LINE wide
 #define LINE_LANES WIDE_LANES
+#define EACH_LINE_LANE EACH_WIDE_LANE
 #define LINE_NUMBERS wide_numbers
 #define LOAD load_wide
 #define STORE store_wide
@@ -79,24 +90,6 @@
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
-
-#undef T
-#undef OF
-
-/* What is for any T, and for integers I as wide. */
-#define T float
-#define I int32_t
-#define OF(name) name##_float
-#include "phases.h"
-#include "maxima.h"
-#include "separable.h"
-#include "clipping.h"
-#undef T
-#undef I
-#undef OF
-#define T double
-#define I int64_t
-#define OF(name) name##_double
 #include "phases.h"
 #include "maxima.h"
 #include "separable.h"

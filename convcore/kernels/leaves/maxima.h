@@ -4,35 +4,17 @@
  * The number of the tap that won is a byte: an eighth of what an index takes.  The first of equal
  * elements wins, and a NaN over all, the last one over the others.
  *
- * Along a line of a plane, windows side by side are vectors of their taps: the line is staged in
- * parts, every stride-th element in one, with -inf around it, so that each tap of all windows is a
- * run of a part.  In channels_last the channels are such runs as they lie.
+ * Whatever lies side by side is worked on in pieces of a constant length, which compilers make
+ * vectors of without loops around them.  In channels_last these are a pixel's channels; where there
+ * are fewer, or a rest, a piece goes on into the next pixel, whose results are written over it later.
+ * Along a line of a plane they are windows side by side: of each tap, every stride-th element of the
+ * line, copied, with -inf around it.
  */
 
-/* Channels whose maxima are held at a time. */
-#define HELD 64
+#define PIECE 16
 
-/* Short lines are not worth staging. */
-#define LEAST_STAGED 8
-
-/* best[i] = the larger of best[i] and v[i], which is tap `tap` */
-INLINE void OF(take_larger)(const T *v, ptrdiff_t count, I tap, T *best, I *taps)
-{
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        const T value = v[i], held = best[i];
-        const int larger = (value > held) | (value != value);
-        best[i] = larger ? value : held;
-        taps[i] = larger ? tap : taps[i];
-    }
-}
-
-INLINE void OF(take_larger_alone)(const T *v, ptrdiff_t count, T *best)
-{
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        const T value = v[i], held = best[i];
-        best[i] = (value > held) | (value != value) ? value : held;
-    }
-}
+/* Fewer windows than this to a line are looked at one by one. */
+#define LEAST_WINDOWS 4
 
 INLINE void OF(as_bytes)(const I *taps, ptrdiff_t count, uint8_t *out)
 {
@@ -55,16 +37,16 @@ typedef struct {
     int count;
 } OF(window);
 
-/* The same for `terms` elements of a window at once; those before them are held unless `begin`. */
+/* best[i] = the largest of `terms` elements of window i, and of best[i] unless `begin`. */
 INLINE void OF(take_largest)(const int terms, const int begin, const T *const *at, const I *tap,
-                             ptrdiff_t c, ptrdiff_t count, T *best, I *taps)
+                             ptrdiff_t shift, ptrdiff_t count, T *best, I *taps)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + c;
+    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        T held = begin ? (T)-INFINITY : best[i];
-        I won = taps[i];
-        UNROLLED for (int t = 0; t < terms; t++) {
+        T held = begin ? v[0][i] : best[i];
+        I won = begin ? tap[0] : taps[i];
+        UNROLLED for (int t = begin; t < terms; t++) {
             const T value = v[t][i];
             const int larger = (value > held) | (value != value);
             held = larger ? value : held;
@@ -76,13 +58,13 @@ INLINE void OF(take_largest)(const int terms, const int begin, const T *const *a
 }
 
 INLINE void OF(take_largest_alone)(const int terms, const int begin, const T *const *at,
-                                   ptrdiff_t c, ptrdiff_t count, T *best)
+                                   ptrdiff_t shift, ptrdiff_t count, T *best)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + c;
+    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        T held = begin ? (T)-INFINITY : best[i];
-        UNROLLED for (int t = 0; t < terms; t++) {
+        T held = begin ? v[0][i] : best[i];
+        UNROLLED for (int t = begin; t < terms; t++) {
             const T value = v[t][i];
             held = (value > held) | (value != value) ? value : held;
         }
@@ -93,14 +75,14 @@ INLINE void OF(take_largest_alone)(const int terms, const int begin, const T *co
 #define TAKE(terms)                                                                          \
     case terms:                                                                              \
         if (taps)                                                                            \
-            OF(take_largest)(terms, begin, w->at + t, w->tap + t, c, count, best, taps);     \
+            OF(take_largest)(terms, begin, w->at + t, w->tap + t, shift, count, best, taps); \
         else                                                                                 \
-            OF(take_largest_alone)(terms, begin, w->at + t, c, count, best);                 \
+            OF(take_largest_alone)(terms, begin, w->at + t, shift, count, best);             \
         t += terms;                                                                          \
         break;
 
-/* Terms [t, ...) of a window, as many as one loop takes; returns how far that is. */
-INLINE int OF(take_some)(const OF(window) *w, int t, const int begin, ptrdiff_t c,
+/* Terms [t, ...) of windows, as many as one loop takes; returns how far that is. */
+INLINE int OF(take_some)(const OF(window) *w, int t, const int begin, ptrdiff_t shift,
                          ptrdiff_t count, T *best, I *taps)
 {
     const int left = w->count - t;
@@ -112,19 +94,15 @@ INLINE int OF(take_some)(const OF(window) *w, int t, const int begin, ptrdiff_t 
 
 #undef TAKE
 
-/* Channels [c, c + count) of one window of channels_last images. */
-INLINE void OF(maxima_of_pixel)(const OF(window) *w, I first, ptrdiff_t c, ptrdiff_t count, T *y,
-                                uint8_t *out)
+/* All terms of `count` windows side by side. */
+INLINE void OF(take_all)(const OF(window) *w, const int begin, ptrdiff_t shift, ptrdiff_t count,
+                         T *best, I *taps)
 {
-    I taps[HELD];
-    if (out)
-        for (ptrdiff_t i = 0; i < count; i++) taps[i] = first;
-    if (!w->count)
-        for (ptrdiff_t i = 0; i < count; i++) y[c + i] = (T)-INFINITY;
-    int t = w->count ? OF(take_some)(w, 0, 1, c, count, y + c, out ? taps : NULL) : 0;
-    while (t < w->count) t = OF(take_some)(w, t, 0, c, count, y + c, out ? taps : NULL);
-    if (out) OF(as_bytes)(taps, count, out + c);
+    int t = OF(take_some)(w, 0, begin, shift, count, best, taps);
+    while (t < w->count) t = OF(take_some)(w, t, 0, shift, count, best, taps);
 }
+
+/* ---- channels_last ---- */
 
 /* What one window of channels_last images sees. */
 INLINE void OF(look)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h, ptrdiff_t w,
@@ -145,104 +123,154 @@ INLINE void OF(look)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_
     }
 }
 
+/* `count` channels of one window, those `shift` beyond what it sees. */
+INLINE void OF(maxima_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count, T *y,
+                                   uint8_t *out)
+{
+    I taps[PIECE];
+    if (!w->count)
+        for (ptrdiff_t i = 0; i < count; i++) y[i] = (T)-INFINITY, taps[i] = CONVCORE_NOWHERE;
+    else if (out)
+        OF(take_all)(w, 1, shift, count, y, taps);
+    else
+        OF(take_all)(w, 1, shift, count, y, NULL);
+    if (out) OF(as_bytes)(taps, count, out);
+}
+
+/* Fewer than PIECE of them, of which there are few. */
+static ALONE void OF(maxima_of_last_channels)(const OF(window) *w, ptrdiff_t shift,
+                                              ptrdiff_t count, T *y, uint8_t *out)
+{
+    OF(maxima_of_channels)(w, shift, count, y, out);
+}
+
 static void OF(maxima_of_pixels)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h,
                                  T *y, uint8_t *out)
 {
+    const convcore_windows *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
+    const T *end = x + m->axis[0].size * m->axis[1].size * W->size * channels;
     OF(window) window;
-    for (ptrdiff_t w = 0; w < m->axis[2].out; w++, y += channels) {
-        const I first = OF(first_tap)(m, d, h, w);
-        OF(look)(m, x, d, h, w, &window);
-        for (ptrdiff_t c = 0; c < channels; c += HELD)
-            OF(maxima_of_pixel)(&window, first, c, channels - c < HELD ? channels - c : HELD, y,
-                                out);
+    ptrdiff_t looked = 0;
+    for (ptrdiff_t w = 0; w < W->out; w++, y += channels) {
+        /* Windows with the same taps in the image see the same, shifted. */
+        if (w == 0 || W->low[w] != W->low[w - 1] || W->high[w] != W->high[w - 1])
+            OF(look)(m, x, d, h, looked = w, &window);
+        const ptrdiff_t shift = (W->start[w] - W->start[looked]) * channels;
+        ptrdiff_t room = (W->out - w) * channels;
+        if (window.count && end - window.at[window.count - 1] - shift < room)
+            room = end - window.at[window.count - 1] - shift;
+        for (ptrdiff_t c = 0; c < channels; c += PIECE) {
+            if (room - c >= PIECE)
+                OF(maxima_of_channels)(&window, shift + c, PIECE, y + c, out ? out + c : NULL);
+            else
+                OF(maxima_of_last_channels)(&window, shift + c, channels - c, y + c,
+                                            out ? out + c : NULL);
+        }
         if (out) out += channels;
     }
 }
 
-/* Part s of a line begins at s * pitch and has element q * stride + s - before of it at q. */
-INLINE ptrdiff_t OF(pitch_of)(const convcore_windows *W)
+/* ---- planes ---- */
+
+/* `count` elements of a line from input `from` on, -inf where that is outside of it. */
+static ALONE void OF(stage_edge)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
+                                 T *edge)
 {
-    return W->out + (W->kernel - 1) * W->dilation / W->stride + 1;
+    const ptrdiff_t first = from < 0 ? -from : 0, last = size - from < count ? size - from : count;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) edge[i] = (T)-INFINITY;
+    if (first < last) memcpy(edge + first, line + from + first, (last - first) * sizeof(T));
 }
 
-static void OF(stage_line)(const convcore_windows *W, const T *line, T *parts)
-{
-    const ptrdiff_t pitch = OF(pitch_of)(W), stride = W->stride, before = W->before;
-    /* What windows see of the line; its first elements up to a whole group; where groups begin. */
-    ptrdiff_t size = pitch * stride - before, head = (stride - before % stride) % stride;
-    size = size < W->size ? size : W->size;
-    head = head < size ? head : size;
-    const ptrdiff_t first = (head + before) / stride, end = size + before;
-    for (ptrdiff_t s = 0; s < stride; s++) {
-        for (ptrdiff_t q = 0; q <= first && q < pitch; q++) parts[s * pitch + q] = (T)-INFINITY;
-        for (ptrdiff_t q = end / stride; q < pitch; q++) parts[s * pitch + q] = (T)-INFINITY;
-    }
-    for (ptrdiff_t i = 0; i < head; i++)
-        parts[(i + before) % stride * pitch + (i + before) / stride] = line[i];
-    OF(take_apart)(line + head, size - head, stride, parts + first, pitch);
-}
-
-/* One line of windows, by the staged lines that they see. */
-static void OF(maxima_of_line)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h,
-                               T *y, uint8_t *out, T *scratch)
+/* What a line of windows sees: of each tap every stride-th element of a line, side by side. */
+INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, const T *x, ptrdiff_t d,
+                           ptrdiff_t h, T *scratch, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
-    const ptrdiff_t pitch = OF(pitch_of)(W), stride = W->stride;
-    I *taps = (I *)scratch;
-    T *parts = scratch + W->out;
-    for (ptrdiff_t j = 0; j < W->out; j++) y[j] = (T)-INFINITY;
-    if (out)
-        for (ptrdiff_t j = 0; j < W->out; j++) taps[j] = OF(first_tap)(m, d, h, j);
+    const ptrdiff_t pieces = (W->out + PIECE - 1) / PIECE, inputs = D->size * H->size * W->size;
+    const ptrdiff_t reach = (W->kernel - 1) * W->dilation + 1, seen = (W->out - 1) * stride + reach;
+    const ptrdiff_t span = (pieces * PIECE - 1) * stride + reach, pitch = span / stride + 1;
+    const int within = W->before <= 0 && seen - W->before <= W->size;
+    found->count = 0;
     for (ptrdiff_t a = D->low[d]; a < D->high[d]; a++) {
         for (ptrdiff_t b = H->low[h]; b < H->high[h]; b++) {
             const ptrdiff_t row = (D->start[d] + a * D->dilation) * H->size + H->start[h]
                                   + b * H->dilation;
-            OF(stage_line)(W, x + row * W->size, parts);
+            const ptrdiff_t at = row * W->size - W->before, whole = inputs - at >= span;
+            const T *line = scratch;
+            if (within && (whole || stride != 1)) {
+                line = x + at;
+            } else {
+                OF(stage_edge)(x + row * W->size, W->size, -W->before, span, scratch);
+                scratch += span;
+            }
+            if (stride != 1) {
+                OF(take_apart)(line, within && !whole ? seen : span, stride, scratch, pitch);
+                line = scratch;
+                scratch += stride * pitch;
+            }
             for (ptrdiff_t c = 0; c < W->kernel; c++) {
                 const ptrdiff_t shift = c * W->dilation;
-                const T *v = parts + shift % stride * pitch + shift / stride;
-                if (out)
-                    OF(take_larger)(v, W->out, (I)((a * H->kernel + b) * W->kernel + c), y, taps);
-                else
-                    OF(take_larger_alone)(v, W->out, y);
+                found->tap[found->count] = (I)((a * H->kernel + b) * W->kernel + c);
+                found->at[found->count++] = line + shift % stride * pitch + shift / stride;
             }
         }
     }
-    if (out) OF(as_bytes)(taps, W->out, out);
 }
 
-/* One short line of windows, every tap of them in turn where it lies. */
-static void OF(maxima_of_short_line)(const convcore_maxima *m, const T *x, ptrdiff_t d,
-                                     ptrdiff_t h, T *y, uint8_t *out)
+/* Windows [p, p + PIECE) of a line. */
+INLINE void OF(maxima_of_windows)(const convcore_maxima *m, const OF(window) *window, ptrdiff_t d,
+                                  ptrdiff_t h, ptrdiff_t p, ptrdiff_t count, T *best, I *taps)
 {
-    const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
-    const ptrdiff_t stride = W->stride;
-    I taps[LEAST_STAGED];
-    T best[LEAST_STAGED];
-    for (ptrdiff_t j = 0; j < W->out; j++) best[j] = (T)-INFINITY;
-    for (ptrdiff_t j = 0; j < W->out; j++) taps[j] = OF(first_tap)(m, d, h, j);
-    for (ptrdiff_t a = D->low[d]; a < D->high[d]; a++) {
-        for (ptrdiff_t b = H->low[h]; b < H->high[h]; b++) {
-            const ptrdiff_t row = (D->start[d] + a * D->dilation) * H->size + H->start[h]
-                                  + b * H->dilation;
-            for (ptrdiff_t c = 0; c < W->kernel; c++) {
-                const I tap = (I)((a * H->kernel + b) * W->kernel + c);
-                const T *v = x + row * W->size - W->before + c * W->dilation;
-                ptrdiff_t j = 0, end = W->out;
-                while (j < end && (c < W->low[j] || c >= W->high[j])) j++;
-                while (j < end && (c < W->low[end - 1] || c >= W->high[end - 1])) end--;
-                for (; j < end; j++) {
-                    const T value = v[j * stride];
-                    const int larger = (value > best[j]) | (value != value);
-                    best[j] = larger ? value : best[j];
-                    taps[j] = larger ? tap : taps[j];
-                }
-            }
+    const convcore_windows *W = &m->axis[2];
+    const ptrdiff_t last = p + count - 1;
+    /* -inf from around the line must not win. */
+    if (window->count && !W->low[p] && W->high[p] == W->kernel && !W->low[last]
+        && W->high[last] == W->kernel) {
+        OF(take_all)(window, 1, p, PIECE, best, taps);
+    } else {
+        for (ptrdiff_t i = 0; i < PIECE; i++) best[i] = (T)-INFINITY;
+        for (ptrdiff_t i = 0; taps && i < count; i++) taps[i] = OF(first_tap)(m, d, h, p + i);
+        if (window->count) OF(take_all)(window, 0, p, PIECE, best, taps);
+    }
+}
+
+/* Copies of a constant size are moves, not calls. */
+#define MOVE(size)                                   \
+    if (count & (size)) {                               \
+        memcpy(to, from, (size) * sizeof(*to));         \
+        to += (size), from += (size);                   \
+    }
+
+INLINE void OF(copy_numbers)(T *to, const T *from, ptrdiff_t count)
+{
+    MOVE(16) MOVE(8) MOVE(4) MOVE(2) MOVE(1)
+}
+
+INLINE void OF(copy_bytes)(uint8_t *to, const uint8_t *from, ptrdiff_t count)
+{
+    MOVE(16) MOVE(8) MOVE(4) MOVE(2) MOVE(1)
+}
+
+#undef MOVE
+
+INLINE void OF(maxima_of_line)(const convcore_maxima *m, const ptrdiff_t stride, const T *x,
+                               ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
+{
+    OF(window) window;
+    OF(look_along)(m, stride, x, d, h, scratch, &window);
+    for (ptrdiff_t p = 0; p < m->axis[2].out; p += PIECE) {
+        const ptrdiff_t left = m->axis[2].out - p, count = left < PIECE ? left : PIECE;
+        T best[PIECE];
+        I taps[PIECE] = {0};
+        uint8_t bytes[PIECE];
+        OF(maxima_of_windows)(m, &window, d, h, p, count, best, out ? taps : NULL);
+        OF(copy_numbers)(y + p, best, count);
+        if (out) {
+            OF(as_bytes)(taps, PIECE, bytes);
+            OF(copy_bytes)(out + p, bytes, count);
         }
     }
-    memcpy(y, best, W->out * sizeof(T));
-    for (ptrdiff_t j = 0; out && j < W->out; j++) out[j] = (uint8_t)taps[j];
 }
 
 /* One window of a plane. */
@@ -272,18 +300,20 @@ static void OF(maximum)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdi
 static void OF(maxima)(const convcore_maxima *m, const void *from, ptrdiff_t d, ptrdiff_t h,
                        void *to, uint8_t *out, void *scratch)
 {
-    const ptrdiff_t columns = m->axis[2].out;
+    const convcore_windows *W = &m->axis[2];
     const T *x = from;
     T *y = to;
     if (m->channels)
         OF(maxima_of_pixels)(m, x, d, h, y, out);
-    else if (m->axis[2].stride && columns >= LEAST_STAGED)
-        OF(maxima_of_line)(m, x, d, h, y, out, scratch);
-    else if (m->axis[2].stride)
-        OF(maxima_of_short_line)(m, x, d, h, y, out);
-    else
-        for (ptrdiff_t w = 0; w < columns; w++)
+    else if (W->out < LEAST_WINDOWS || !W->stride)
+        for (ptrdiff_t w = 0; w < W->out; w++)
             OF(maximum)(m, x, d, h, w, y + w, out ? out + w : NULL);
+    else if (W->stride == 1)
+        OF(maxima_of_line)(m, 1, x, d, h, y, out, scratch);
+    else if (W->stride == 2)
+        OF(maxima_of_line)(m, 2, x, d, h, y, out, scratch);
+    else
+        OF(maxima_of_line)(m, W->stride, x, d, h, y, out, scratch);
 }
 
 /* ---- the gradient ---- */
@@ -314,14 +344,99 @@ static void OF(add_pixels)(const convcore_windows *W, const T *gy, const uint8_t
     }
 }
 
-/* One line of the gradient of channels_last images. */
-static void OF(maxima_gradient)(const convcore_maxima *m, const void *grad, const uint8_t *taps,
-                                ptrdiff_t d, ptrdiff_t h, void *to)
+/* A line of windows that see a line of inputs, and the number of its first tap there. */
+typedef struct {
+    const T *gy;
+    const uint8_t *taps;
+    ptrdiff_t tap;
+} OF(seen);
+
+/* The lines of windows that see line (d, h); returns how many there are. */
+INLINE int OF(look_back)(const convcore_maxima *m, const T *gy, const uint8_t *taps, ptrdiff_t d,
+                         ptrdiff_t h, OF(seen) *seen)
+{
+    const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
+    int count = 0;
+    for (ptrdiff_t j = D->first[d]; j < D->end[d]; j++) {
+        const ptrdiff_t a = OF(tap_of)(D, j, d);
+        for (ptrdiff_t k = H->first[h]; a >= 0 && k < H->end[h]; k++) {
+            const ptrdiff_t b = OF(tap_of)(H, k, h), line = (j * H->out + k) * W->out * m->channels;
+            if (b >= 0)
+                seen[count++] = (OF(seen)){gy + line, taps + line, (a * H->kernel + b) * W->kernel};
+        }
+    }
+    return count;
+}
+
+#define ELEMENT(p, lane) (p)[lane]
+
+/* gy where tap `tap` won, else zeros: LINE_LANES of them. */
+INLINE LINE OF(won)(const T *gy, const uint8_t *taps, ptrdiff_t tap)
+{
+#if LANES > 1
+    const LINE_NUMBERS number = {EACH_LINE_LANE(ELEMENT, taps)};
+    return (LINE)((LINE_NUMBERS)LOAD(gy) & (LINE_NUMBERS)(number == (I)tap));
+#else
+    return *taps == tap ? *gy : 0;
+#endif
+}
+
+/* LINE_LANES channels of the gradient of an input in column w: of all windows that it won. */
+INLINE void OF(add_channels)(const convcore_windows *W, const OF(seen) *seen, int lines,
+                             ptrdiff_t w, ptrdiff_t channels, ptrdiff_t c, T *gx)
+{
+    LINE sums = {0};
+    for (int i = 0; i < lines; i++) {
+        for (ptrdiff_t j = W->first[w]; j < W->end[w]; j++) {
+            const ptrdiff_t tap = OF(tap_of)(W, j, w), at = j * channels + c;
+            if (tap >= 0) sums += OF(won)(seen[i].gy + at, seen[i].taps + at, seen[i].tap + tap);
+        }
+    }
+    STORE(gx + c, sums);
+}
+
+/* Channels from c on, one by one. */
+static ALONE void OF(add_last_channels)(const convcore_windows *W, const OF(seen) *seen, int lines,
+                                        ptrdiff_t w, ptrdiff_t channels, ptrdiff_t c, T *gx)
+{
+    memset(gx + c, 0, (channels - c) * sizeof(T));
+    for (int i = 0; i < lines; i++) {
+        for (ptrdiff_t j = W->first[w]; j < W->end[w]; j++) {
+            const ptrdiff_t tap = OF(tap_of)(W, j, w), at = j * channels + c;
+            if (tap >= 0)
+                OF(add_won)(seen[i].gy + at, seen[i].taps + at, channels - c,
+                            (uint8_t)(seen[i].tap + tap), gx + c);
+        }
+    }
+}
+
+/* One line of the gradient of channels_last images, of windows at a stride: no more of them see an
+ * input than there are taps. */
+static void OF(gradient_of_pixels)(const convcore_maxima *m, const T *gy, const uint8_t *taps,
+                                   ptrdiff_t d, ptrdiff_t h, T *gx)
+{
+    const convcore_windows *W = &m->axis[2];
+    const ptrdiff_t channels = m->channels;
+    const T *end = gy + m->axis[0].out * m->axis[1].out * W->out * channels;
+    OF(seen) seen[CONVCORE_NOWHERE];
+    const int lines = OF(look_back)(m, gy, taps, d, h, seen);
+    for (ptrdiff_t w = 0; w < W->size; w++, gx += channels) {
+        ptrdiff_t room = (W->size - w) * channels;
+        if (lines && end - seen[lines - 1].gy - (W->end[w] - 1) * channels < room)
+            room = end - seen[lines - 1].gy - (W->end[w] - 1) * channels;
+        ptrdiff_t c = 0;
+        for (; c < channels && room - c >= LINE_LANES; c += LINE_LANES)
+            OF(add_channels)(W, seen, lines, w, channels, c, gx);
+        if (c < channels) OF(add_last_channels)(W, seen, lines, w, channels, c, gx);
+    }
+}
+
+/* The same of any windows, of which any number may see an input. */
+static void OF(gradient_of_any_pixels)(const convcore_maxima *m, const T *gy, const uint8_t *taps,
+                                       ptrdiff_t d, ptrdiff_t h, T *gx)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
-    const T *gy = grad;
-    T *gx = to;
     memset(gx, 0, W->size * channels * sizeof(T));
     for (ptrdiff_t j = D->first[d]; j < D->end[d]; j++) {
         const ptrdiff_t a = OF(tap_of)(D, j, d);
@@ -331,6 +446,16 @@ static void OF(maxima_gradient)(const convcore_maxima *m, const void *grad, cons
             if (b >= 0) OF(add_pixels)(W, gy + line, taps + line, tap, channels, gx);
         }
     }
+}
+
+/* One line of the gradient of channels_last images. */
+static void OF(maxima_gradient)(const convcore_maxima *m, const void *gy, const uint8_t *taps,
+                                ptrdiff_t d, ptrdiff_t h, void *gx)
+{
+    if (m->axis[0].stride && m->axis[1].stride && m->axis[2].stride)
+        OF(gradient_of_pixels)(m, gy, taps, d, h, gx);
+    else
+        OF(gradient_of_any_pixels)(m, gy, taps, d, h, gx);
 }
 
 /* The gradient of one plane. */
@@ -356,5 +481,6 @@ static void OF(maxima_gradient_plane)(const convcore_maxima *m, const void *grad
     }
 }
 
-#undef HELD
-#undef LEAST_STAGED
+#undef ELEMENT
+#undef PIECE
+#undef LEAST_WINDOWS

@@ -38,6 +38,17 @@ INLINE wide wide_of_float(const float *p)
 #endif
 }
 
+/* A list with F(half, lane) for each lane. */
+#if WIDE_LANES == 8
+#define EACH_WIDE_LANE(F, half)                                                           \
+    F(half, 0), F(half, 1), F(half, 2), F(half, 3), F(half, 4), F(half, 5), F(half, 6),   \
+    F(half, 7)
+#elif WIDE_LANES == 4
+#define EACH_WIDE_LANE(F, half) F(half, 0), F(half, 1), F(half, 2), F(half, 3)
+#elif WIDE_LANES == 2
+#define EACH_WIDE_LANE(F, half) F(half, 0), F(half, 1)
+#endif
+
 /* The lanes from first to last. */
 INLINE double sum_of_wide(wide v)
 {
