@@ -32,6 +32,8 @@ _NAME = "few_channels"
 
 # Input channels up to which it is the better choice; from 16 on Winograd's method may be.
 MOST_CHANNELS = 15
+# Input channels up to which it is the better choice for any number of outputs' channels.
+FEWEST_CHANNELS = 6
 # Columns of a tile: so many that the taps at its edges are few, and the band's rows short.
 COLUMNS = 512
 # Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
@@ -74,11 +76,12 @@ def _unprofitable(problem: Problem) -> str | None:
     if by_pixel and forward and 4 * o < lanes:
         return f"{o} output channels: vectors of {lanes} would be mostly empty"
     if problem.map == WEIGHT_GRAD:
-        few = not by_pixel and 3 * o < 2 * lanes
+        few = not by_pixel and 3 * o < 2 * lanes and problem.c > FEWEST_CHANNELS
         return f"{o} output channels: not worth turning them side by side" if few else None
     # Vectors of pixels: of gradients in either format, of outputs in contiguous memory.
     width = _outputs(problem).shape[4]
-    if o > lanes and not (forward and by_pixel) and (2 if by_pixel else 1.5) * width < lanes:
+    least = 2 if by_pixel else 1.5 if forward else 3
+    if o > lanes and not (forward and by_pixel) and least * width < lanes:
         return f"rows of {width} outputs: vectors of {lanes} would be mostly empty"
     return None
 
