@@ -794,11 +794,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_large_max_pools_are_the_references(steps, layout, dtype, rng):
-    x = large(layout, rng, dtype)
+def assert_max_pool_is_the_references(x: np.ndarray, layout: str, steps, rng) -> None:
     for input in (x, with_nonfinite(x, rng)):
         kernel = steps[0] if isinstance(steps[0], tuple) else (steps[0],) * 2
         values, indices = engine.max_pool(input, *steps)
@@ -807,12 +803,32 @@ def test_large_max_pools_are_the_references(steps, layout, dtype, rng):
         np.testing.assert_array_equal(values, exact)
         np.testing.assert_array_equal(indices, places)
         assert_format_kept(input, values, indices)
+        np.testing.assert_array_equal(
+            maximum_pooling.max_pool_taps(False, input, kernel, *steps[1:]).values, exact
+        )
         by_taps = maximum_pooling.max_pool_taps(True, input, kernel, *steps[1:])
-        g = lay_out(rng.integers(-9, 10, values.shape).astype(dtype), layout, rng)
+        g = lay_out(rng.integers(-9, 10, values.shape).astype(x.dtype), layout, rng)
         grad = by_taps.gradient(g, by_taps.taps)
         np.testing.assert_array_equal(by_taps.indices(by_taps.taps), indices)
         np.testing.assert_array_equal(grad, engine.scatter_pixels(g, indices, x.shape[2:]))
         assert_format_kept(g, grad)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_max_pools_are_the_references(steps, layout, dtype, rng):
+    assert_max_pool_is_the_references(large(layout, rng, dtype), layout, steps, rng)
+
+
+@pytest.mark.parametrize("steps", [(2, 2), (3, 2, 1), (3, 1, 1), (3, 3), (5, 1, 2)])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("channels, width", [(2, 67), (3, 34), (10, 24), (16, 9), (20, 8), (33, 5)])
+def test_max_pools_of_few_channels_and_short_lines(channels, width, steps, layout, rng):
+    # Neither the channels of a pixel nor the windows of a line are whole vectors.
+    steps = (*steps, *(0, 1, False)[len(steps) - 2 :])
+    x = lay_out(rng.integers(-9, 10, (2, channels, 7, width)).astype("f4"), layout, rng)
+    assert_max_pool_is_the_references(x, layout, steps, rng)
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
