@@ -6,8 +6,8 @@
  *
  * Whatever lies side by side is worked on in pieces of a constant length, which compilers make
  * vectors of without loops around them.  In channels_last these are a pixel's channels; where there
- * are fewer, or a rest, a piece goes on into the next pixel, whose results are written over it later.
- * Along a line of a plane they are windows side by side: of each tap, every stride-th element of the
+ * are fewer, or a rest, a piece goes on into the next pixel, which is written over it later.  Along
+ * a line of a plane they are windows side by side: of each tap, every stride-th element of the
  * line, copied, with -inf around it.
  */
 
@@ -30,7 +30,7 @@ INLINE I OF(first_tap)(const convcore_maxima *m, ptrdiff_t d, ptrdiff_t h, ptrdi
     return (I)((D->low[d] * H->kernel + H->low[h]) * W->kernel + W->low[w]);
 }
 
-/* Elements of a window: where they lie, of how many there are lines side by side, and their taps. */
+/* Elements of a window: where they lie, of how many there are, and their taps. */
 typedef struct {
     const T *at[CONVCORE_NOWHERE];
     I tap[CONVCORE_NOWHERE];
@@ -183,8 +183,8 @@ static ALONE void OF(stage_edge)(const T *line, ptrdiff_t size, ptrdiff_t from, 
 }
 
 /* What a line of windows sees: of each tap every stride-th element of a line, side by side. */
-INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, const T *x, ptrdiff_t d,
-                           ptrdiff_t h, T *scratch, OF(window) *found)
+INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, const T *x,
+                           ptrdiff_t d, ptrdiff_t h, T *scratch, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t pieces = (W->out + PIECE - 1) / PIECE, inputs = D->size * H->size * W->size;
@@ -381,18 +381,22 @@ INLINE LINE OF(won)(const T *gy, const uint8_t *taps, ptrdiff_t tap)
 #endif
 }
 
-/* LINE_LANES channels of the gradient of an input in column w: of all windows that it won. */
-INLINE void OF(add_channels)(const convcore_windows *W, const OF(seen) *seen, int lines,
-                             ptrdiff_t w, ptrdiff_t channels, ptrdiff_t c, T *gx)
+/* Vectors of channels of the gradient of an input in column w: of all windows that it won. */
+INLINE void OF(add_channels)(const int vectors, const convcore_windows *W, const OF(seen) *seen,
+                             int lines, ptrdiff_t w, ptrdiff_t channels, ptrdiff_t c, T *gx)
 {
-    LINE sums = {0};
+    LINE sums[4] = {{0}};
     for (int i = 0; i < lines; i++) {
         for (ptrdiff_t j = W->first[w]; j < W->end[w]; j++) {
             const ptrdiff_t tap = OF(tap_of)(W, j, w), at = j * channels + c;
-            if (tap >= 0) sums += OF(won)(seen[i].gy + at, seen[i].taps + at, seen[i].tap + tap);
+            const T *gy = seen[i].gy + at;
+            const uint8_t *taps = seen[i].taps + at;
+            if (tap < 0) continue;
+            UNROLLED for (int v = 0; v < vectors; v++)
+                sums[v] += OF(won)(gy + v * LINE_LANES, taps + v * LINE_LANES, seen[i].tap + tap);
         }
     }
-    STORE(gx + c, sums);
+    UNROLLED for (int v = 0; v < vectors; v++) STORE(gx + c + v * LINE_LANES, sums[v]);
 }
 
 /* Channels from c on, one by one. */
@@ -425,8 +429,10 @@ static void OF(gradient_of_pixels)(const convcore_maxima *m, const T *gy, const 
         if (lines && end - seen[lines - 1].gy - (W->end[w] - 1) * channels < room)
             room = end - seen[lines - 1].gy - (W->end[w] - 1) * channels;
         ptrdiff_t c = 0;
+        for (; channels - c >= 4 * LINE_LANES; c += 4 * LINE_LANES)
+            OF(add_channels)(4, W, seen, lines, w, channels, c, gx);
         for (; c < channels && room - c >= LINE_LANES; c += LINE_LANES)
-            OF(add_channels)(W, seen, lines, w, channels, c, gx);
+            OF(add_channels)(1, W, seen, lines, w, channels, c, gx);
         if (c < channels) OF(add_last_channels)(W, seen, lines, w, channels, c, gx);
     }
 }
