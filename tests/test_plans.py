@@ -1,5 +1,6 @@
 """Plans of nets that only run: the same results, whatever is joined and wherever values lie."""
 
+import os
 import threading
 
 import numpy as np
@@ -341,3 +342,29 @@ def test_memory_is_used_again():
     net = nn.Sequential(*[CONV(16, 16) for _ in range(10)])
     (plan,) = plans_of(assert_planned(net, x))
     assert plan.n_bytes == 2 * x.nbytes
+
+
+def test_means_of_pictures_without_a_batch():
+    net = Function(lambda m, x: F.adaptive_avg_pool2d(F.relu(x), 1))
+    assert_planned(net, convcore.randn(3, 5, 6), planned=False)
+
+
+def test_arrays_that_are_not_aligned():
+    net = CONV()
+    x = convcore.rand(1, 4, 6, 6)
+    fast = assert_planned(net, x)
+    memory = np.zeros(x.nbytes + 1, np.uint8)
+    shifted = memory[1:].view(np.float32).reshape(x.shape)
+    shifted[...] = x.numpy()
+    assert convcore.equal(fast(convcore.from_numpy(shifted)), fast(x))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_child_runs_plans_of_its_own():
+    x = convcore.randn(4, 3, 32, 32)
+    fast = optimize_for_inference(models.resnet8().eval(), x)
+    expected = fast(x)
+    child = os.fork()
+    if not child:
+        os._exit(0 if convcore.equal(fast(x), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

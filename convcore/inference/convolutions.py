@@ -19,6 +19,7 @@ from convcore.engine.calls import transpose_call
 from convcore.engine.checks import hashable
 from convcore.engine.fixed import FixedConvolution
 from convcore.inference.building import Building, UnplannedError
+from convcore.inference.fold import channels_last
 from convcore.inference.operations import Operand, Operation
 from convcore.inference.plan import FLOAT, SCRATCH, Value
 
@@ -64,7 +65,7 @@ def other_convolution(building: Building, operation: Operation) -> Value:
     weight, bias = operation.taken[1], attributes.pop("bias", None)
     if not isinstance(weight, Tensor):
         raise UnplannedError("a convolution with computed weights")
-    filters = np.moveaxis(np.ascontiguousarray(np.moveaxis(weight._array, 1, -1)), -1, 1)
+    filters = channels_last(weight._array)
     offsets = None if bias is None else bias._array
     x = building.value(operation.taken[0])
     building.take(operation)

@@ -38,3 +38,14 @@ def folded(weight: Array, bias: Array | None, norm: Module | None) -> tuple[Arra
         shift = shift + bias * scale
     scales = scale.reshape(-1, *[1] * (weight.ndim - 1))
     return (weight * scales).astype(weight.dtype), shift.astype(weight.dtype)
+
+
+def channels_last(weight: Array) -> Array:
+    """Return a copy of (C_out, C_in/G, *kernel) weights that has its outputs be channels_last.
+
+    New even where one channel lies in both formats: strides tell which is meant.
+    """
+    dense = np.empty((weight.shape[0], *weight.shape[2:], weight.shape[1]), weight.dtype)
+    moved = np.moveaxis(dense, -1, 1)
+    moved[...] = weight
+    return moved

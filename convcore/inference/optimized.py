@@ -12,7 +12,7 @@ from convcore import nn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.activation import Activation
-from convcore.inference.fold import folded
+from convcore.inference.fold import channels_last, folded
 from convcore.inference.layers import Activated, FixedConv
 from convcore.inference.planned import Plans
 from convcore.inference.trace import Run, Trace
@@ -161,7 +161,7 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     bias = None if conv.bias is None else np.array(conv.bias._array)
     weight, bias = folded(weight, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
-    replaced[id(conv)] = FixedConv(_channels_last(weight), bias, steps, activation)
+    replaced[id(conv)] = FixedConv(channels_last(weight), bias, steps, activation)
     return replaced
 
 
@@ -177,10 +177,6 @@ def _activation(layer: Any) -> Activation:
         return "relu"
     # Of a negative slope the result does not tell on which side of 0 it was.
     return ("leaky_relu", layer.negative_slope) if layer.negative_slope >= 0 else None
-
-
-def _channels_last(weight: np.ndarray) -> np.ndarray:
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(weight, 1, -1)), -1, 1)
 
 
 def _replace(module: nn.Module, replaced: dict[int, nn.Module]) -> None:
