@@ -20,8 +20,9 @@ from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine import elementwise
+from convcore.engine import softmax as engine_softmax
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
-from convcore.functions.axes import total_of, wrap_dim
+from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
 from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
@@ -601,41 +602,18 @@ def softmax(
     """
     check_tensor("softmax", input)
     x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
-    out = wrap(quiet(_softmax, x._array, along))
+    out = wrap(engine_softmax.forward(x._array, along, False))
     if mode.enabled:
 
         def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
             if mode.enabled:
                 weighted = mul(grad, y)
                 return sub(weighted, mul(y, sum(weighted, along, True)))
-            return wrap(quiet(_softmax_grad, grad._array, y._array, along))
+            return wrap(engine_softmax.backward(grad._array, y._array, along, False))
 
         record("SoftmaxBackward0", (x,), out, backward, (out,))
         describe(out, forward=partial(_softmax, along=along))
     return out
-
-
-def _softmax(array: np.ndarray, along: int) -> np.ndarray:
-    if array.size == 0 or array.ndim == 0:
-        return np.exp(array - array) if array.size else array.copy()
-    value = _wide(array)
-    value = value - np.maximum.reduce(value, axis=along, keepdims=True)
-    np.exp(value, out=value)
-    value /= total_of(value, (along,), True)
-    return value.astype(array.dtype, copy=False)
-
-
-def _softmax_grad(grad: np.ndarray, y: np.ndarray, along: int) -> np.ndarray:
-    """Return y * (grad - sum of grad * y), making no more arrays than two."""
-    if y.ndim == 0:
-        return np.zeros_like(y)
-    out = np.multiply(grad, y)
-    out -= y * total_of(out, (along,), True)
-    return out
-
-
-def _wide(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float32) if array.dtype.char == "e" else array
 
 
 def softmin(
@@ -654,35 +632,17 @@ def log_softmax(
     """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
     check_tensor("log_softmax", input)
     x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
-    out = wrap(quiet(_log_softmax, x._array, along))
+    out = wrap(engine_softmax.forward(x._array, along, True))
     if mode.enabled:
 
         def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
             if mode.enabled:
                 return sub(grad, mul(exp(y), sum(grad, along, True)))
-            return wrap(quiet(_log_softmax_grad, grad._array, y._array, along))
+            return wrap(engine_softmax.backward(grad._array, y._array, along, True))
 
         record("LogSoftmaxBackward0", (x,), out, backward, (out,))
         describe(out, forward=partial(_log_softmax, along=along))
     return out
-
-
-def _log_softmax_grad(grad: np.ndarray, y: np.ndarray, along: int) -> np.ndarray:
-    """Return grad - exp(y) * sum of grad, making one array."""
-    if y.ndim == 0:
-        return np.zeros_like(y)
-    out = np.exp(y)
-    out *= total_of(grad, (along,), True)
-    return np.subtract(grad, out, out=out)
-
-
-def _log_softmax(array: np.ndarray, along: int) -> np.ndarray:
-    if array.size == 0 or array.ndim == 0:
-        return np.asarray(array - array)
-    value = _wide(array)
-    value = value - np.maximum.reduce(value, axis=along, keepdims=True)
-    value -= np.log(total_of(np.exp(value), (along,), True))
-    return value.astype(array.dtype, copy=False)
 
 
 def _prepared(

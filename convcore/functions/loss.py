@@ -15,13 +15,14 @@ import numpy as np
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine import class_loss
 from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
-from convcore.functions.broadcast import broadcast_tensors, broadcast_to, fitted, sum_to
+from convcore.functions.broadcast import broadcast_tensors, fitted
 from convcore.functions.calls import check_arguments, check_kind, refuse_gradients
 from convcore.functions.elementwise import abs, exp, log, sigmoid
-from convcore.functions.piecewise import clamp, clamp_min, kept, masked, where
+from convcore.functions.piecewise import clamp, clamp_min, masked, where
 from convcore.functions.quiet import quiet
 from convcore.functions.reduce import mean, sum
 from convcore.functions.shape import reshape
@@ -478,99 +479,55 @@ def nll_loss(
     check_arguments("nll_loss", input=input, target=target)
     refuse_gradients("nll_loss_forward", weight=weight)
     reduction = _reduction(reduction, size_average, reduce)
+    return _class_loss(input, target, weight, ignore_index, reduction)
+
+
+def _class_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> Tensor:
     _check_classes(input, target, weight)
     check_kind("nll_loss_out_frame", input, "f")
-    shape = input._array.shape
-    classes, counts, factors, total = _classes(shape, target, weight, ignore_index)
-    values = -input._array[_at(classes, shape)]
-    if factors is not None:
-        values = quiet(np.multiply, values, factors)
-    if counts is not None:  # an infinite likelihood, too, counts 0 where the target is ignored
-        values = kept(np.asarray(values), counts)
-    out = _reduced(np.asarray(values, input._array.dtype), "none" if reduction == "none" else "sum")
+    x, classes = input._array, target._array
+    if x.ndim == 1:
+        classes = classes.reshape(())
+    weights = None if weight is None else weight._array
+    each = reduction == "none"
+    loss, total = class_loss.forward(x, classes, weights, ignore_index, each)
+    divisor = total if reduction == "mean" else 1.0
     if reduction == "mean":
-        out = wrap(np.asarray(quiet(np.true_divide, out._array, total), out._array.dtype))
-    if not mode.enabled:
-        return out
+        loss = loss / total if total else quiet(np.divide, loss, total)
+    out = wrap(np.asarray(loss, x.dtype))
+    if mode.enabled:
+        like = x.shape, x.dtype, class_loss.is_last(x)
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
+            return _class_gradient(grad, like, divisor, target, weight, ignore_index, reduction)
+
+        name = "NllLossBackward0" if x.ndim <= 2 else "NllLoss2DBackward0"
+        record(name, (input,), out, backward, (target, weight))
+    return out
+
+
+def _class_gradient(
+    grad: Tensor,
+    like: tuple[Any, Any, bool],
+    divisor: float,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+) -> Tensor:
+    """Return the adjoint of `_class_loss`, which is linear: each is the other's gradient."""
+    weights = None if weight is None else weight._array
+    out = wrap(
+        class_loss.backward(grad._array, divisor, like, target._array, weights, ignore_index)
+    )
 
     def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
-        classes, counts, factors, total = _classes(shape, target, weight, ignore_index)
-        each = div(grad, -total) if reduction == "mean" else neg(grad)
-        if factors is not None:
-            each = mul(each, wrap(np.asarray(factors, grad._array.dtype)))
-        if counts is not None:
-            each = masked(broadcast_to(each, classes.shape), counts)
-        return _put_at_classes(each, classes, shape)
+        return _class_loss(grad, target, weight, ignore_index, reduction)
 
-    name = "NllLossBackward0" if len(shape) <= 2 else "NllLoss2DBackward0"
-    record(name, (input,), out, backward, (target, weight))
+    record("NllLossBackward0Backward0", (grad,), out, backward, (target, weight))
     return out
-
-
-def _classes(
-    shape: tuple[int, ...], target: Tensor, weight: Tensor | None, ignore_index: int
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, float]:
-    """Return the targets, which of them count, their factors, and the sum of those that count.
-
-    A target that is ignored is returned as 0.  None stands for all, and for factors of 1.
-
-    Raises
-    ------
-    IndexError
-        A target is no class.
-    """
-    classes = target._array.astype(np.int64, copy=False)
-    if len(shape) == 1:
-        classes = classes.reshape(())
-    number = shape[_class_axis(shape)]
-    inside = classes.view(np.uint64) < number  # negative ones are beyond all others so
-    counts = None
-    if 0 <= ignore_index < number or not inside.all():
-        counts = np.asarray(classes != ignore_index)
-        wrong = counts & ~inside
-        if wrong.any():
-            raise IndexError(f"Target {classes[wrong][0]} is out of bounds.")
-        classes = np.where(counts, classes, 0)
-    factors = None if weight is None else weight._array[classes]
-    if factors is None:
-        return classes, counts, None, float(classes.size if counts is None else counts.sum())
-    counted = factors if counts is None else factors[counts]
-    return classes, counts, factors, float(counted.sum(dtype=np.float64))
-
-
-def _at(classes: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Return the indices of array[n, classes[n, ...], ...] for an array of this shape."""
-    if len(shape) == 1:
-        return (classes,)
-    if len(shape) == 2:
-        return np.arange(shape[0]), classes
-    along = np.ogrid[tuple([slice(size) for size in classes.shape])]
-    return (along[0], classes, *along[1:])
-
-
-def _put_at_classes(x: Tensor, classes: np.ndarray, shape: tuple[int, ...]) -> Tensor:
-    """Return zeros with ``x``, which may be one number for all, at the classes."""
-    array = np.zeros(shape, x._array.dtype)
-    array[_at(classes, shape)] = x._array
-    out = wrap(array)
-    before = x._array.shape
-
-    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        return sum_to(_picked_classes(grad, classes), before)
-
-    record("NllLossBackward0Backward0", (x,), out, backward)
-    return out
-
-
-def _picked_classes(x: Tensor, classes: np.ndarray) -> Tensor:
-    shape = x._array.shape
-    out = wrap(np.asarray(x._array[_at(classes, shape)]))
-    record("GatherBackward0", (x,), out, lambda needs, grad: _put_at_classes(grad, classes, shape))
-    return out
-
-
-def _class_axis(shape: tuple[int, ...]) -> int:
-    return min(len(shape) - 1, 1)
 
 
 def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
@@ -597,8 +554,10 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         if len(shape) == 4:
             raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(given)}")
         raise RuntimeError(f"Expected target size {expected}, got {list(given)}")
-    number = shape[_class_axis(shape)]
-    if weight is not None and weight._array.shape != (number,):
+    if weight is None:
+        return
+    number = shape[class_loss.class_axis(shape)]
+    if weight._array.shape != (number,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {number} classes or no classes but "
             f"got weight tensor of shape: {list(weight._array.shape)}"
@@ -654,9 +613,10 @@ def cross_entropy(
     shape = input._array.shape
     if shape == target._array.shape and target._array.dtype.kind == "f":
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    along = _class_axis(shape) if shape else 0
+    along = class_loss.class_axis(shape)
     likelihood = log_softmax(input, along) if shape else input
-    loss = nll_loss(likelihood, target, weight, ignore_index=ignore_index, reduction=reduction)
+    refuse_gradients("nll_loss_forward", weight=weight)
+    loss = _class_loss(likelihood, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
     rest = _uniform_loss(likelihood, target, weight, ignore_index, reduction)
@@ -667,13 +627,15 @@ def _uniform_loss(
     likelihood: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> Tensor:
     """Return the sum over the classes of -weight * likelihood, reduced as `nll_loss` would."""
-    shape = likelihood._array.shape
-    _, counts, _, total = _classes(shape, target, weight, ignore_index)
-    losses = neg(sum(_weighted(likelihood, weight), _class_axis(shape)))
-    if counts is not None:
+    classes = target._array
+    counts = classes != ignore_index
+    losses = neg(sum(_weighted(likelihood, weight), class_loss.class_axis(likelihood._array.shape)))
+    if not counts.all():
         losses = masked(losses, counts)
     if reduction == "mean":
-        return div(sum(losses), total)
+        counted = classes[counts]
+        total = counted.size if weight is None else weight._array[counted].sum(dtype=np.float64)
+        return div(sum(losses), float(total))
     return _reduce(losses, reduction)
 
 
@@ -682,14 +644,14 @@ def _weighted(x: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return x
     rank = x._array.ndim
-    return mul(x, reshape(weight, (-1, *(1,) * (rank - 1 - _class_axis(x._array.shape)))))
+    return mul(x, reshape(weight, (-1, *(1,) * (rank - 1 - class_loss.class_axis(x._array.shape)))))
 
 
 def _soft_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
 ) -> Tensor:
     shape = input._array.shape
-    along = _class_axis(shape)
+    along = class_loss.class_axis(shape)
     if smoothing:
         target = add(mul(target, 1 - smoothing), smoothing / shape[along])
     likelihood = _weighted(log_softmax(input, along), weight)

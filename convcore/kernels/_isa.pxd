@@ -353,6 +353,25 @@ cdef extern from "leaves/layers.h":
         void (*scale)(void *v, Py_ssize_t count, double factor) noexcept nogil
         void (*clip)(void *v, Py_ssize_t count, double bound) noexcept nogil
 
+    enum:
+        COLUMNS "CONVCORE_COLUMNS"
+
+    ctypedef struct Softmax "convcore_softmax":
+        void (*rows)(
+            const void *x, Py_ssize_t rows, Py_ssize_t count, int log, void *y,
+        ) noexcept nogil
+        void (*rows_gradient)(
+            const void *gy, const void *y, Py_ssize_t rows, Py_ssize_t count, int log, void *gx,
+        ) noexcept nogil
+        void (*columns)(
+            const void *x, Py_ssize_t columns, Py_ssize_t count, Py_ssize_t step, int log,
+            void *y,
+        ) noexcept nogil
+        void (*columns_gradient)(
+            const void *gy, const void *y, Py_ssize_t columns, Py_ssize_t count, Py_ssize_t step,
+            int log, void *gx,
+        ) noexcept nogil
+
     ctypedef struct Layers "convcore_layers":
         const char *name
         NormRows[2] norm_rows
@@ -362,6 +381,7 @@ cdef extern from "leaves/layers.h":
         Step[8][2] steps         # the first RULES rows
         Pools[2] pools
         Clipping[2] clipping
+        Softmax[2] softmax
 
 cdef const Leaves *leaves() noexcept nogil
 cdef const Layers *layers() noexcept nogil

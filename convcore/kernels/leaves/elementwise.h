@@ -76,22 +76,27 @@ GRADIENT(elu_gradient, x > 0 ? g * b : g * OF(exponential)((x > 0 ? 0 : x) * c) 
 /* log(1 + exp(x a)) / a, and x where x a is above b. */
 INLINE T OF(soft)(T z)
 {
-    return (z > 0 ? z : 0) + OF(log_1_more)(OF(exponential)(z > 0 ? -z : z));
+    return (z > 0 ? z : 0) + OF(log_1_more)(OF(decay)(z > 0 ? -z : z));
 }
 FORWARD(softplus, x * a > b ? x : OF(soft)(x * a) / a)
 GRADIENT(softplus_gradient, x * a > b ? g : g * OF(logistic)(x * a))
 
 #if MANTISSA == 23
-INLINE T OF(normal)(T x)
+INLINE T OF(normal)(T x, T density)
 {
-    return (T)0.5 * (1 + OF(error_function)(x * (T)0.7071067811865476));
+    const T tail = OF(upper_tail)(OF(absolute)(x), density);
+    return x > 0 ? 1 - tail : tail;
 }
-INLINE T OF(gelu_slope)(T x)
+INLINE T OF(bell)(T x)
 {
-    return OF(normal)(x) + x * OF(exponential)(x * x * (T)-0.5) * (T)0.3989422804014327;
+    return OF(decay)(x * x * (T)-0.5);
 }
-FORWARD(gelu, x * OF(normal)(x))
-GRADIENT(gelu_gradient, g * OF(gelu_slope)(x))
+INLINE T OF(gelu_slope)(T x, T density)
+{
+    return OF(normal)(x, density) + x * density * (T)0.3989422804014327;
+}
+FORWARD(gelu, x * OF(normal)(x, OF(bell)(x)))
+GRADIENT(gelu_gradient, g * OF(gelu_slope)(x, OF(bell)(x)))
 #endif
 
 /* a = sqrt(2 / pi) */

@@ -35,10 +35,14 @@
 #define EXP_LEAST -104.0f
 #define EXP_MOST 89.0f
 #define EXPM1_LEAST -80.0f
+#define DECAY_LEAST -87.3f
+#define HALF 64
+#define POWER_OF_LESS_HALF 0x1p-64f
 #include "exponential.h"
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
+#include "softmax.h"
 #include "phases.h"
 #include "maxima.h"
 #include "separable.h"
@@ -64,6 +68,9 @@
 #undef EXP_LEAST
 #undef EXP_MOST
 #undef EXPM1_LEAST
+#undef DECAY_LEAST
+#undef HALF
+#undef POWER_OF_LESS_HALF
 
 #define T double
 #define I int64_t
@@ -86,10 +93,14 @@
 #define EXP_LEAST -746.0
 #define EXP_MOST 710.0
 #define EXPM1_LEAST -700.0
+#define DECAY_LEAST -708.3
+#define HALF 512
+#define POWER_OF_LESS_HALF 0x1p-512
 #include "exponential.h"
 #include "elementwise.h"
 #include "norm.h"
 #include "optim.h"
+#include "softmax.h"
 #include "phases.h"
 #include "maxima.h"
 #include "separable.h"
@@ -104,6 +115,12 @@
     {                                                                                           \
         moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
             gradient_##form##_##type                                                            \
+    }
+
+#define SOFTMAX(type)                                                                           \
+    {                                                                                           \
+        softmax_rows_##type, softmax_rows_gradient_##type, softmax_columns_##type,              \
+            softmax_columns_gradient_##type                                                     \
     }
 
 #define BOTH(name) {name##_float, name##_double}
@@ -143,4 +160,5 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
         {squares_float, scale_float, clip_float},
         {squares_double, scale_double, clip_double},
     },
+    .softmax = {SOFTMAX(float), SOFTMAX(double)},
 };

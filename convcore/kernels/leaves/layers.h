@@ -122,6 +122,23 @@ typedef struct {
     void (*clip)(void *v, ptrdiff_t count, double bound);
 } convcore_clipping;
 
+/* ---- softmax, or its `log`, and their gradients, told from the result y: softmax.h ---- */
+
+/* The most columns of one call. */
+#define CONVCORE_COLUMNS 256
+
+/* Rows of `count` elements one behind the other; or columns side by side whose `count` elements are
+ * `step` apart. */
+typedef struct {
+    void (*rows)(const void *x, ptrdiff_t rows, ptrdiff_t count, int log, void *y);
+    void (*rows_gradient)(const void *gy, const void *y, ptrdiff_t rows, ptrdiff_t count, int log,
+                          void *gx);
+    void (*columns)(const void *x, ptrdiff_t columns, ptrdiff_t count, ptrdiff_t step, int log,
+                    void *y);
+    void (*columns_gradient)(const void *gy, const void *y, ptrdiff_t columns, ptrdiff_t count,
+                             ptrdiff_t step, int log, void *gx);
+} convcore_softmax;
+
 typedef struct {
     const char *name;
     convcore_norm_rows norm_rows[2];
@@ -131,6 +148,7 @@ typedef struct {
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pools pools[2];
     convcore_clipping clipping[2];
+    convcore_softmax softmax[2];
 } convcore_layers;
 
 extern const convcore_layers convcore_layers_base;

@@ -1,0 +1,92 @@
+"""Softmax and its logarithm along an axis, and their gradients, each in one pass.
+
+    y = exp(x - m) / s or (x - m) - log(s),    m = max x,  s = sum exp(x - m)
+    gx = y (gy - sum gy y) or gy - exp(y) sum gy
+
+Results lie in memory as x does, or y; float16 is computed in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore.engine import elementwise
+from convcore.kernels import _softmax
+
+Array = np.ndarray[Any, Any]
+
+_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+
+# How long an element takes, in multiply-adds: what decides on the number of threads.
+_WORK = 32.0
+
+
+def _laid_out(x: Array, along: int) -> tuple[int, int, int]:
+    """Return the sizes before, of and behind an axis of a dense array, in order of its memory."""
+    shape = x.shape
+    if not shape:
+        return 1, 1, 1
+    order = list(range(x.ndim))
+    if not x.flags.c_contiguous:
+        order.sort(key=lambda axis: (-x.strides[axis], axis))
+    count, inner = shape[along], 1
+    for axis in reversed(order):
+        if axis == along:
+            break
+        inner *= shape[axis]
+    return x.size // (count * inner), count, inner
+
+
+def _dense(x: Array) -> Array:
+    """Return the array, or a copy, of a dtype of a kernel and without gaps in memory."""
+    if x.dtype != _SINGLE and x.dtype != _DOUBLE:
+        x = x.astype(_SINGLE)
+    return x if elementwise.is_dense(x) else np.copy(x)
+
+
+def _like(x: Array, y: Array) -> Array:
+    """Return an array of y's dtype that lies as y does: x, or a copy."""
+    if x.dtype == y.dtype and x.strides == y.strides and x.flags.aligned:
+        return x
+    copy = elementwise.empty_like(y)
+    copy[...] = x
+    return copy
+
+
+def forward(x: Array, along: int, log: bool) -> Array:
+    """Return softmax along an axis, or its logarithm.
+
+    Parameters
+    ----------
+    x : float16, float32 or float64
+    along : int
+        From 0 on; of an array without axes it is taken as its only one.
+    log : bool
+    """
+    dense = _dense(x)
+    y = elementwise.empty_like(dense)
+    if x.size:
+        sizes = _laid_out(dense, along)
+        _softmax.apply(dense, None, y, *sizes, log, _WORK)
+    return y if y.dtype == x.dtype else y.astype(x.dtype)
+
+
+def backward(grad: Array, y: Array, along: int, log: bool) -> Array:
+    """Return the gradient of what went forward.
+
+    Parameters
+    ----------
+    grad : Array of y's shape
+    y : Array
+        What `forward` returned.
+    along, log
+        As they went forward.
+    """
+    dense = _dense(y)
+    grad_input = elementwise.empty_like(dense)
+    if y.size:
+        sizes = _laid_out(dense, along)
+        _softmax.apply(dense, _like(grad, dense), grad_input, *sizes, log, _WORK)
+    return grad_input if grad_input.dtype == y.dtype else grad_input.astype(y.dtype)

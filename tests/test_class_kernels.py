@@ -1,0 +1,203 @@
+"""Softmax, its logarithm and the losses of classes: compiled, in every layout, beside float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore.engine import class_loss, softmax
+from convcore.nn import functional as F
+
+# (shape, axis): behind whole vectors a rest, rows and columns, blocks and what is left of them.
+PROBLEMS = [
+    ((64, 10), 1),
+    ((3, 1000), 1),
+    ((700, 37), 1),
+    ((1000, 3), 0),
+    ((5, 1), 1),
+    ((2, 21, 23, 19), 1),
+    ((2, 3, 40, 33), 1),
+    ((7,), 0),
+]
+
+
+def laid_out(array, form):
+    """Return the array with its memory in an order of axes of its own, or with gaps."""
+    if form == "gaps":
+        wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+        wide[..., ::2] = array
+        return wide[..., ::2]
+    if form == "contiguous" or array.ndim < 3:
+        return np.ascontiguousarray(array)
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+def exact(x, along, log):
+    """Return softmax, or its logarithm, of float64 as the textbook has it."""
+    shifted = x.astype("f8") - x.max(along, keepdims=True)
+    total = np.exp(shifted).sum(along, keepdims=True)
+    return shifted - np.log(total) if log else np.exp(shifted) / total
+
+
+def exact_gradient(grad, y, along, log):
+    grad, y = grad.astype("f8"), y.astype("f8")
+    if log:
+        return grad - np.exp(y) * grad.sum(along, keepdims=True)
+    return y * (grad - (grad * y).sum(along, keepdims=True))
+
+
+@pytest.mark.parametrize("form", ["contiguous", "channels_last", "gaps"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("shape", "along"), PROBLEMS)
+def test_softmax_and_its_gradient_are_exact_to_a_few_units(shape, along, log, dtype, form, rng):
+    x = laid_out((5 * rng.standard_normal(shape)).astype(dtype), form)
+    grad = rng.standard_normal(shape).astype(dtype)
+    y = softmax.forward(x, along, log)
+    eps = np.finfo(dtype).eps
+    expected = exact(x, along, log)
+    assert y.dtype == x.dtype
+    if form != "gaps":
+        assert y.strides == x.strides
+    # x - max x is rounded, and is what the logarithm adds to and the exponential multiplies.
+    distance = x.max(along, keepdims=True).astype("f8") - x
+    scale = 1 + distance if log else (1 + distance) * expected
+    assert np.all(np.abs(y - expected) <= 4 * eps * scale)
+    found = softmax.backward(grad, y, along, log)
+    bound = np.abs(grad) + exact(x, along, False) * np.abs(grad).sum(along, keepdims=True)
+    assert found.strides == y.strides
+    assert np.all(np.abs(found - exact_gradient(grad, y, along, log)) <= 4 * eps * bound)
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("shape", "along"), [((64, 100), 1), ((2, 9, 16, 16), 1)])
+def test_softmax_is_no_further_from_the_exact_one_than_pytorchs(shape, along, log, rng):
+    torch = pytest.importorskip("torch")
+    x = (4 * rng.standard_normal(shape)).astype("f4")
+    grad = rng.standard_normal(shape).astype("f4")
+    theirs = torch.from_numpy(x).requires_grad_()
+    function = torch.log_softmax if log else torch.softmax
+    y = function(theirs, along)
+    y.backward(torch.from_numpy(grad))
+    ours = softmax.forward(x, along, log)
+    gradient = softmax.backward(grad, ours, along, log)
+    oracle = exact(x, along, log)
+    oracle_gradient = exact_gradient(grad, oracle, along, log)
+
+    def error(found, expected):
+        return np.sqrt(np.mean((found - expected) ** 2))
+
+    assert error(ours, oracle) <= 1.1 * error(y.detach().numpy(), oracle)
+    assert error(gradient, oracle_gradient) <= 1.1 * error(theirs.grad.numpy(), oracle_gradient)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("columns", [False, True])
+def test_softmax_of_what_is_not_finite_is_pytorchs(dtype, log, columns):
+    torch = pytest.importorskip("torch")
+    parts = [0.0, 1e4, -1e4, np.inf, -np.inf, np.nan]
+    x = np.array(list(itertools.product(parts, repeat=3)), dtype)
+    x = np.ascontiguousarray(np.repeat(x, 7, axis=1))
+    along = 1
+    if columns:
+        x, along = np.ascontiguousarray(x.T), 0
+    function = "log_softmax" if log else "softmax"
+    found = getattr(convcore, function)(convcore.from_numpy(x), along).numpy()
+    expected = getattr(torch, function)(torch.from_numpy(x), along).numpy()
+    tiny = float(np.finfo(dtype).tiny)
+    np.testing.assert_allclose(
+        found, expected, rtol=1e-3 if dtype == "float16" else 1e-6, atol=tiny
+    )
+
+
+# Classes
+
+
+def exact_loss(x, classes, weight, ignore):
+    """Return each loss, the sum of weights, and the gradient of the sum, by loops."""
+    losses, total, gradient = np.zeros(classes.shape), 0.0, np.zeros(x.shape)
+    for place in np.ndindex(classes.shape):
+        k = classes[place]
+        if k != ignore:
+            at = (*place[:1], k, *place[1:])
+            losses[place] = -float(x[at]) * weight[k]
+            gradient[at] = -weight[k]
+            total += weight[k]
+    return losses, total, gradient
+
+
+@pytest.mark.parametrize("form", ["contiguous", "channels_last", "gaps"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 10), (2, 5, 70, 61), (3, 4, 7), (2, 3, 4, 5, 6)])
+def test_losses_of_classes_and_their_gradient_are_exact(shape, dtype, form, rng):
+    x = laid_out(rng.standard_normal(shape).astype(dtype), form)
+    classes = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    classes[rng.random(classes.shape) < 0.2] = -7
+    weight = rng.random(shape[1]).astype(dtype)
+    losses, total, gradient = exact_loss(x, classes, weight.astype("f8"), -7)
+    eps = np.finfo(dtype if dtype != "float16" else "float32").eps
+    each, weights = class_loss.forward(x, classes, weight, -7, True)
+    np.testing.assert_allclose(each, losses, rtol=4 * eps)
+    found, weights_again = class_loss.forward(x, classes, weight, -7, False)
+    assert weights == weights_again
+    np.testing.assert_allclose(found, losses.sum(), rtol=8 * eps, atol=1e-12 * np.abs(losses).sum())
+    np.testing.assert_allclose(weights, total, rtol=1e-12)
+    like = x.shape, x.dtype, class_loss.is_last(x)
+    found = class_loss.backward(np.array(3.0, dtype), 2.0, like, classes, weight, -7)
+    assert found.dtype == x.dtype
+    if form != "gaps":
+        assert found.strides == x.strides
+    np.testing.assert_allclose(found, 1.5 * gradient, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_gradients_of_each_loss_are_weighted(rng):
+    shape = (2, 5, 70, 61)
+    classes = rng.integers(0, 5, (2, 70, 61))
+    grad = rng.standard_normal(classes.shape)
+    like = shape, np.dtype("f8"), False
+    found = class_loss.backward(grad, 1.0, like, classes, None, -100)
+    expected = np.zeros(shape)
+    np.put_along_axis(expected, classes[:, None], -grad[:, None], 1)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("form", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("shape", [(2000, 100), (2, 21, 130, 130)])
+def test_bits_do_not_depend_on_threads(shape, form, rng):
+    array = laid_out(rng.standard_normal(shape).astype("f4"), form)
+    classes = convcore.from_numpy(rng.integers(0, shape[1], (shape[0], *shape[2:])))
+    before = convcore.get_num_threads()
+    bits = set()
+    try:
+        for threads in (1, 2, 3, 7):
+            convcore.set_num_threads(threads)
+            x = convcore.from_numpy(array).requires_grad_()
+            loss = F.cross_entropy(x, classes)
+            (F.softmax(x, 1).square().sum() + loss).backward()
+            bits.add(loss.detach().numpy().tobytes() + x.grad.numpy().tobytes())
+    finally:
+        convcore.set_num_threads(before)
+    assert len(bits) == 1
+
+
+def test_a_class_that_is_none_is_named_wherever_it_is(rng):
+    x = convcore.from_numpy(rng.standard_normal((2, 5, 70, 61)).astype("f4"))
+    classes = rng.integers(0, 5, (2, 70, 61))
+    for wrong in (5, -1, 2**40):
+        classes[1, 69, 60] = wrong
+        with pytest.raises(IndexError, match=rf"Target {wrong} is out of bounds\."):
+            F.nll_loss(x, convcore.from_numpy(classes))
+
+
+def test_cross_entropy_keeps_its_logarithms_and_the_classes_alone():
+    x = convcore.zeros(4, 3, requires_grad=True)
+    target = convcore.tensor([0, 1, 2, 0])
+    loss = F.cross_entropy(x, target)
+    node = loss.grad_fn
+    assert [t.data_ptr() for t in node.saved_tensors if t is not None] == [target.data_ptr()]
+    before = node.next_functions[0][0]
+    assert [t.shape for t in before.saved_tensors] == [(4, 3)]
