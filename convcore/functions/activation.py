@@ -689,11 +689,17 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     x1, x2 : Tensors that broadcast
     dim : int
     eps : number
-        Shorter vectors count as having this length.
+        Shorter vectors count as having this length, but in the gradient, as in PyTorch.
     """
     check_arguments("cosine_similarity", x1=x1)
-    directions = [div(x, clamp_min(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
+    directions = [div(x, _at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
     return sum(mul(*directions), dim)
+
+
+def _at_least(x: Tensor, least: float) -> Tensor:
+    """Return the larger of the two, through which ``x`` has the whole gradient all the same."""
+    array = x._array
+    return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))
 
 
 def pairwise_distance(
