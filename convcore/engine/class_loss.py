@@ -82,7 +82,7 @@ def forward(
     loss = total = wrong = 0.0
     if classes.size:
         sums = np.empty(3 * _classes.items_of(n, pixels))
-        loss, total, wrong = _classes.forward(
+        loss, total, wrong = _classes.losses(
             x, classes, weight, losses, sums, n, c, pixels, last, ignore, _WORK
         )
     if wrong:
@@ -121,7 +121,9 @@ def backward(
     if out.size:
         n, c, pixels, last = _sizes(shape, last)
         work = _WORK + c
-        _classes.backward(out, classes, weight, grads, one, total, n, c, pixels, last, ignore, work)
+        _classes.losses_gradient(
+            out, classes, weight, grads, one, total, n, c, pixels, last, ignore, work
+        )
     return out if kernel == dtype else out.astype(dtype)
 
 

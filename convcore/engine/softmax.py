@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore.engine import elementwise
-from convcore.kernels import _softmax
+from convcore.kernels import _classes
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ def forward(x: Array, along: int, log: bool) -> Array:
     y = elementwise.empty_like(dense)
     if x.size:
         sizes = _laid_out(dense, along)
-        _softmax.apply(dense, None, y, *sizes, log, _WORK)
+        _classes.softmax(dense, None, y, *sizes, log, _WORK)
     return y if y.dtype == x.dtype else y.astype(x.dtype)
 
 
@@ -88,5 +88,5 @@ def backward(grad: Array, y: Array, along: int, log: bool) -> Array:
     grad_input = elementwise.empty_like(dense)
     if y.size:
         sizes = _laid_out(dense, along)
-        _softmax.apply(dense, _like(grad, dense), grad_input, *sizes, log, _WORK)
+        _classes.softmax(dense, _like(grad, dense), grad_input, *sizes, log, _WORK)
     return grad_input if grad_input.dtype == y.dtype else grad_input.astype(y.dtype)

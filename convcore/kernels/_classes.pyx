@@ -1,7 +1,10 @@
-"""The negative likelihoods of classes, and their gradient.
+"""Likelihoods of classes: softmax and its logarithm along an axis, losses of classes, gradients.
 
-Logarithms of likelihoods are (N, C, S) or, with the class last, (N, S, C); classes are (N, S).
-A class that is `ignore` counts for nothing.
+Softmax works on an array that is (outer, count, inner) in memory, along its middle axis.  Where
+inner is 1 its vectors are rows, else they are columns that lie side by side.
+
+Losses work on logarithms that are (N, C, S) or, with the class last, (N, S, C), and on classes
+(N, S).  A class that is `ignore` counts for nothing.  Each function is one pass.
 """
 
 from cython.parallel cimport parallel, prange
@@ -9,6 +12,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._isa cimport COLUMNS, Softmax, layers
 from convcore.kernels._threads cimport team
 
 ctypedef fused real:
@@ -16,8 +20,89 @@ ctypedef fused real:
     double
 
 cdef enum:
-    ITEM = 1 << 12       # classes of one item, all of one image
+    ELEMENTS = 1 << 13   # of the rows of one item
+    PIXELS = 1 << 12     # of one item, all of one image
     SUMS = 3             # of an item: losses, weights, classes that there are not
+
+cdef struct Axis:
+    Py_ssize_t outer
+    Py_ssize_t count
+    Py_ssize_t inner
+    Py_ssize_t size              # bytes of an element
+    Py_ssize_t rows              # of an item
+    Py_ssize_t blocks            # of columns
+    int log
+
+
+cdef void softmax_rows(
+    const Axis *axis, const Softmax *leaf, Py_ssize_t item, const char *x, const char *gy,
+    char *out,
+) noexcept nogil:
+    cdef Py_ssize_t first = item * axis.rows, rows = min(axis.rows, axis.outer - first)
+    cdef Py_ssize_t at = first * axis.count * axis.size
+    if gy == NULL:
+        leaf.rows(x + at, rows, axis.count, axis.log, out + at)
+    else:
+        leaf.rows_gradient(gy + at, x + at, rows, axis.count, axis.log, out + at)
+
+
+cdef void softmax_columns(
+    const Axis *axis, const Softmax *leaf, Py_ssize_t item, const char *x, const char *gy,
+    char *out,
+) noexcept nogil:
+    cdef Py_ssize_t first = item % axis.blocks * COLUMNS
+    cdef Py_ssize_t columns = min(COLUMNS, axis.inner - first)
+    cdef Py_ssize_t at = (item // axis.blocks * axis.count * axis.inner + first) * axis.size
+    if gy == NULL:
+        leaf.columns(x + at, columns, axis.count, axis.inner, axis.log, out + at)
+    else:
+        leaf.columns_gradient(gy + at, x + at, columns, axis.count, axis.inner, axis.log, out + at)
+
+
+cdef void softmax_all(
+    const Axis *axis, Py_ssize_t items, const char *x, const char *gy, char *out, int threads,
+) noexcept nogil:
+    cdef const Softmax *leaf = &layers().softmax[axis.size == 8]
+    cdef Py_ssize_t i
+    with parallel(num_threads=threads):
+        # A thread owns whole rows, or whole columns, of out.
+        for i in prange(items, schedule="static"):
+            if axis.inner == 1:
+                softmax_rows(axis, leaf, i, x, gy, out)
+            else:
+                softmax_columns(axis, leaf, i, x, gy, out)
+
+
+def softmax(
+    x, gy, out, Py_ssize_t outer, Py_ssize_t count, Py_ssize_t inner, bint log, double work,
+):
+    """Write out = softmax(x), or its logarithm, or the gradient of what x is then the result of.
+
+    Parameters
+    ----------
+    x, gy, out : (outer, count, inner) of float32 or float64, of one dtype, in this order in memory
+        gy is None, or the result's gradient.
+    outer, count, inner : int, none of them 0
+    log : bool
+    work : multiply-adds that an element takes as long as
+    """
+    cdef Buffers arrays = Buffers()
+    cdef char *x_ptr = <char *>arrays.borrow(x, False)
+    cdef char *g_ptr = NULL if gy is None else <char *>arrays.borrow(gy, False)
+    cdef char *o_ptr = <char *>arrays.borrow(out, True)
+    cdef Axis axis
+    cdef Py_ssize_t items
+    axis.outer, axis.count, axis.inner, axis.log = outer, count, inner, log
+    axis.size = arrays.views[0].itemsize
+    axis.rows = max(1, ELEMENTS // count)
+    axis.blocks = (inner + COLUMNS - 1) // COLUMNS
+    items = (outer + axis.rows - 1) // axis.rows if inner == 1 else outer * axis.blocks
+    cdef int threads = team(items, work * outer * count * inner)
+    with nogil:
+        softmax_all(&axis, items, x_ptr, g_ptr, o_ptr, threads)
+
+
+# Losses
 
 cdef struct Job:
     Py_ssize_t n
@@ -32,7 +117,7 @@ cdef struct Job:
 cdef Job job_of(Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last, int64_t ignore):
     cdef Job job
     job.n, job.c, job.s, job.ignore = n, c, s, ignore
-    job.blocks = (s + ITEM - 1) // ITEM
+    job.blocks = (s + PIXELS - 1) // PIXELS
     job.pixel = c if last else 1
     job.plane = 1 if last else s
     return job
@@ -40,7 +125,7 @@ cdef Job job_of(Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last, int64_t ign
 
 def items_of(Py_ssize_t n, Py_ssize_t s):
     """Return how many items the work on n images of s pixels has."""
-    return n * ((s + ITEM - 1) // ITEM)
+    return n * ((s + PIXELS - 1) // PIXELS)
 
 
 cdef void add_item(
@@ -48,12 +133,12 @@ cdef void add_item(
     real *losses, double *sums,
 ) noexcept nogil:
     """Write some losses, -weight x, unless losses is NULL, and the item's sums."""
-    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * ITEM, i
+    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
     cdef Py_ssize_t at = n * job.s
     cdef real w = 1, loss
     cdef int64_t k
     sums[0] = sums[1] = sums[2] = 0
-    for i in range(first, min(first + ITEM, job.s)):
+    for i in range(first, min(first + PIXELS, job.s)):
         k = classes[at + i]
         loss = 0
         if k != job.ignore:
@@ -80,8 +165,8 @@ cdef void add_all(
             add_item(job, i, x, classes, <const real *>weight, <real *>losses, sums + SUMS * i)
 
 
-def forward(
-    x, classes, weight, losses, sums, Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last,
+def losses(
+    x, classes, weight, each, sums, Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last,
     int64_t ignore, double work,
 ):
     """Return the sum of -weight[k] x[k], the sum of weight[k], and how many are no class.
@@ -91,7 +176,7 @@ def forward(
     x : (n, c, s), or (n, s, c) if last; float32 or float64, contiguous
     classes : (n, s), int64, contiguous
     weight : (c,) of x's dtype, or None for ones
-    losses : (n, s) of x's dtype, or None
+    each : (n, s) of x's dtype, or None
         Written: the terms of the first sum.
     sums : (items_of(n, s), 3), float64
         Scratch.
@@ -102,7 +187,7 @@ def forward(
     cdef int64_t *k_ptr = <int64_t *>arrays.borrow(classes, False)
     cdef double *s_ptr = <double *>arrays.borrow(sums, True)
     cdef void *w_ptr = NULL if weight is None else arrays.borrow(weight, False)
-    cdef void *l_ptr = NULL if losses is None else arrays.borrow(losses, True)
+    cdef void *l_ptr = NULL if each is None else arrays.borrow(each, True)
     cdef Py_ssize_t i, items = n * job.blocks
     cdef int threads = team(items, work * n * s)
     cdef bint double_ = arrays.views[0].itemsize == 8
@@ -124,8 +209,8 @@ cdef void put_item(
     const real *weight, double factor, real *gx,
 ) noexcept nogil:
     """Write some pixels of gx: zeros, and -weight times the gradient at their classes."""
-    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * ITEM, i
-    cdef Py_ssize_t at = n * job.s, count = min(ITEM, job.s - first)
+    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
+    cdef Py_ssize_t at = n * job.s, count = min(PIXELS, job.s - first)
     cdef real *to = gx + at * job.c
     cdef double g = factor
     cdef int64_t k
@@ -154,7 +239,7 @@ cdef void put_all(
             put_item(job, i, <const real *>grads, classes, <const real *>weight, factor, gx)
 
 
-def backward(
+def losses_gradient(
     gx, classes, weight, grads, double grad, double total, Py_ssize_t n, Py_ssize_t c,
     Py_ssize_t s, bint last, int64_t ignore, double work,
 ):
