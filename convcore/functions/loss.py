@@ -477,7 +477,6 @@ def nll_loss(
         The shapes do not belong together, or the target's dtype is another one.
     """
     check_arguments("nll_loss", input=input, target=target)
-    refuse_gradients("nll_loss_forward", weight=weight)
     reduction = _reduction(reduction, size_average, reduce)
     return _class_loss(input, target, weight, ignore_index, reduction)
 
@@ -485,9 +484,12 @@ def nll_loss(
 def _class_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> Tensor:
+    if weight is not None:
+        refuse_gradients("nll_loss_forward", weight=weight)
     _check_classes(input, target, weight)
-    check_kind("nll_loss_out_frame", input, "f")
     x, classes = input._array, target._array
+    if x.dtype.kind != "f":
+        check_kind("nll_loss_out_frame", input, "f")
     if x.ndim == 1:
         classes = classes.reshape(())
     weights = None if weight is None else weight._array
@@ -615,7 +617,6 @@ def cross_entropy(
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     along = class_loss.class_axis(shape)
     likelihood = log_softmax(input, along) if shape else input
-    refuse_gradients("nll_loss_forward", weight=weight)
     loss = _class_loss(likelihood, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
         return loss
