@@ -612,7 +612,7 @@ def softmax(
             return wrap(engine_softmax.backward(grad._array, y._array, along, False))
 
         record("SoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(_softmax, along=along))
+        describe(out, forward=partial(engine_softmax.forward, along=along, log=False))
     return out
 
 
@@ -641,7 +641,7 @@ def log_softmax(
             return wrap(engine_softmax.backward(grad._array, y._array, along, True))
 
         record("LogSoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(_log_softmax, along=along))
+        describe(out, forward=partial(engine_softmax.forward, along=along, log=True))
     return out
 
 
