@@ -14,6 +14,7 @@ import convcore
 from convcore.bench.cell import OURS
 from convcore.bench.nets.catalogue import NETS, RUN, RUN_ONE, TASKS, TRAIN, net_named
 from convcore.bench.nets.measure import NetCell
+from convcore.bench.nets.promises import promises
 from convcore.bench.nets.tasks import call_of, make_net, save_weights
 from convcore.bench.nets.worker import formats_of
 
@@ -36,6 +37,10 @@ def test_who_does_what_in_which_format():
     assert [formats_of(OURS, True, task) for task in TASKS] == [both, ("",), ("",)]
     assert [formats_of("torch", False, task) for task in TASKS] == [both] * 3
     assert [formats_of("openvino", False, task) for task in TASKS] == [(), ("",), ("",)]
+    compiled = ("contiguous compiled", "channels_last compiled")
+    assert formats_of("torch", False, TRAIN, True) == both + compiled
+    assert formats_of(OURS, True, TRAIN, True) == both
+    assert formats_of("openvino", False, RUN, True) == ("",)
 
 
 def test_ratios_are_of_each_sides_better_format():
@@ -51,6 +56,35 @@ def test_ratios_are_of_each_sides_better_format():
     cell.results = {(OURS, ""): np.array([1.0, 2.0]), ("torch", ""): np.array([1.0, 2.1])}
     assert cell.error() == pytest.approx(0.05)
     assert cell.wrong
+
+
+def test_promises_are_of_what_was_measured():
+    def cell(net, task, **seconds):
+        one = NetCell(net_named(net), task, 2)
+        one.seconds = {
+            (OURS if peer == "ours" else peer, ""): [t] * 3 for peer, t in seconds.items()
+        }
+        one.peak_bytes = {(OURS, ""): 2 << 20, ("torch", ""): 1 << 20}
+        return one
+
+    cells = [
+        cell("resnet18", TRAIN, ours=1.0, torch=1.5),
+        cell("lenet", TRAIN, ours=1.0, torch=0.9),
+        cell("resnet18", RUN, ours=1.0, onnxruntime=1.5),
+        cell("lenet", RUN_ONE, ours=1e-4, onnxruntime=0.6e-4),
+    ]
+    found = {promise.text: promise for promise in promises(cells, ("torch", "onnxruntime"))}
+    kept = {text: promise.kept for text, promise in found.items()}
+    assert kept == {
+        "PyTorch, training step: geometric mean of 2": False,
+        "PyTorch, training step: nets below, of 2": False,
+        "peak memory of a training step, ResNet-18, MiB (at most PyTorch's)": False,
+        "peak memory of a training step, LeNet, MiB (at most PyTorch's)": False,
+        "ONNX Runtime, inference: geometric mean of 1": True,
+        "ONNX Runtime, inference: nets below, of 2": True,
+    }
+    assert found["PyTorch, training step: nets below, of 2"].worst == "LeNet, training step: 0.90"
+    assert promises(cells, ()) == []
 
 
 def test_a_training_step_lowers_the_loss_and_inference_is_the_models(tmp_path):

@@ -76,6 +76,7 @@ def measure(
     rounds: int,
     isa: str = "native",
     keep: bool = False,
+    compiled: bool = False,
 ) -> Iterator[NetCell]:
     """Measure every task of every net; yield cells as they come.
 
@@ -89,6 +90,9 @@ def measure(
     threads, rounds : int
     isa, keep
         As for `convcore.bench.environment.worker_environment`.
+    compiled : bool
+        Whether PyTorch also has its turns with ``torch.compile``, which takes a minute a net and
+        a C++ compiler.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def measure(
             for task in tasks:
                 if task != TRAIN and "torch" in peers and len(peers) > 1:
                     _export(net, task, folder, threads, environment)
-                yield _cell(net, task, peers, threads, rounds, folder, environment)
+                yield _cell(net, task, peers, threads, rounds, folder, environment, compiled)
 
 
 def _export(net: Net, task: str, folder: str, threads: int, environment: Mapping[str, str]) -> None:
@@ -126,12 +130,13 @@ def _cell(
     rounds: int,
     folder: str,
     environment: Mapping[str, str],
+    compiled: bool,
 ) -> NetCell:
     cell = NetCell(net, task, threads)
     with ExitStack() as stack:
         workers: dict[Way, WorkerProcess] = {}
         for peer in (OURS, *peers):
-            for format in formats_of(peer, peer == OURS, task):
+            for format in formats_of(peer, peer == OURS, task, compiled):
                 worker = stack.enter_context(WorkerProcess(peer, threads, environment))
                 try:
                     _prepare(cell, worker, (peer, format), folder)

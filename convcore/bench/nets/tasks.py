@@ -40,16 +40,24 @@ def loaded(library: Any, net: Net, weights: Path) -> Any:
     return model
 
 
-def call_of(library: Any, net: Net, task: str, format: str, weights: Path) -> Callable[[], Any]:
-    """Return what is timed; it returns the outputs, or the loss before the step."""
+def call_of(
+    library: Any, net: Net, task: str, format: str, weights: Path, compiled: bool = False
+) -> Callable[[], Any]:
+    """Return what is timed; it returns the outputs, or the loss before the step.
+
+    compiled : whether the library's ``compile`` has made the net faster
+    """
     model = loaded(library, net, weights)
     x = library.from_numpy(pictures(net, task))
     if format == "channels_last":
         model = model.to(memory_format=library.channels_last)
         x = x.to(memory_format=library.channels_last)
+    model.train(task == TRAIN)
+    if compiled:
+        model = library.compile(model)
     if task == TRAIN:
-        return _training_step(library, net, model.train(), x)
-    return _inference(library, model.eval(), x)
+        return _training_step(library, net, model, x)
+    return _inference(library, model, x)
 
 
 def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], Any]:

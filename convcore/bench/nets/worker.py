@@ -16,14 +16,21 @@ from convcore.bench.nets.catalogue import RUN, RUN_ONE, TASKS, TRAIN, net_named
 FORMATS = {"torch": ("contiguous", "channels_last"), "onnxruntime": ("",), "openvino": ("",)}
 OWN_FORMATS = {TRAIN: ("contiguous", "channels_last"), RUN: ("",), RUN_ONE: ("",)}
 TRAINERS = ("torch",)
+# Of those that have a compiler of nets, the same formats with this behind them.
+COMPILERS, COMPILED = ("torch",), " compiled"
 
 
-def formats_of(peer: str, own: bool, task: str) -> tuple[str, ...]:
+def formats_of(peer: str, own: bool, task: str, compiled: bool = False) -> tuple[str, ...]:
     """Return the formats in which a library does a task; none if it cannot."""
     assert task in TASKS
     if own:
         return OWN_FORMATS[task]
-    return FORMATS[peer] if task != TRAIN or peer in TRAINERS else ()
+    if task == TRAIN and peer not in TRAINERS:
+        return ()
+    formats = FORMATS[peer]
+    if compiled and peer in COMPILERS:
+        formats += tuple(format + COMPILED for format in formats)
+    return formats
 
 
 def save_weights(module: str, net: str, file: str) -> None:
@@ -46,7 +53,8 @@ def call_of(
     if module in ("onnxruntime", "openvino"):
         make = {"onnxruntime": exchange.onnx_runtime_call, "openvino": exchange.openvino_call}
         return make[module](Path(folder, "net.onnx"), tasks.pictures(one, task), threads)
-    return tasks.call_of(importlib.import_module(module), one, task, format, weights)
+    library, plain = importlib.import_module(module), format.removesuffix(COMPILED)
+    return tasks.call_of(library, one, task, plain, weights, plain != format)
 
 
 def as_array(result: Any) -> np.ndarray:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def run(arguments: argparse.Namespace) -> int:
     """Time whole nets; return 1 if a result was wrong or a worker failed."""
     from convcore.bench.nets import measure, report
+    from convcore.bench.nets.promises import promises
     from convcore.bench.process import WorkerError
+    from convcore.bench.report import print_promises
 
     nets = _nets(arguments)
     peers = tuple(peer for peer in peers_of(arguments.peers) if peer in measure.PEERS)
@@ -41,7 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
             report.print_cells(console, cells, peers, rounds_of(arguments))
             if arguments.json:
                 _save(arguments.json, cells)
-    return 1 if any(cell.wrong for cell in cells) else 0
+    found = promises(cells, peers)
+    print_promises(console, found)
+    broken = arguments.check and not all(promise.kept for promise in found)
+    return 1 if broken or any(cell.wrong for cell in cells) else 0
 
 
 def _nets(arguments: argparse.Namespace) -> Sequence[Net]:
@@ -76,7 +81,7 @@ def _cells(
     for threads in arguments.threads or (cpu_limit(),):
         yield from measure(
             *(os.environ, nets, TASKS, peers, threads, rounds_of(arguments)),
-            *(arguments.isa, keeps_environment(arguments)),
+            *(arguments.isa, keeps_environment(arguments), arguments.compiled),
         )
 
 

@@ -42,6 +42,12 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "vgg16, unet, lenet; all of them if none is named",
     )
     group.add_argument(
+        "--compiled",
+        action="store_true",
+        help="with --nets: PyTorch's nets by torch.compile, too, which needs a C++ compiler and "
+        "takes a minute each",
+    )
+    group.add_argument(
         "--layer",
         action="append",
         metavar=",".join(FIELDS),
