@@ -22,6 +22,7 @@ from convcore.engine.checks import (
     check_memory,
     check_output,
     checked_array,
+    checked_bias,
     common_itemsize,
     hashable,
     weight_rank,
@@ -67,6 +68,23 @@ class Call:
         finally:
             memory.give(block)
         return output[0] if self.squeeze else output
+
+
+class TransposedCall(Call):
+    """The call of a transposed convolution, whose bias, if any, is all of ``extra``."""
+
+    def __call__(
+        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+    ) -> Array:
+        """Return the transposed convolution, the bias added by the kernel if it can."""
+        if not extra:
+            return super().__call__(left, right, extra)
+        bias = checked_bias(extra[0], right.dtype, self.shape[1])
+        if self.plan.ends:
+            return super().__call__(left, right, (bias,))
+        output = super().__call__(left, right, ())
+        output += bias.reshape(-1, *(1,) * (right.ndim - 2))
+        return output
 
 
 def apply(
@@ -196,9 +214,10 @@ def transpose_call(
         x_shape, x_strides, weight_rank(w_shape) + 2, function="conv_transpose"
     )
     g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
-    return _make_input_grad(
+    call = _make_input_grad(
         g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze, selection
     )
+    return TransposedCall(call.kernel, call.plan, call.shape, call.channels_last, squeeze)
 
 
 def _make_input_grad(

@@ -318,15 +318,11 @@ def conv_transpose(
     >>> conv_transpose(np.ones((1, 1, 2)), np.ones((1, 1, 2)), stride=2)
     array([[[1., 1., 1., 1.]]])
     """
-    output = apply(
+    return apply(
         transpose_call,
         ("input", "weight"),
         input,
         weight,
         (stride, padding, output_padding, dilation, groups),
+        () if bias is None else (bias,),
     )
-    if bias is not None:
-        channels = output.shape[input.ndim - weight.ndim + 1]
-        bias = checked_bias(bias, weight.dtype, channels)
-        output += bias.reshape(-1, *(1,) * (weight.ndim - 2))
-    return output
