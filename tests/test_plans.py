@@ -368,3 +368,19 @@ def test_a_forked_child_runs_plans_of_its_own():
     if not child:
         os._exit(0 if convcore.equal(fast(x), expected) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda m, x: F.conv2d(m.a(x), F.relu(x)[:4]),
+        lambda m, x: F.conv2d(x, x),
+        lambda m, x: F.conv2d(x, m.w, m.a(x).sum((0, 2, 3))),
+        lambda m, x: F.linear(x.mean((2, 3)), m.a(x)[:4, :, 0, 0]),
+        lambda m, x: convcore.addmm(x[0, :, 0, 0], x.mean((2, 3)), m.w[:, :, 0, 0]),
+        lambda m, x: F.conv_transpose2d(x, m.a(x)[:4]),
+    ],
+)
+def test_weights_that_are_computed_have_no_plan(forward):
+    net = Function(forward, a=CONV(), w=nn.Parameter(convcore.rand(4, 4, 3, 3)))
+    assert_planned(net, convcore.rand(4, 4, 6, 6), planned=False)

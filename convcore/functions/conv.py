@@ -305,7 +305,7 @@ def _forward(
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
-        describe(out, **steps, bias=bias, transposed=False)
+        describe(out, steps=steps, bias=bias, transposed=False)
     return out
 
 
@@ -365,7 +365,7 @@ def _transposed(
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
         record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
-        describe(out, **named, bias=bias, transposed=True)
+        describe(out, steps=named, bias=bias, transposed=True)
     return out
 
 

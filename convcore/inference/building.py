@@ -88,6 +88,12 @@ class Building:
             self._make(operation)
         return self._values[operand]
 
+    def leaf(self, operand: Operand) -> Array:
+        """Return the array of what the net has, whatever its input is."""
+        if not isinstance(operand, Tensor) or self.is_made(operand):
+            raise UnplannedError("a computed weight")
+        return operand._array
+
     def _make(self, operation: Operation) -> None:
         self.give(operation.node, self._make_value(self, operation))
 

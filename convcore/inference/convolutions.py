@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor
 from convcore.engine import elementwise
 from convcore.engine.activation import CLAMP, LEAKY
 from convcore.engine.algorithms.selection import current
 from convcore.engine.calls import transpose_call
-from convcore.engine.checks import hashable
+from convcore.engine.checks import Array, hashable
 from convcore.engine.fixed import FixedConvolution
 from convcore.inference.building import Building, UnplannedError
 from convcore.inference.fold import channels_last
@@ -61,22 +60,27 @@ def fixed_convolution(
 
 def other_convolution(building: Building, operation: Operation) -> Value:
     """Add a convolution that was not fused, or a transposed one."""
-    attributes = dict(operation.node.attributes)
-    weight, bias = operation.taken[1], attributes.pop("bias", None)
-    if not isinstance(weight, Tensor):
-        raise UnplannedError("a convolution with computed weights")
-    filters = channels_last(weight._array)
-    offsets = None if bias is None else bias._array
-    x = building.value(operation.taken[0])
+    attributes = operation.node.attributes
+    if "steps" not in attributes:
+        raise UnplannedError("a convolution with its activation")
+    given, steps = operation.taken, attributes["steps"]
+    filters = channels_last(building.leaf(given[1]))
+    offsets = None if attributes["bias"] is None else building.leaf(given[2])
+    x = building.value(given[0])
     building.take(operation)
-    if not attributes.pop("transposed", True):
-        return fixed_convolution(
-            building, FixedConvolution(filters, offsets, **attributes), x, PLAIN
-        )
+    if not attributes["transposed"]:
+        return fixed_convolution(building, FixedConvolution(filters, offsets, **steps), x, PLAIN)
+    return _transposed(building, x, filters, offsets, steps)
+
+
+def _transposed(
+    building: Building, x: Value, filters: Array, offsets: Array | None, steps: dict[str, Any]
+) -> Value:
+    """Add a transposed convolution."""
     names = ("stride", "padding", "output_padding", "dilation", "groups")
-    steps = [hashable(attributes[name]) for name in names]
+    parameters = [hashable(steps[name]) for name in names]
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    call = transpose_call(*arrays, *steps, current())
+    call = transpose_call(*arrays, *parameters, current())
     if call.squeeze:
         raise UnplannedError("an input without a batch's axis")
     y = Value(call.shape, call.channels_last)

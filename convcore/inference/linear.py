@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from convcore._tensor import Tensor
 from convcore.engine.checks import Array
 from convcore.engine.fixed import FixedConvolution
 from convcore.engine.matmul import matmul
@@ -22,13 +21,15 @@ MOST_BYTES = 32 << 20
 def linear(building: Building, operation: Operation) -> Value:
     """Add a linear layer: a convolution of one pixel an image."""
     bias, left, right = operation.taken
-    turned = building.operations.of(right)
-    weight = right if turned is None else turned.taken[0]
-    if not (isinstance(weight, Tensor) and isinstance(bias, Tensor)) or bias._array.ndim != 1:
-        raise UnplannedError("a product that is no linear layer")
     if operation.node.attributes != {"beta": 1, "alpha": 1}:
         raise UnplannedError("a product with factors")
-    matrix = weight._array.T if turned is None else weight._array
+    turned = building.operations.of(right)
+    if turned is not None and turned.name != "T":
+        raise UnplannedError("a product of results")
+    matrix = building.leaf(right).T if turned is None else building.leaf(turned.taken[0])
+    offsets = building.leaf(bias)
+    if offsets.ndim != 1:
+        raise UnplannedError("a sum of a product and a matrix")
     x = _pixels_of(building, left)
     if x is None:
         x = building.value(left)
@@ -39,12 +40,12 @@ def linear(building: Building, operation: Operation) -> Value:
         matrix = np.moveaxis(matrix.reshape(n_out, channels, *sizes), 1, -1).reshape(n_out, -1)
     building.take(operation)
     if matrix.nbytes > MOST_BYTES:
-        return building.filled(lambda array: _product_sum(array, matrix.T, bias._array), x)
+        return building.filled(lambda array: _product_sum(array, matrix.T, offsets), x)
     after = ending(building, operation)
     terms = None if after is None else terms_of(after)
     filters = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]
     pixels = Value((*x.shape, 1, 1), True, x, _as_pixels)
-    y = fixed_convolution(building, FixedConvolution(filters, bias._array), pixels, terms or PLAIN)
+    y = fixed_convolution(building, FixedConvolution(filters, offsets), pixels, terms or PLAIN)
     return end(building, after, Value(y.shape[:2], False, y, _as_rows))
 
 
