@@ -101,9 +101,14 @@ def test_a_training_step_lowers_the_loss_and_inference_is_the_models(tmp_path):
 @pytest.mark.subprocess
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
 def test_pytorch_computes_the_same(tmp_path):
-    file = tmp_path / "nets.json"
-    done = bench("lenet", "--peers", "torch", "--rounds", "1", "--json", str(file))
+    file, page = tmp_path / "nets.json", tmp_path / "nets.md"
+    saved = ("--json", str(file), "--page", str(page))
+    done = bench("lenet", "--peers", "torch", "--rounds", "1", *saved)
     assert done.returncode == 0, done.stdout + done.stderr
+    text = page.read_text()
+    assert "| LeNet | training step | " in text
+    assert "PyTorch, training step: geometric mean of 1" in text
+    assert text.count("| PyTorch | NHWC |") == 3
     train, run, one = json.loads(file.read_text())
     assert [train["task"], run["task"], one["task"]] == list(TASKS)
     assert set(train["ways"]) == {
@@ -123,3 +128,9 @@ def test_wrong_names_are_refused():
     done = bench("lenet", "--suite", "tiny")
     assert done.returncode == 2
     assert "--nets measures whole nets" in done.stderr
+    done = bench("lenet", "--csv", "nets.csv")
+    assert done.returncode == 2
+    assert "--csv is for layers; --nets has --json and --page" in done.stderr
+    done = bench("lenet", "--page", "nowhere/nets.md")
+    assert done.returncode == 2
+    assert "--page: there is no directory nowhere" in done.stderr

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from convcore.bench.cell import Cell, Outcome
+from convcore.bench.markdown import promise_table, section, table
 from convcore.bench.peers import title
 from convcore.bench.promises import promises
 from convcore.bench.record import Ratio, better_ratios, bouts, means, verdict
@@ -31,13 +32,13 @@ def as_page(
     parts = [
         ["# What `convcore bench` measured", ""],
         [f"    {command}", "", _conditions(outcome, machine), "", verdict(outcome)],
-        _section("## Figures and their limits", _promises(outcome, request)),
-        _section("## Geometric means", _means(outcome, request)),
+        section("## Figures and their limits", _promises(outcome, request)),
+        section("## Geometric means", _means(outcome, request)),
         ["", f"![Ratios layer by layer]({picture})"] if picture else [],
-        _section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
-        *(_section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
-        _section("## Cells that take PyTorch under 50 us", _small(outcome, request)),
-        _section("## Workers", _workers(outcome)),
+        section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
+        *(section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
+        section("## Cells that take PyTorch under 50 us", _small(outcome, request)),
+        section("## Workers", _workers(outcome)),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -53,16 +54,8 @@ def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
     return f"{machine['cpu']}, {machine['date']}. {peak}{finished}"
 
 
-def _section(heading: str, lines: Iterable[str]) -> list[str]:
-    lines = list(lines)
-    return ["", heading, "", *lines] if lines else []
-
-
 def _promises(outcome: Outcome, request: Request) -> Iterator[str]:
-    found = promises(outcome, request)
-    if found:
-        rows = [(p.text, p.value, p.limit, "yes" if p.kept else "**no**", p.worst) for p in found]
-        yield from _table(("figure", "is", "limit", "kept", "worst"), rows)
+    yield from promise_table(promises(outcome, request))
 
 
 def _means(outcome: Outcome, request: Request) -> Iterator[str]:
@@ -75,7 +68,7 @@ def _means(outcome: Outcome, request: Request) -> Iterator[str]:
              m.worst_cell)
             for m in found
         ]  # fmt: skip
-        yield from _table(("peer", "over", "mean", "cells", "worst", "which"), rows)
+        yield from table(("peer", "over", "mean", "cells", "worst", "which"), rows)
 
 
 def _growths(outcome: Outcome) -> Iterator[str]:
@@ -86,7 +79,7 @@ def _growths(outcome: Outcome) -> Iterator[str]:
     if rows:
         yield "Time follows the power of the number of pixels: 1 is linear."
         yield ""
-        yield from _table(("sweep", "map", "format", "threads", "power"), rows)
+        yield from table(("sweep", "map", "format", "threads", "power"), rows)
 
 
 def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
@@ -108,7 +101,7 @@ def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
             headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
             headings += [f"{title(peer)} / convcore" for peer in request.peers]
         headings += [f"{title(peer)}, better formats" for peer in request.peers]
-        yield from _table(headings, rows)
+        yield from table(headings, rows)
 
 
 def _bout_name(cells: Sequence[Cell]) -> tuple[str, str]:
@@ -141,7 +134,7 @@ def _small(outcome: Outcome, request: Request) -> Iterator[str]:
         if cell.small
     ]
     if rows:
-        yield from _table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
+        yield from table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
 
 
 def _small_ratios(cell: Cell) -> Iterator[str]:
@@ -161,14 +154,4 @@ def _workers(outcome: Outcome) -> Iterator[str]:
         )
         for key, about in outcome.workers.items()
     ]
-    yield from _table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _line(headings)
-    yield _line(["---"] * len(headings))
-    yield from map(_line, rows)
-
-
-def _line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+    yield from table(("worker", "threads", "loaded", "variables", "peak memory"), rows)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from convcore.cli.bench.asked import keeps_environment, peers_of, rounds_of
 from convcore.cli.errors import UsageError
+from convcore.cli.machine import cpu_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from convcore.bench.process import WorkerError
     from convcore.bench.report import print_promises
 
+    _check_files(arguments)
     nets = _nets(arguments)
     peers = tuple(peer for peer in peers_of(arguments.peers) if peer in measure.PEERS)
     console = _console(len(peers))
@@ -41,12 +44,22 @@ def run(arguments: argparse.Namespace) -> int:
     finally:  # after Ctrl-C too
         if cells:
             report.print_cells(console, cells, peers, rounds_of(arguments))
-            if arguments.json:
-                _save(arguments.json, cells)
+            _save(arguments, cells, peers)
     found = promises(cells, peers)
     print_promises(console, found)
     broken = arguments.check and not all(promise.kept for promise in found)
     return 1 if broken or any(cell.wrong for cell in cells) else 0
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Refuse, before anything runs, what could not be saved."""
+    for option in ("csv", "plot", "compare"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} is for layers; --nets has --json and --page")
+    for option in ("json", "page"):
+        file = getattr(arguments, option)
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UsageError(f"--{option}: there is no directory {file.parent}")
 
 
 def _nets(arguments: argparse.Namespace) -> Sequence[Net]:
@@ -85,8 +98,14 @@ def _cells(
         )
 
 
-def _save(file: Path, cells: Sequence[NetCell]) -> None:
+def _save(arguments: argparse.Namespace, cells: Sequence[NetCell], peers: tuple[str, ...]) -> None:
+    from convcore.bench.nets.page import as_page
     from convcore.bench.nets.report import as_data
 
-    text = json.dumps([as_data(cell) for cell in cells], indent=1)
-    file.write_text(text + "\n", encoding="utf-8")
+    if arguments.json:
+        text = json.dumps([as_data(cell) for cell in cells], indent=1)
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+    if arguments.page:
+        machine = {"cpu": cpu_name(), "date": datetime.date.today().isoformat()}
+        text = as_page(cells, peers, machine, shlex.join(["convcore", *sys.argv[1:]]))
+        arguments.page.write_text(text, encoding="utf-8")
