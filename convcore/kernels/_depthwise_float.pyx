@@ -8,9 +8,8 @@ last block ends with the channels, and may begin within the one before it.
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatCorrelation, FloatGradient
 from convcore.kernels._vectors cimport add, copy, zero
 
 # What engine/algorithms/direct.py has to keep to.
@@ -28,7 +27,6 @@ cdef struct Job:
     Py_ssize_t shared            # floats of the workspace that all threads share, which come first
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept nogil:
@@ -65,25 +63,7 @@ cdef void correlate_item(
     )
 
 
-cdef void correlate(
-    const Job *job, bint rotate, const float *x, const float *w, const float *kept, float *y,
-    float *workspace, const Epilogue *epilogue, int threads,
-) noexcept nogil:
-    """Pack the weights if need be, then do every item, in one parallel region."""
-    cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and kept == NULL else 0
-    cdef const float *weights = w if kept == NULL else kept
-    if packed:
-        weights = workspace
-    with parallel(num_threads=threads):
-        # A thread owns whole units of the packed weights; a barrier ends the loop.
-        for i in prange(packed, schedule="static"):
-            pack_unit(job, rotate, i, w, workspace)
-        # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
-
-
-cdef class DepthwiseCorrelation:
+cdef class DepthwiseCorrelation(FloatCorrelation):
     """A forward map or an input gradient: all that one call needs but the arrays.
 
     Parameters
@@ -98,47 +78,33 @@ cdef class DepthwiseCorrelation:
     cdef bint rotate
 
     def __cinit__(self, dict job, bint rotate):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
         self.rotate = rotate
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
-
-    def pack(self, w, kept):
-        """Write the weights of a channels_last job in vectors, which `run` may read instead."""
-        cdef Buffers arrays = Buffers()
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        """Write the weights of a channels_last job in vectors."""
         cdef Py_ssize_t i
-        with nogil:
-            for i in range(self.job.units):
-                pack_unit(&self.job, self.rotate, i, w_ptr, k_ptr)
+        for i in range(self.job.units):
+            pack_unit(&self.job, self.rotate, i, w, kept)
 
-    def run(
-        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0, kept=None,
-    ):
-        """Write y = correlation of x with w, contiguous (C, taps), finished by the epilogue.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        kept: what `pack` made of w, if the kernel was made for that.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, False)
-        if bias is not None:
-            epilogue.bias = <float *>arrays.borrow(bias, False)
-        if kept is not None:
-            k_ptr = <float *>arrays.borrow(kept, False)
-        with nogil:
-            correlate(
-                &self.job, self.rotate, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
-            )
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights if need be, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef bint rotate = self.rotate
+        cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and kept == NULL else 0
+        cdef const float *weights = w if kept == NULL else kept
+        if packed:
+            weights = workspace
+        with parallel(num_threads=threads):
+            # A thread owns whole units of the packed weights; a barrier ends the loop.
+            for i in prange(packed, schedule="static"):
+                pack_unit(job, rotate, i, w, workspace)
+            # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
 
 
 # ---- the weight gradient ----
@@ -193,26 +159,7 @@ cdef void gradient_item(
         put_sums(job, c0 + i, total + i * taps * lanes, partials)
 
 
-cdef void gradient(
-    const GradJob *grad, const float *x, const float *gy, float *gw, float *workspace, int threads
-) noexcept nogil:
-    """All items, then the sum of the runs in index order, in one parallel region."""
-    cdef const Job *job = &grad.job
-    cdef Py_ssize_t i, r, taps = job.direct.taps, size = job.direct.channels * taps
-    cdef Py_ssize_t channels = job.direct.channels if grad.runs > 1 else 0
-    cdef float *partials = workspace if grad.runs > 1 else gw
-    with parallel(num_threads=threads):
-        # A thread owns whole channels of one run's sums, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            gradient_item(grad, i, x, gy, partials, workspace + job.shared)
-        # A thread owns whole channels of gw; a barrier stands between the loops.
-        for i in prange(channels, schedule="static"):
-            copy(partials + i * taps, 1, taps, gw + i * taps)
-            for r in range(1, grad.runs):
-                add(partials + r * size + i * taps, taps, gw + i * taps, 1)
-
-
-cdef class DepthwiseGradient:
+cdef class DepthwiseGradient(FloatGradient):
     """The weight gradient: all that one call needs but the arrays.
 
     Parameters
@@ -225,20 +172,23 @@ cdef class DepthwiseGradient:
 
     def __cinit__(self, dict job):
         self.job = job
+        self.items, self.work = self.job.job.items, job["job"]["work"]
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.job.items, self.job.job.work)
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw, contiguous (C, taps).
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
-        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        with nogil:
-            gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the runs in index order, in one parallel region."""
+        cdef const GradJob *grad = &self.job
+        cdef const Job *job = &grad.job
+        cdef Py_ssize_t i, r, taps = job.direct.taps, size = job.direct.channels * taps
+        cdef Py_ssize_t channels = job.direct.channels if grad.runs > 1 else 0
+        cdef float *partials = workspace if grad.runs > 1 else gw
+        with parallel(num_threads=threads):
+            # A thread owns whole channels of one run's sums, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                gradient_item(grad, i, x, gy, partials, workspace + job.shared)
+            # A thread owns whole channels of gw; a barrier stands between the loops.
+            for i in prange(channels, schedule="static"):
+                copy(partials + i * taps, 1, taps, gw + i * taps)
+                for r in range(1, grad.runs):
+                    add(partials + r * size + i * taps, taps, gw + i * taps, 1)

@@ -28,7 +28,6 @@ cdef struct Tiling:
     Py_ssize_t band          # floats of scratch a thread: for the band, and in all
     Py_ssize_t scratch
     Py_ssize_t shared        # floats before the threads' scratch
-    double work              # multiply-adds
 
 # Where a tile stands: its image, and its first and one past its last index on each axis.
 cdef struct Spot:

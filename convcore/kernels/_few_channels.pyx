@@ -9,10 +9,9 @@ inputs and vectors of output channels (channels_last y): no matrix of patches is
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._im2col cimport source
 from convcore.kernels._isa cimport Epilogue, Tile, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatCorrelation
 from convcore.kernels._vectors cimport copy, zero
 
 
@@ -177,31 +176,7 @@ cdef void forward_item(
         )
 
 
-cdef void forward(
-    const Job *job, Terms terms, const float *x, const float *w, const float *kept,
-    const Epilogue *epilogue, float *y, float *workspace, int threads,
-) noexcept:
-    """Pack the weights, unless they are kept, then make every tile."""
-    cdef Py_ssize_t i
-    cdef const float *packed = kept
-    cdef bint stream = job.stream and <size_t>y % (leaves().lanes * sizeof(float)) == 0
-    cdef float *scratch = workspace + job.tiling.shared
-    cdef const Py_ssize_t *offset = terms.offset
-    cdef const Py_ssize_t *weight = terms.weight
-    with nogil:
-        if kept == NULL:
-            packed = workspace
-            pack(job, weight, w, workspace)
-        with parallel(num_threads=threads):
-            # A thread owns whole tiles of y, and its own slice of the scratch.
-            for i in prange(job.tiling.items, schedule="dynamic"):
-                forward_item(
-                    job, offset, i, x, packed, epilogue, y,
-                    scratch + threadid() * job.tiling.scratch, stream,
-                )
-
-
-cdef class FewChannels:
+cdef class FewChannels(FloatCorrelation):
     """All that one call of the forward map needs but the arrays; made once a geometry.
 
     Parameters
@@ -216,36 +191,30 @@ cdef class FewChannels:
 
     def __cinit__(self, dict job, terms):
         self.job = job
+        self.items, self.work = self.job.tiling.items, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.tiling.items, self.job.tiling.work)
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        pack(&self.job, self.terms.weight, w, kept)
 
-    def pack(self, w, kept):
-        """Write the weights in the groups that the leaves read, which `run` may read instead."""
-        cdef Buffers arrays = Buffers()
-        cdef const float *w_ptr = <const float *>arrays.borrow(w, False)
-        pack(&self.job, self.terms.weight, w_ptr, <float *>arrays.borrow(kept, True))
-
-    def run(
-        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0.0,
-        float high=0.0, float slope=0.0, kept=None,
-    ):
-        """Write y = activation(x convolved with w, plus bias unless it is None).
-
-        workspace: at least shared + threads * scratch floats.
-        kept: what `pack` made of w, if the kernel was made for that.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef const float *x_ptr = <const float *>arrays.borrow(x, False)
-        cdef const float *w_ptr = <const float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef const float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, False)
-        if bias is not None:
-            epilogue.bias = <const float *>arrays.borrow(bias, False)
-        if kept is not None:
-            k_ptr = <const float *>arrays.borrow(kept, False)
-        forward(&self.job, self.terms, x_ptr, w_ptr, k_ptr, &epilogue, y_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights, unless they are kept, then make every tile."""
+        cdef const Job *job = &self.job
+        cdef const Py_ssize_t *offset = self.terms.offset
+        cdef const float *packed = kept
+        cdef float *scratch = workspace + job.tiling.shared
+        cdef bint stream = job.stream and <size_t>y % (leaves().lanes * sizeof(float)) == 0
+        cdef Py_ssize_t i
+        if kept == NULL:
+            packed = workspace
+            pack(job, self.terms.weight, w, workspace)
+        with parallel(num_threads=threads):
+            # A thread owns whole tiles of y, and its own slice of the scratch.
+            for i in prange(job.tiling.items, schedule="dynamic"):
+                forward_item(
+                    job, offset, i, x, packed, epilogue, y,
+                    scratch + threadid() * job.tiling.scratch, stream,
+                )

@@ -9,11 +9,10 @@ reach over a tile's edge are multiplied once for each side, by the terms that re
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._few_channels cimport Spot, Terms, Tiling, spot_of, tile_of
 from convcore.kernels._im2col cimport Line, Window, source
 from convcore.kernels._isa cimport Tile, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatGradient
 from convcore.kernels._vectors cimport copy, zero
 
 cdef struct Job:
@@ -137,28 +136,7 @@ cdef void input_item(
     unstage_band(t, &at, rows, columns, scratch, gx, scratch + t.band)
 
 
-cdef void input_gradient(
-    const Job *job, Terms terms, const float *gy, const float *w, float *gx, float *workspace,
-    int threads,
-) noexcept:
-    cdef Py_ssize_t i, o = job.tiling.o
-    cdef float *scratch = workspace + job.tiling.shared
-    cdef const Py_ssize_t *offset = terms.offset
-    cdef const Py_ssize_t *row = terms.row
-    cdef const Py_ssize_t *weight = terms.weight
-    with nogil:
-        for i in range(job.tiling.terms):
-            copy(w + weight[i], job.w_o, o, workspace + i * o)
-        with parallel(num_threads=threads):
-            # A thread owns whole tiles of gx, and its own slice of the scratch.
-            for i in prange(job.tiling.items, schedule="dynamic"):
-                input_item(
-                    job, offset, row, i, gy, workspace, gx,
-                    scratch + threadid() * job.tiling.scratch,
-                )
-
-
-cdef class FewChannelsInput:
+cdef class FewChannelsInput(FloatGradient):
     """All that one call of the input gradient needs but the arrays; made once a geometry.
 
     Parameters
@@ -172,17 +150,23 @@ cdef class FewChannelsInput:
 
     def __cinit__(self, dict job, terms):
         self.job = job
+        self.items, self.work = self.job.tiling.items, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.tiling.items, self.job.tiling.work)
-
-    def run(self, gy, w, gx, workspace, int threads):
-        """Write gx.  workspace: at least shared + threads * scratch floats."""
-        cdef Buffers arrays = Buffers()
-        cdef const float *g_ptr = <const float *>arrays.borrow(gy, False)
-        cdef const float *w_ptr = <const float *>arrays.borrow(w, False)
-        cdef float *x_ptr = <float *>arrays.borrow(gx, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        input_gradient(&self.job, self.terms, g_ptr, w_ptr, x_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *gy, const float *w, float *gx, float *workspace, int threads
+    ) noexcept nogil:
+        cdef const Job *job = &self.job
+        cdef const Py_ssize_t *offset = self.terms.offset
+        cdef const Py_ssize_t *row = self.terms.row
+        cdef float *scratch = workspace + job.tiling.shared
+        cdef Py_ssize_t i, o = job.tiling.o
+        for i in range(job.tiling.terms):
+            copy(w + self.terms.weight[i], job.w_o, o, workspace + i * o)
+        with parallel(num_threads=threads):
+            # A thread owns whole tiles of gx, and its own slice of the scratch.
+            for i in prange(job.tiling.items, schedule="dynamic"):
+                input_item(
+                    job, offset, row, i, gy, workspace, gx,
+                    scratch + threadid() * job.tiling.scratch,
+                )

@@ -9,10 +9,9 @@ depend on the number of threads.
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._few_channels cimport Spot, Terms, Tiling, spot_of, stage_band, tile_of
 from convcore.kernels._isa cimport Tile, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatGradient
 from convcore.kernels._vectors cimport zero
 
 cdef struct Job:
@@ -73,26 +72,7 @@ cdef void add_partials(
         gw[o * job.gw_o + weight] = total[o]
 
 
-cdef void weight_gradient(
-    const Job *job, Terms terms, const float *x, const float *gy, float *gw, float *sums,
-    int threads,
-) noexcept:
-    cdef Py_ssize_t i
-    cdef float *scratch = sums + job.tiling.shared
-    cdef const Py_ssize_t *offset = terms.offset
-    cdef const Py_ssize_t *weight = terms.weight
-    with nogil, parallel(num_threads=threads):
-        # A thread owns whole partial matrices, and its own slice of the scratch.
-        for i in prange(job.partials, schedule="dynamic"):
-            weight_item(
-                job, offset, i, x, gy, sums, scratch + threadid() * job.tiling.scratch
-            )
-        # A thread owns whole columns of gw; a barrier stands between the loops.
-        for i in prange(job.tiling.terms, schedule="static"):
-            add_partials(job, weight[i], i, sums, gw)
-
-
-cdef class FewChannelsWeight:
+cdef class FewChannelsWeight(FloatGradient):
     """All that one call of the weight gradient needs but the arrays; made once a geometry.
 
     Parameters
@@ -106,17 +86,23 @@ cdef class FewChannelsWeight:
 
     def __cinit__(self, dict job, terms):
         self.job = job
+        self.items, self.work = self.job.partials, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.partials, self.job.tiling.work)
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw.  workspace: at least shared + threads * scratch floats."""
-        cdef Buffers arrays = Buffers()
-        cdef const float *x_ptr = <const float *>arrays.borrow(x, False)
-        cdef const float *g_ptr = <const float *>arrays.borrow(gy, False)
-        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        weight_gradient(&self.job, self.terms, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        cdef const Job *job = &self.job
+        cdef const Py_ssize_t *offset = self.terms.offset
+        cdef const Py_ssize_t *weight = self.terms.weight
+        cdef float *scratch = workspace + job.tiling.shared
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole partial matrices, and its own slice of the scratch.
+            for i in prange(job.partials, schedule="dynamic"):
+                weight_item(
+                    job, offset, i, x, gy, workspace, scratch + threadid() * job.tiling.scratch
+                )
+            # A thread owns whole columns of gw; a barrier stands between the loops.
+            for i in prange(job.tiling.terms, schedule="static"):
+                add_partials(job, weight[i], i, workspace, gw)

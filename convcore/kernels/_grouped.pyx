@@ -7,9 +7,8 @@ Work items are some rows of some groups of one image; see leaves/grouped.h.
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Direct, DirectAxis, Epilogue, Grouped, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatCorrelation, FloatGradient
 from convcore.kernels._vectors cimport add, zero
 
 cdef enum:
@@ -30,7 +29,6 @@ cdef struct Job:
     Py_ssize_t shared            # floats of the workspace that all threads share, which come first
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void pack_phase(
@@ -84,23 +82,7 @@ cdef void correlate_item(
     )
 
 
-cdef void correlate(
-    const Job *job, const float *x, const float *w, float *y, float *workspace,
-    const Epilogue *epilogue, int threads,
-) noexcept nogil:
-    """Pack the weights, then do every item, in one parallel region."""
-    cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole groups of the packed weights; a barrier ends the loop.
-        for i in prange(job.grouped.groups, schedule="static"):
-            pack_group(job, i, w, workspace)
-        # A thread owns whole rows of whole channels of y, and its own slice of the scratch; always
-        # the same ones, for they may still be in its cache from the layer before.
-        for i in prange(job.items, schedule="static"):
-            correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
-
-
-cdef class GroupedCorrelation:
+cdef class GroupedCorrelation(FloatCorrelation):
     """A forward map or an input gradient: all that one call needs but the arrays.
 
     Parameters
@@ -112,30 +94,23 @@ cdef class GroupedCorrelation:
     cdef Job job
 
     def __cinit__(self, dict job):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
-
-    def run(
-        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0,
-    ):
-        """Write y = correlation of x with w, finished by the epilogue.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, False)
-        if bias is not None:
-            epilogue.bias = <float *>arrays.borrow(bias, False)
-        with nogil:
-            correlate(&self.job, x_ptr, w_ptr, y_ptr, s_ptr, &epilogue, threads)
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole groups of the packed weights; a barrier ends the loop.
+            for i in prange(job.grouped.groups, schedule="static"):
+                pack_group(job, i, w, workspace)
+            # A thread owns whole rows of whole channels of y, and its own slice of the scratch;
+            # always the same ones, for they may still be in its cache from the layer before.
+            for i in prange(job.items, schedule="static"):
+                correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
 
 
 # ---- the weight gradient ----
@@ -204,22 +179,7 @@ cdef void put_group(
                 ] = partials[(o * job.grouped.c + c) * taps + t]
 
 
-cdef void gradient(
-    const GradJob *grad, const float *x, const float *gy, float *gw, float *workspace, int threads
-) noexcept nogil:
-    """All items, then the sum of the runs, in one parallel region."""
-    cdef const Job *job = &grad.job
-    cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole groups of one run's sums, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            gradient_item(grad, i, x, gy, workspace, workspace + job.shared)
-        # A thread owns whole groups of gw; a barrier stands between the loops.
-        for i in prange(job.grouped.groups, schedule="static"):
-            put_group(grad, i, workspace, gw)
-
-
-cdef class GroupedGradient:
+cdef class GroupedGradient(FloatGradient):
     """The weight gradient: all that one call needs but the arrays.
 
     Parameters
@@ -232,20 +192,19 @@ cdef class GroupedGradient:
 
     def __cinit__(self, dict job):
         self.job = job
+        self.items, self.work = self.job.job.items, job["job"]["work"]
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.job.items, self.job.job.work)
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
-        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        with nogil:
-            gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the runs, in one parallel region."""
+        cdef const GradJob *grad = &self.job
+        cdef const Job *job = &grad.job
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole groups of one run's sums, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                gradient_item(grad, i, x, gy, workspace, workspace + job.shared)
+            # A thread owns whole groups of gw; a barrier stands between the loops.
+            for i in prange(job.grouped.groups, schedule="static"):
+                put_group(grad, i, workspace, gw)

@@ -13,8 +13,8 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Epilogue, PLAIN, leaves
+from convcore.kernels._kernel cimport FloatCorrelation
 from convcore.kernels._rows cimport MOST_CLASSES, Rows, point, stage
 from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport copy, zero
@@ -72,7 +72,6 @@ cdef struct Job:
     Py_ssize_t shared            # floats of packed weights, which come first in the workspace
     Py_ssize_t phases
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 # ---- weights ----
@@ -341,34 +340,8 @@ cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
     return job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
 
 
-cdef void pack_all(
-    const Job *job, const Tap *taps, const float *w, float *kept, int threads
-) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in prange(all_chunks(job), schedule="static", num_threads=threads):
-        pack_item(job, taps, i, w, kept)
-
-
-cdef void correlate(
-    const Job *job, const Phase *phases, const Tap *taps, const float *x, const float *w,
-    const float *kept, float *y, float *workspace, const Epilogue *epilogue, int threads,
-) noexcept nogil:
-    """Pack the weights, unless they are kept, then do every item, in one parallel region."""
-    cdef float *scratch = workspace + job.shared
-    cdef const float *packed = workspace if kept == NULL else kept
-    cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
-    with parallel(num_threads=threads):
-        (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
-        # A thread owns whole rows of the packed weights; a barrier ends the loop.
-        for i in prange(chunks, schedule="static"):
-            pack_item(job, taps, i, w, workspace)
-        # A thread owns whole blocks of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)
-
-
-cdef class IndirectCorrelation:
-    """All that one call of `correlate` needs but the arrays; made once a geometry, used often.
+cdef class IndirectCorrelation(FloatCorrelation):
+    """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
     ----------
@@ -382,7 +355,7 @@ cdef class IndirectCorrelation:
     cdef Tap *taps
 
     def __cinit__(self, dict job, list phases, list taps):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
         self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
         self.taps = <Tap *>PyMem_Calloc(max(len(taps), 1), sizeof(Tap))
         if self.phases == NULL or self.taps == NULL:
@@ -396,43 +369,30 @@ cdef class IndirectCorrelation:
         PyMem_Free(self.phases)
         PyMem_Free(self.taps)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        cdef const Job *job = &self.job
+        cdef const Tap *taps = self.taps
+        cdef Py_ssize_t i, chunks = all_chunks(job)
+        cdef int threads = team(chunks, job.w_size)
+        for i in prange(chunks, schedule="static", num_threads=threads, nogil=True):
+            pack_item(job, taps, i, w, kept)
 
-    def pack(self, w, kept):
-        """Write the weights in panels, which `run` may read instead of w."""
-        cdef Buffers arrays = Buffers()
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
-        cdef int threads = team(all_chunks(&self.job), self.job.w_size)
-        with nogil:
-            pack_all(&self.job, self.taps, w_ptr, k_ptr, threads)
-
-    def run(
-        self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
-        float high=0, float slope=0, kept=None, bint add=False,
-    ):
-        """Write y = activation(correlation of x with w + bias); None adds nothing.
-
-        kind, low, high, slope: the activation, as engine/activation.py has it.
-        workspace: at least shared + threads * scratch floats, contiguous.
-        kept: what `pack` made of w, if the kernel was made for that.
-        add: whether the correlation is added to what y holds; for pixels that are written in place.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
-        if bias is not None:
-            epilogue.bias = <float *>arrays.borrow(bias, False)
-        if kept is not None:
-            k_ptr = <float *>arrays.borrow(kept, False)
-        with nogil:
-            correlate(
-                &self.job, self.phases, self.taps, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr,
-                &epilogue, threads,
-            )
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights, unless they are kept, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef const Phase *phases = self.phases
+        cdef const Tap *taps = self.taps
+        cdef float *scratch = workspace + job.shared
+        cdef const float *packed = workspace if kept == NULL else kept
+        cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
+        with parallel(num_threads=threads):
+            (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
+            # A thread owns whole rows of the packed weights; a barrier ends the loop.
+            for i in prange(chunks, schedule="static"):
+                pack_item(job, taps, i, w, workspace)
+            # A thread owns whole blocks of y, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)

@@ -14,10 +14,9 @@ threads.
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport leaves
+from convcore.kernels._kernel cimport FloatGradient
 from convcore.kernels._rows cimport Rows, point, stage
-from convcore.kernels._threads cimport team
 from convcore.kernels._vectors cimport add, copy, zero
 
 cdef struct Job:
@@ -43,7 +42,6 @@ cdef struct Job:
     Py_ssize_t scratch           # floats of scratch a thread
     Py_ssize_t shared            # floats of partial gradients, which come first in the workspace
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void add_block(
@@ -113,26 +111,7 @@ cdef void add_partials(
         add(partials + i * size + row * K, K, gw + row * K, 1)
 
 
-cdef void weight_gradient(
-    const Job *job, const float *x, const float *gy, float *gw, float *shared, int threads
-) noexcept nogil:
-    """All items, then the sum of the partial gradients, in one parallel region."""
-    cdef float *scratch = shared + job.shared
-    cdef float *sums = shared if job.partials > 1 else gw
-    cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
-    if job.blocks.count == 0:
-        zero(gw, job.groups * job.o * job.x.window.taps * job.c)
-        return
-    with parallel(num_threads=threads):
-        # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, i, x, gy, sums, scratch)
-        # A thread owns whole rows of gw; a barrier stands between the loops.
-        for i in prange(rows, schedule="static"):
-            add_partials(job, i, shared, gw)
-
-
-cdef class IndirectWeightGradient:
+cdef class IndirectWeightGradient(FloatGradient):
     """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -145,21 +124,23 @@ cdef class IndirectWeightGradient:
     cdef Job job
 
     def __cinit__(self, dict job):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw, contiguous in its memory format.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
-        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        with nogil:
-            weight_gradient(&self.job, x_ptr, g_ptr, w_ptr, s_ptr, threads)
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the partial gradients, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef float *scratch = workspace + job.shared
+        cdef float *sums = workspace if job.partials > 1 else gw
+        cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
+        if job.blocks.count == 0:
+            zero(gw, job.groups * job.o * job.x.window.taps * job.c)
+            return
+        with parallel(num_threads=threads):
+            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                weight_item(job, i, x, gy, sums, scratch)
+            # A thread owns whole rows of gw; a barrier stands between the loops.
+            for i in prange(rows, schedule="static"):
+                add_partials(job, i, workspace, gw)

@@ -21,8 +21,8 @@ weights first  all tiles are transformed once, for all; a work item is a block o
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Epilogue, Filters, Tiling, Transforms, filters, leaves
+from convcore.kernels._kernel cimport FloatCorrelation
 from convcore.kernels._threads cimport team
 
 # Transforming a filter costs about as much as so many multiply-adds a tap.
@@ -60,7 +60,6 @@ cdef struct Job:
     Py_ssize_t m_first           # where products begin in a thread's scratch, after data or weights
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void transform_data(
@@ -169,15 +168,6 @@ cdef inline Py_ssize_t weights_items(const Job *job, Py_ssize_t blocks) noexcept
     return job.groups * blocks * job.sources * job.parts
 
 
-cdef void transform_all_weights(
-    const Job *job, const Phase *phases, const float *w, float *kept, int threads
-) noexcept nogil:
-    """The weights of all blocks of output channels, to be kept."""
-    cdef Py_ssize_t i, made = job.targets * job.o_blocks
-    for i in prange(weights_items(job, made), schedule="dynamic", num_threads=threads):
-        weights_item(job, phases, 0, made, i, w, kept)
-
-
 cdef void multiply_pixels(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
     const float *weights, float *y, float *scratch, const Epilogue *epilogue, int threads,
@@ -261,24 +251,8 @@ cdef void correlate_weights(
             filters_item(job, phases, i, w, kept, shared, epilogue, y, scratch)
 
 
-cdef void correlate(
-    const Job *job, const Phase *phases, const float *x, const float *w, const float *kept,
-    float *y, float *shared, const Epilogue *epilogue, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t begin, end = 0, made = job.targets * job.o_blocks
-    if job.weights_first:
-        correlate_weights(job, phases, x, w, kept, y, shared, epilogue, threads)
-        return
-    if kept != NULL:
-        multiply_pixels(job, phases, 0, made, x, kept, y, shared, epilogue, threads)
-        return
-    while end < made:
-        begin, end = end, min(made, end + job.pass_blocks)
-        correlate_pixels(job, phases, begin, end, x, w, y, shared, epilogue, threads)
-
-
-cdef class WinogradCorrelation:
-    """All that one call of `correlate` needs but the arrays; made once a geometry, used often.
+cdef class WinogradCorrelation(FloatCorrelation):
+    """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
     ----------
@@ -291,7 +265,7 @@ cdef class WinogradCorrelation:
     cdef Phase *phases
 
     def __cinit__(self, dict job, list phases):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
         self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
         if self.phases == NULL:
             raise MemoryError()
@@ -303,42 +277,28 @@ cdef class WinogradCorrelation:
     def __dealloc__(self):
         PyMem_Free(self.phases)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        """Transform the weights of all blocks of output channels."""
+        cdef const Job *job = &self.job
+        cdef const Phase *phases = self.phases
+        cdef Py_ssize_t made = job.targets * job.o_blocks, items = weights_items(job, made), i
+        cdef int threads = team(items, <double>job.w_size * TRANSFORM_WORK)
+        for i in prange(items, schedule="dynamic", num_threads=threads, nogil=True):
+            weights_item(job, phases, 0, made, i, w, kept)
 
-    def pack(self, w, kept):
-        """Write the transformed weights, which `run` may read instead of w."""
-        cdef Buffers arrays = Buffers()
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *k_ptr = <float *>arrays.borrow(kept, True)
-        cdef Py_ssize_t items = weights_items(&self.job, self.job.targets * self.job.o_blocks)
-        cdef int threads = team(items, <double>self.job.w_size * TRANSFORM_WORK)
-        with nogil:
-            transform_all_weights(&self.job, self.phases, w_ptr, k_ptr, threads)
-
-    def run(
-        self, x, w, y, workspace, int threads, bias=None, int kind=0, float low=0, float high=0,
-        float slope=0, kept=None, bint add=False,
-    ):
-        """Write y = correlation of x with w, finished by the epilogue.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        kept: what `pack` made of w, if the kernel was made for that.
-        add: whether the correlation is added to what y, channels_last, holds.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef float *k_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
-        if bias is not None:
-            epilogue.bias = <float *>arrays.borrow(bias, False)
-        if kept is not None:
-            k_ptr = <float *>arrays.borrow(kept, False)
-        with nogil:
-            correlate(
-                &self.job, self.phases, x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads
-            )
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        cdef const Job *job = &self.job
+        cdef const Phase *phases = self.phases
+        cdef Py_ssize_t begin, end = 0, made = job.targets * job.o_blocks
+        if job.weights_first:
+            correlate_weights(job, phases, x, w, kept, y, workspace, epilogue, threads)
+            return
+        if kept != NULL:
+            multiply_pixels(job, phases, 0, made, x, kept, y, workspace, epilogue, threads)
+            return
+        while end < made:
+            begin, end = end, min(made, end + job.pass_blocks)
+            correlate_pixels(job, phases, begin, end, x, w, y, workspace, epilogue, threads)

@@ -15,9 +15,8 @@ its own; those are then added in index order, so the bits never depend on the nu
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._isa cimport Filters, Tiling, Transforms, filters, leaves
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport FloatGradient
 from convcore.kernels._vectors cimport add, zero
 
 cdef struct Phase:
@@ -48,7 +47,6 @@ cdef struct Job:
     Py_ssize_t shared            # floats of the partial gradients, which come first
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void add_tiles(
@@ -121,24 +119,7 @@ cdef void add_partials(
         add(partials + i * size + row * job.w_o, job.w_o, gw + row * job.w_o, 1)
 
 
-cdef void weight_gradient(
-    const Job *job, const Phase *phases, const float *x, const float *gy, float *gw,
-    float *shared, int threads,
-) noexcept nogil:
-    """All items, then the sum of the partial gradients, in one parallel region."""
-    cdef float *scratch = shared + job.shared
-    cdef float *sums = shared if job.partials > 1 else gw
-    cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
-    with parallel(num_threads=threads):
-        # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, phases, i, x, gy, sums, scratch)
-        # A thread owns whole rows of gw; a barrier stands between the loops.
-        for i in prange(rows, schedule="static"):
-            add_partials(job, i, shared, gw)
-
-
-cdef class WinogradWeightGradient:
+cdef class WinogradWeightGradient(FloatGradient):
     """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -152,7 +133,7 @@ cdef class WinogradWeightGradient:
     cdef Phase *phases
 
     def __cinit__(self, dict job, list phases):
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
         self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
         if self.phases == NULL:
             raise MemoryError()
@@ -163,21 +144,19 @@ cdef class WinogradWeightGradient:
     def __dealloc__(self):
         PyMem_Free(self.phases)
 
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw, contiguous in its memory format.
-
-        workspace: at least shared + threads * scratch floats, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef float *g_ptr = <float *>arrays.borrow(gy, False)
-        cdef float *w_ptr = <float *>arrays.borrow(gw, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        with nogil:
-            weight_gradient(
-                &self.job, self.phases, x_ptr, g_ptr, w_ptr, s_ptr, threads
-            )
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the partial gradients, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef const Phase *phases = self.phases
+        cdef float *scratch = workspace + job.shared
+        cdef float *sums = workspace if job.partials > 1 else gw
+        cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
+        with parallel(num_threads=threads):
+            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                weight_item(job, phases, i, x, gy, sums, scratch)
+            # A thread owns whole rows of gw; a barrier stands between the loops.
+            for i in prange(rows, schedule="static"):
+                add_partials(job, i, workspace, gw)
