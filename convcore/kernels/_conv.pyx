@@ -28,7 +28,8 @@ from convcore.kernels._im2col cimport (
     gather_rows,
 )
 from convcore.kernels._isa cimport CLAMP, LEAKY, PLAIN
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._kernel cimport Kernel
+from convcore.kernels._threads cimport enter, leave
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport copy, spread, zero
 
@@ -69,7 +70,6 @@ cdef struct Job:
     Py_ssize_t packed            # elements of packed weights, which come first in the workspace
     Py_ssize_t phases
     Py_ssize_t items
-    double work                  # multiply-adds
 
 # What follows the sums: bias, then the activation of that `kind`.  See leaves/leaves.h.
 cdef struct Ending:
@@ -314,7 +314,7 @@ cdef void correlate(
             item_of(job, phases, i, x, w, ending, y, scratch)
 
 
-cdef class Correlation:
+cdef class Correlation(Kernel):
     """All that one call of `correlate` needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -333,7 +333,7 @@ cdef class Correlation:
     def __cinit__(self, str kind, dict job, list phases, Py_ssize_t largest):
         check_sizes(largest)
         self.kind = "fdFD".index(kind)
-        self.job = job
+        self.job, self.items, self.work = job, job["items"], job["work"]
         self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
         if self.phases == NULL:
             raise MemoryError()
@@ -342,10 +342,6 @@ cdef class Correlation:
 
     def __dealloc__(self):
         PyMem_Free(self.phases)
-
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, double low=0,

@@ -22,7 +22,8 @@ from convcore.kernels._im2col cimport (
     scatter_columns,
     scatter_rows,
 )
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._kernel cimport Kernel
+from convcore.kernels._threads cimport enter, leave
 from convcore.kernels._types cimport number
 
 cdef struct Job:
@@ -43,7 +44,6 @@ cdef struct Job:
     Py_ssize_t patches           # elements of scratch for columns; the rest stages gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void clear(
@@ -153,7 +153,7 @@ cdef void input_gradient(
             tile_item(job, i, gy, w, gx, scratch)
 
 
-cdef class ScatteredGradient:
+cdef class ScatteredGradient(Kernel):
     """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -171,11 +171,7 @@ cdef class ScatteredGradient:
     def __cinit__(self, str kind, dict job, Py_ssize_t largest):
         check_sizes(largest)
         self.kind = "fdFD".index(kind)
-        self.job = job
-
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
+        self.job, self.items, self.work = job, job["items"], job["work"]
 
     def run(self, gy, w, gx, workspace, int threads):
         """Write gx; w is contiguous (C_out, K).

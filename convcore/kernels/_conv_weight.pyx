@@ -20,7 +20,8 @@ from convcore.kernels._im2col cimport (
     gather_columns,
     gather_rows,
 )
-from convcore.kernels._threads cimport enter, leave, team
+from convcore.kernels._kernel cimport Kernel
+from convcore.kernels._threads cimport enter, leave
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport add, zero
 
@@ -45,7 +46,6 @@ cdef struct Job:
     Py_ssize_t patches           # elements of scratch for patches; the rest stages gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void add_block(
@@ -160,7 +160,7 @@ cdef void weight_gradient(
             add_partials(job, i, sums, gw)
 
 
-cdef class WeightGradient:
+cdef class WeightGradient(Kernel):
     """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -178,11 +178,7 @@ cdef class WeightGradient:
     def __cinit__(self, str kind, dict job, Py_ssize_t largest):
         check_sizes(largest)
         self.kind = "fdFD".index(kind)
-        self.job = job
-
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
+        self.job, self.items, self.work = job, job["items"], job["work"]
 
     def run(self, x, gy, gw, workspace, int threads):
         """Write gw, contiguous (C_out, K).

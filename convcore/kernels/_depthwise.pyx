@@ -9,7 +9,7 @@ from cython.parallel cimport parallel, prange
 
 from convcore.kernels._buffers cimport Buffers
 from convcore.kernels._im2col cimport Place, Window, locate, next_pixel, source
-from convcore.kernels._threads cimport team
+from convcore.kernels._kernel cimport Kernel
 from convcore.kernels._types cimport number
 from convcore.kernels._vectors cimport add, zero
 
@@ -104,7 +104,6 @@ cdef struct Job:
     Py_ssize_t channels
     Py_ssize_t partials          # runs of pixels that are summed apart
     Py_ssize_t items
-    double work                  # multiply-adds
 
 
 cdef void add_pixels(
@@ -177,7 +176,7 @@ cdef void weight_gradient(
                 add(partials + (j * job.channels + i) * taps, taps, gw + i * taps, 1)
 
 
-cdef class DepthwiseWeight:
+cdef class DepthwiseWeight(Kernel):
     """All that one call needs but the arrays; made once a geometry, used often.
 
     Parameters
@@ -193,11 +192,7 @@ cdef class DepthwiseWeight:
 
     def __cinit__(self, str kind, dict job):
         self.kind = "fdFD".index(kind)
-        self.job = job
-
-    def threads(self):
-        """Return the threads that `run` may use now."""
-        return team(self.job.items, self.job.work)
+        self.job, self.items, self.work = job, job["items"], job["work"]
 
     def run(self, x, gy, gw, workspace, int threads):
         """Write gw, contiguous (C, taps).
