@@ -386,8 +386,10 @@ cdef class IndirectCorrelation(FloatCorrelation):
         cdef const Phase *phases = self.phases
         cdef const Tap *taps = self.taps
         cdef float *scratch = workspace + job.shared
-        cdef const float *packed = workspace if kept == NULL else kept
+        cdef const float *packed = kept
         cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
+        if kept == NULL:
+            packed = workspace
         with parallel(num_threads=threads):
             (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
             # A thread owns whole rows of the packed weights; a barrier ends the loop.
