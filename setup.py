@@ -60,7 +60,9 @@ vec sum(vec a, vec b) { return a + b; }
 ONE_REST = ["--param=vect-epilogues-nomask=0"]
 
 # The kernels work on raw pointers, which Cython's own checks know nothing of; sanitizers do.
-DIRECTIVES = {"language_level": 3, "cdivision": True}
+# Functions are builtins, which need no signatures to be called: without Cython's own type of
+# function a built module is 18 of 87 kB smaller (`ls -l`).
+DIRECTIVES = {"language_level": 3, "cdivision": True, "binding": False}
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
