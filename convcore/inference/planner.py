@@ -10,6 +10,7 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.engine.boxes import concatenate
 from convcore.engine.checks import Array
+from convcore.engine.layout import is_channels_last
 from convcore.engine.means import write_plane_means
 from convcore.inference.building import Building, UnplannedError
 from convcore.inference.convolutions import (
@@ -81,8 +82,13 @@ def _shaped(building: Building, operation: Operation) -> Value:
     x = building.value(operation.taken[0])
     building.take(operation)
     array = x.new()
-    if np.may_share_memory(array, array.reshape(size)):
-        return Value(size, False, x, lambda array: array.reshape(size))
+    seen = array.reshape(size)
+    y = Value(
+        size, is_channels_last(seen.shape, seen.strides), x, lambda array: array.reshape(size)
+    )
+    # A view may lie in neither memory format: channels_last planes as lines.
+    if np.may_share_memory(array, seen) and y.lies_as(seen):
+        return y
     return building.filled(lambda array: array.reshape(size), x)
 
 
