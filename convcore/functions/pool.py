@@ -140,7 +140,9 @@ def _max_pool(
         by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
         if by_taps is not None:
             output = _by_taps(name, input, by_taps)
-            describe(output, pool=by_taps.pool)
+            # Only the taps of a dilated window can all lie in the padding.
+            hollow = any(pad and gap > 1 for pad, gap in zip(steps[2], steps[3], strict=True))
+            describe(output, pool=by_taps.pool, hollow=hollow)
             return output
     values, indices = computed(engine.max_pool, input._array, *steps)
     return _picked(name, rank, input, values, indices, return_indices)

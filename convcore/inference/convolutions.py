@@ -177,6 +177,8 @@ def max_pool(building: Building, operation: Operation) -> Value:
     if pool is None:
         raise UnplannedError("a pool of indices")
     before, after = _plain(building, operation.taken[0]), ending(building, operation)
+    if operation.node.attributes["hollow"]:
+        after = None  # which is to make a bound of the -inf of a window in the padding
     if before is not None and after is not None:
         building.give(before.node, convolution(building, before, terms_of(after)))
     x = building.value(operation.taken[0])
