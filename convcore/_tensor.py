@@ -401,6 +401,7 @@ class Tensor:
     def __dlpack__(self, **kwargs: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        reads.count += 1
         return self._array.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -457,16 +458,19 @@ class Tensor:
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(value)}."
             )
+        reads.count += 1
         return bool((self._array == value).any())
 
     def __hash__(self) -> int:
         return id(self)
 
     def __repr__(self) -> str:
+        reads.count += 1
         return tensor_str(self)
 
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0 and type(self) is Tensor:
+            reads.count += 1
             return format(self._array.item(), spec)
         return object.__format__(self, spec)
 
