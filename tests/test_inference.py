@@ -186,3 +186,78 @@ def test_errors_are_told_in_words(rng):
         fast(image(rng, 2, 4, 5, 5))
     with pytest.raises(TypeError, match="must be Tensor"):
         fast(np.zeros((2, 3, 5, 5)))
+
+
+class Net(nn.Module):
+    """A net whose forward is given, over layers that are given."""
+
+    def __init__(self, forward, **layers):
+        super().__init__()
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+        self.function = forward
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def conv() -> nn.Module:
+    return nn.Conv2d(4, 4, 3, padding=1)
+
+
+def unused(m, x):
+    y = m.a(x)
+    m.n(y)  # nobody takes it: an auxiliary head, perhaps
+    return y.sigmoid()
+
+
+@pytest.mark.parametrize(
+    ("forward", "layers"),
+    [
+        (unused, {"n": nn.BatchNorm2d(4)}),
+        # One activation for several places: of the input, and of what was activated already.
+        (lambda m, x: m.r(m.a(m.r(x))), {"r": nn.ReLU()}),
+        (lambda m, x: m.r(m.l(m.a(m.r(m.b(x))))), {"r": nn.ReLU(), "l": nn.LeakyReLU(0.3)}),
+        (lambda m, x: m.r(m.l(m.a(m.r(m.b(x))))), {"r": nn.ReLU6(), "l": nn.ReLU()}),
+        (lambda m, x: m.l(m.l(m.a(x))), {"l": nn.LeakyReLU(0.3)}),
+    ],
+)
+def test_layers_called_elsewhere_are_fused_where_they_follow(rng, forward, layers):
+    net = with_statistics(Net(forward, a=conv(), b=conv(), **layers), rng)
+    x = image(rng, 2, 4, 6, 6) * 20
+    fast = optimize_for_inference(net, x)
+    assert isinstance(fast.model.a, FixedConv)
+    assert_same(net, fast, x)
+    assert_same(net, fast, -x)
+
+
+def test_a_layer_of_two_names_is_fused_under_both(rng):
+    layer = conv()
+    net = with_statistics(Net(lambda m, x: m.n(m.b(x)), a=layer, b=layer, n=nn.BatchNorm2d(4)), rng)
+    x = image(rng, 2, 4, 6, 6)
+    fast = optimize_for_inference(net, x)
+    assert isinstance(fast.model.b, FixedConv)
+    assert fast.model.a is fast.model.b
+    assert_same(net, fast, x)
+
+
+class Standardized(nn.Conv2d):
+    """A convolution that does something else than its class."""
+
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+class Doubled(nn.ReLU):
+    """An activation that does something else than its class."""
+
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+def test_layers_of_ones_own_class_stay(rng):
+    net = nn.Sequential(conv(), Doubled(), Standardized(4, 4, 3), nn.ReLU()).eval()
+    x = image(rng, 2, 4, 6, 6)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    assert kinds(fast) == ["FixedConv", "Doubled", "Standardized", "ReLU"]

@@ -13,8 +13,9 @@ from convcore.engine.fixed import FixedConvolution
 from convcore.functions.calls import check_arguments, computed
 from convcore.nn import Module
 
-# The attribute of a result to which an activation was applied: its version at that time.
-_ACTIVATED = "_activated_version"
+# The attribute of a result to which an activation was applied that others call, too: which layer
+# is to pass it on, and the result's version at that time.
+_ACTIVATED = "_activated"
 
 
 class FixedConv(Module):
@@ -27,12 +28,20 @@ class FixedConv(Module):
     steps : dict
         stride, padding, dilation, groups.
     activation : 'relu', 'relu6', ('leaky_relu', slope) or None
+    shared : Module, optional
+        The layer that the activation was, where it is called elsewhere, too.
     """
 
     def __init__(
-        self, weight: Array, bias: Array | None, steps: dict[str, Any], activation: Activation
+        self,
+        weight: Array,
+        bias: Array | None,
+        steps: dict[str, Any],
+        activation: Activation,
+        shared: Module | None = None,
     ) -> None:
         super().__init__()
+        self._shared = (shared,)  # in a tuple it is no child
         self.steps, self.activation = steps, activation
         self.fixed = FixedConvolution(weight, bias, activation=activation, **steps)
 
@@ -43,8 +52,9 @@ class FixedConv(Module):
         if mode.enabled:
             record("FixedConvolutionBackward0", (input,), result, _no_backward)
             describe(result, layer=self)
-        if self.activation is not None:
-            setattr(result, _ACTIVATED, result._version)
+        (shared,) = self._shared
+        if shared is not None:
+            setattr(result, _ACTIVATED, (shared, result._version))
         return result
 
     @property
@@ -76,6 +86,8 @@ class Activated(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activation of each element."""
-        if getattr(input, _ACTIVATED, None) == input._version:
+        layer, version = getattr(input, _ACTIVATED, (None, None))
+        if layer is self.activation and version == input._version:
+            delattr(input, _ACTIVATED)  # once: the layer may be called on its own result
             return input
         return self.activation(input)

@@ -132,7 +132,7 @@ class OptimizedModule(nn.Module):
             trace = Trace(self.model, args, _CONVOLUTIONS + _NORMS + _ACTIVATIONS)
             replaced: dict[int, nn.Module] = {}
             for run in trace.once():
-                if isinstance(run.layer, _CONVOLUTIONS):
+                if _runs_as(run.layer, _CONVOLUTIONS):
                     replaced.update(_fused(trace, run))
             _replace(self.model, replaced)
             for parameter in self.model.parameters():
@@ -152,21 +152,27 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
         norm = after.layer
         replaced[id(norm)] = nn.Identity()
         after = trace.follower(after)
-    if after and isinstance(after.layer, _ACTIVATIONS):
+    shared = None
+    if after and _runs_as(after.layer, _ACTIVATIONS):
         activation = _activation(after.layer)
         if activation is not None:
-            alone = trace.calls(after.layer) == 1
-            replaced[id(after.layer)] = nn.Identity() if alone else Activated(after.layer)
+            shared = after.layer if trace.calls(after.layer) > 1 else None
+            replaced[id(after.layer)] = nn.Identity() if shared is None else Activated(shared)
     weight = np.array(conv.weight._array)
     bias = None if conv.bias is None else np.array(conv.bias._array)
     weight, bias = folded(weight, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
-    replaced[id(conv)] = FixedConv(channels_last(weight), bias, steps, activation)
+    replaced[id(conv)] = FixedConv(channels_last(weight), bias, steps, activation, shared)
     return replaced
 
 
 def _is_fixed_norm(trace: Trace, layer: Any) -> bool:
-    return isinstance(layer, _NORMS) and trace.calls(layer) == 1 and layer.running_mean is not None
+    return _runs_as(layer, _NORMS) and trace.calls(layer) == 1 and layer.running_mean is not None
+
+
+def _runs_as(layer: Any, classes: tuple[type[nn.Module], ...]) -> bool:
+    """Return whether a layer does what one of the classes does: one of its own class may not."""
+    return getattr(layer.forward, "__func__", None) in [one.forward for one in classes]
 
 
 def _activation(layer: Any) -> Activation:
@@ -181,8 +187,9 @@ def _activation(layer: Any) -> Activation:
 
 def _replace(module: nn.Module, replaced: dict[int, nn.Module]) -> None:
     """Put other modules in place of some, wherever they stand."""
-    for name, child in module.named_children():
+    # Not named_children: a module that has two names has to go by both.
+    for name, child in module._modules.items():
         if id(child) in replaced:
             module._modules[name] = replaced[id(child)]
-        else:
+        elif child is not None:
             _replace(child, replaced)

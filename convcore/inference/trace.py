@@ -47,6 +47,7 @@ class Trace:
     ) -> None:
         self._runs: list[Run] = []
         self._taken: list[Source | None] = []
+        self._calls: Counter[int] = Counter()  # of layers' ids, what left no trace as well
         handles = []
         for module in model.modules():
             if isinstance(module, layers):
@@ -58,10 +59,11 @@ class Trace:
         finally:
             for handle in handles:
                 handle.remove()
-        self._uses = _uses([t.grad_fn for t in results if t.grad_fn is not None])
+        # Below what the layers gave, too: a layer whose result nobody takes has its input still.
+        roots = [t.grad_fn for t in results if t.grad_fn is not None]
+        self._uses = _uses({*roots, *(run.given[0] for run in self._runs)})
         # What the net returns is somebody's to take, too.
         self._uses.update(filter(None, map(_source, results)))
-        self._calls = Counter(id(run.layer) for run in self._runs)
         self._by_taken = {run.taken: run for run in self._runs if run.taken is not None}
 
     def _before(self, module: Module, args: tuple[Any, ...]) -> None:
@@ -70,6 +72,7 @@ class Trace:
 
     def _after(self, module: Module, args: tuple[Any, ...], output: Any) -> None:
         taken, given = self._taken.pop(), _source(output)
+        self._calls[id(module)] += 1
         if given is not None:
             self._runs.append(Run(module, taken, given))
 
@@ -105,7 +108,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-def _uses(roots: list[Node]) -> Counter[Source]:
+def _uses(roots: set[Node]) -> Counter[Source]:
     """Count the edges that lead to each output of each node below the roots."""
     uses: Counter[Source] = Counter()
     seen, waiting = set(roots), list(roots)
