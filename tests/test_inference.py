@@ -261,3 +261,50 @@ def test_layers_of_ones_own_class_stay(rng):
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
     assert kinds(fast) == ["FixedConv", "Doubled", "Standardized", "ReLU"]
+
+
+def kept_in_a_list(layer: nn.Module) -> nn.Module:
+    net = Net(lambda m, x: m.n(m.layers[0](x)), a=layer, n=nn.BatchNorm2d(4))
+    net.layers = [layer]
+    return net
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: kept_in_a_list(conv()),
+        lambda: Net(lambda m, x: m.n(m.a(x.to(m.a.weight.dtype))), a=conv(), n=nn.BatchNorm2d(4)),
+        lambda: Net(lambda m, x: m.a(x.to(next(m.parameters()).dtype)), a=conv()),
+        lambda: Net(
+            lambda m, x: (lambda y: m.n(y) * (y > 0))(m.a(x)), a=conv(), n=nn.BatchNorm2d(4)
+        ),
+    ],
+)
+@pytest.mark.parametrize("warm_up", [0, 1])
+def test_a_net_that_would_notice_stays(rng, make, warm_up):
+    net = with_statistics(make(), rng)
+    x = image(rng, 2, 4, 6, 6)
+    fast = optimize_for_inference(net, x * warm_up)
+    assert isinstance(fast.model.a, nn.Conv2d)
+    assert_same(net, fast, x)
+    assert_same(net, fast, -x)
+
+
+def test_inputs_are_changed_as_often_as_the_net_does(rng):
+    net = Net(lambda m, x: m.a(x.add_(1)), a=conv()).eval()
+    a = image(rng, 2, 4, 6, 6)
+    b = a.clone()
+    fast = optimize_for_inference(net)
+    with convcore.no_grad():
+        expected = net(a)
+    assert convcore.allclose(fast(b), expected, atol=1e-5)
+    assert convcore.equal(a, b)
+
+
+def test_float16_stays(rng):
+    net = nn.Sequential(conv(), nn.ReLU()).half().eval()
+    x = image(rng, 2, 4, 6, 6).half()
+    fast = optimize_for_inference(net, x)
+    assert kinds(fast) == ["Conv2d", "ReLU"]
+    with convcore.no_grad():
+        assert convcore.equal(fast(x), net(x))

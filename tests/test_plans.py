@@ -126,6 +126,19 @@ FORMS = {
     "means that stay pictures": lambda: Function(
         lambda m, x: m.a(x).mean((2, 3), keepdim=True), a=CONV()
     ),
+    "planes seen as lines": lambda: Function(
+        lambda m, x: m.b(m.a(x).flatten(2)), a=CONV(), b=nn.Conv1d(4, 5, 3)
+    ),
+    "lines pooled": lambda: Function(lambda m, x: F.max_pool1d(m.a(x).flatten(2), 2), a=CONV()),
+    "rows seen as planes": lambda: Function(
+        lambda m, x: m.b(m.a(x).reshape(2, 4, 2, 4, 8)), a=CONV(), b=nn.Conv3d(4, 3, (1, 3, 3))
+    ),
+    "pictures seen as a batch": lambda: Function(
+        lambda m, x: m.b(m.a(x).reshape(8, 1, 8, 8)), a=CONV(), b=CONV(1, 3)
+    ),
+    "a pool of windows in the padding": lambda: Function(
+        lambda m, x: F.relu(F.max_pool2d(m.a(F.max_pool2d(x, 4)), 2, 1, 1, 3)), a=CONV()
+    ),
     "means of windows": lambda: Function(lambda m, x: F.avg_pool2d(m.a(x), 2), a=CONV()),
     "means that adapt": lambda: Function(lambda m, x: F.adaptive_avg_pool2d(m.a(x), 3), a=CONV()),
     "a linear layer of pictures": lambda: Function(
@@ -231,6 +244,45 @@ def test_a_net_that_looks_at_elements_is_not_planned():
 def test_what_plans_do_not_know_is_computed_all_the_same(forward):
     x = convcore.rand(1, 4, 6, 6)
     assert_planned(Function(forward, a=CONV()), x, planned=False)
+
+
+def mask(m, x):
+    """Return what the graph does not show: elements changed out of its sight."""
+    y = m.a(x)
+    with convcore.no_grad():
+        y[y < 0] = 0
+    return m.b(y)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda m, x: F.layer_norm(m.a(x), (6, 6), weight=x.detach().mean((0, 1))),
+        lambda m, x: F.batch_norm(m.a(x), x.detach().mean((0, 2, 3)), x.detach().var((0, 2, 3))),
+        lambda m, x: F.conv2d(m.a(x), x.detach()[:, :, :3, :3].clone().requires_grad_()),
+        lambda m, x: m.a(x) if "-" in f"{x.sum()}" else m.b(x),
+        lambda m, x: m.a(x) if "-" in repr(x) else m.b(x),
+        mask,
+    ],
+)
+def test_what_the_graph_does_not_show_is_not_planned(forward, rng):
+    a, b = (
+        convcore.from_numpy(rng.random((1, 4, 6, 6), dtype=np.float32) - shift) for shift in (0, 1)
+    )
+    net = Function(forward, a=CONV(), b=CONV())
+    assert_planned(net, a * 0, planned=False)
+    fast = assert_planned(net, a, planned=False)
+    with convcore.no_grad():
+        assert convcore.allclose(fast(b), net(b), atol=1e-5)
+
+
+def test_a_net_that_refuses_gradients_is_not_planned():
+    def forward(m, x):
+        if x.requires_grad:
+            raise ValueError("this net only runs")
+        return m.a(x)
+
+    assert_planned(Function(forward, a=CONV()), convcore.rand(1, 4, 6, 6), planned=False)
 
 
 def test_float64_is_not_planned():

@@ -3,7 +3,8 @@
 optimized.py is what users meet.  It fuses modules first: trace.py sees what follows what, fold.py
 and layers.py are what takes their place.  Then planned.py has a plan made for each kind of input:
 operations.py reads what the net did from the graph of gradients, planner.py turns that into steps,
-plan.py lays out their memory and runs them.
+plan.py lays out their memory and runs them.  agreement.py tries both, as the graph does not show
+all that a net does: what comes out different is not used.
 """
 
 from convcore.inference.optimized import OptimizedModule, optimize_for_inference

@@ -12,6 +12,7 @@ from convcore import nn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.activation import Activation
+from convcore.inference.agreement import agree, copy_of
 from convcore.inference.fold import channels_last, folded
 from convcore.inference.layers import Activated, FixedConv
 from convcore.inference.planned import Plans
@@ -56,12 +57,15 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     -----
     What follows what is read from the graph of gradients of one run, so operations between layers
     are seen wherever they are written; but a net that does something else for other inputs than
-    the first must not let a convolution's result bypass its batch norm there.
+    the first must not let a convolution's result bypass its batch norm there.  A net that returns
+    something else once its layers are fused, as it looks at their weights or at what is between
+    them, keeps its layers as they are.
 
     A plan is made of one float32 tensor to another, of the operations that `inference/planner.py`
     knows, and does again what the net did at the first call with that kind of input.  There is none
     where the net looked at elements (``item``, ``if x.sum() > 0``) or any of its layers has hooks:
-    then layers are called one by one.  Layers that are fused lose their hooks.
+    then layers are called one by one, as they are where a plan makes something else of a second
+    input (the first, reversed) than the net does.  Layers that are fused lose their hooks.
 
     Keeps up to four times the weights' bytes for each kind of input, and a plan's memory.
 
@@ -129,21 +133,38 @@ class OptimizedModule(nn.Module):
                 return
             for parameter in self.model.parameters():
                 parameter.requires_grad_(parameter.is_floating_point())
-            trace = Trace(self.model, args, _CONVOLUTIONS + _NORMS + _ACTIVATIONS)
+            # Each run has inputs of its own, as nets may change them.
+            trace = Trace(self.model, _copies(args), _CONVOLUTIONS + _NORMS + _ACTIVATIONS)
+            layers = {id(layer): layer for layer in self.model.modules()}
             replaced: dict[int, nn.Module] = {}
             for run in trace.once():
                 if _runs_as(run.layer, _CONVOLUTIONS):
                     replaced.update(_fused(trace, run))
             _replace(self.model, replaced)
+            if not self._still_returns(trace.results, args):
+                _replace(self.model, {id(new): layers[old] for old, new in replaced.items()})
             for parameter in self.model.parameters():
                 parameter.requires_grad_(False)
             self._fused = True
+
+    def _still_returns(self, results: Any, args: tuple[Any, ...]) -> bool:
+        """Return whether the net with its fused layers returns what it returned before."""
+        try:
+            with no_grad():
+                return agree(results, self.model(*_copies(args)))
+        except Exception:  # of any kind: the net's own code looks for what is no longer there
+            return False
+
+
+def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments, with copies of those that are tensors."""
+    return tuple(copy_of(one) if isinstance(one, Tensor) else one for one in args)
 
 
 def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     """Return what stands in place of a convolution and of the layers after it, by their ids."""
     conv: Any = run.layer
-    if conv.padding_mode != "zeros":
+    if conv.padding_mode != "zeros" or conv.weight._array.dtype == np.float16:
         return {}
     replaced: dict[int, nn.Module] = {}
     norm, activation = None, None

@@ -6,12 +6,13 @@ import threading
 from typing import Any
 
 from convcore._reads import reads
-from convcore._tensor import Tensor
-from convcore.autograd.grad_mode import enable_grad
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.handle import RemovableHandle
 from convcore.engine.algorithms.selection import current
 from convcore.engine.checks import Array
 from convcore.engine.threads import get_num_threads
+from convcore.inference.agreement import agree, other_like
 from convcore.inference.building import UnplannedError
 from convcore.inference.plan import Plan
 from convcore.inference.planner import plan_of
@@ -26,7 +27,8 @@ class Plans:
     """The plans of a net that is in evaluation mode.
 
     A plan does what the net did at the first call with an input of that shape and memory format.
-    So there is none for a net whose Python code looked at elements, or that has hooks.
+    So there is none for a net whose Python code looked at elements, or that has hooks, nor where
+    the plan makes something else of a second input than the net does.
     """
 
     def __init__(self, model: Module) -> None:
@@ -73,7 +75,7 @@ class Plans:
         try:
             plan = self._made(input)
             made = plan, [plan]
-        except (UnplannedError, RuntimeError):  # the latter is for the caller to meet, unplanned
+        except Exception:  # what is not UnplannedError is for the caller to meet, unplanned
             pass
         with self._lock:
             while len(self._kinds) >= MOST_KINDS:
@@ -93,7 +95,17 @@ class Plans:
                     result = self._model(leaf)
                 if reads.count != before:
                     raise UnplannedError("what is done depends on elements")
-                return plan_of(leaf, result)
+                plan = plan_of(leaf, result)
+                if not self._is_right(plan, input):
+                    raise UnplannedError("what is done does not show in the graph")
+                return plan
             finally:
                 for parameter in parameters:
                     parameter.requires_grad_(False)
+
+    def _is_right(self, plan: Plan, input: Tensor) -> bool:
+        """Return whether a plan makes of another input what the net makes of it."""
+        other = other_like(input)
+        with no_grad():
+            made = wrap(plan(other._array))
+            return agree(self._model(other), made)

@@ -36,6 +36,11 @@ class Trace:
     layers : tuple of classes
         The modules whose calls are looked at.
 
+    Attributes
+    ----------
+    results
+        What the net returned.
+
     Notes
     -----
     The graph of gradients is what is read, so an operation between two layers is seen whatever it
@@ -55,10 +60,11 @@ class Trace:
                 handles.append(module.register_forward_hook(self._after))
         try:
             with enable_grad():
-                results = list(_tensors(model(*args)))
+                self.results = model(*args)
         finally:
             for handle in handles:
                 handle.remove()
+        results = list(tensors_of(self.results))
         # Below what the layers gave, too: a layer whose result nobody takes has its input still.
         roots = [t.grad_fn for t in results if t.grad_fn is not None]
         self._uses = _uses({*roots, *(run.given[0] for run in self._runs)})
@@ -96,16 +102,16 @@ def _source(value: Any) -> Source | None:
     return value.grad_fn, value.output_nr
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_of(value: Any) -> Iterator[Tensor]:
     """Yield the tensors of nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, dict):
         for part in value.values():
-            yield from _tensors(part)
+            yield from tensors_of(part)
     elif isinstance(value, (tuple, list)):
         for part in value:
-            yield from _tensors(part)
+            yield from tensors_of(part)
 
 
 def _uses(roots: set[Node]) -> Counter[Source]:
