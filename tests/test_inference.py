@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -308,3 +309,31 @@ def test_float16_stays(rng):
     assert kinds(fast) == ["Conv2d", "ReLU"]
     with convcore.no_grad():
         assert convcore.equal(fast(x), net(x))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fast: pickle.loads(pickle.dumps(fast))])
+@pytest.mark.parametrize("channels", [1, 4])
+def test_copies_run_for_themselves(rng, copied, channels):
+    net = nn.Sequential(nn.Conv2d(channels, 4, 3), Block(4, True), nn.Flatten(), nn.Linear(64, 3))
+    net = with_statistics(net, rng)
+    x = image(rng, 2, channels, 6, 6)
+    fast = optimize_for_inference(net, x)
+    assert_same(net, fast, x)
+    other = copied(fast)
+    assert kinds(other) == kinds(fast)
+    assert_same(net, other, x)
+    assert other.model[0](x).is_contiguous(memory_format=convcore.channels_last)
+    with convcore.no_grad():
+        other.model[3].bias += 1
+    assert_same(net, fast, x)
+
+
+def test_an_optimised_net_is_part_of_another(rng):
+    inner = nn.Sequential(conv(), nn.ReLU()).eval()
+    outer = lambda part: Net(lambda m, x: m.c(m.b(m.a(x))), a=conv(), b=part, c=conv())  # noqa: E731
+    net, x = outer(inner).eval(), image(rng, 2, 4, 6, 6)
+    nested = outer(optimize_for_inference(inner)).eval()
+    nested.a, nested.c = net.a, net.c
+    fast = optimize_for_inference(nested, x)
+    for one in (x, -x, x):
+        assert_same(net, fast, one)

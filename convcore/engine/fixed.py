@@ -75,6 +75,13 @@ class FixedConvolution:
         self._calls: dict[Any, _Prepared] = {}
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_calls": {}, "_lock": None}  # a copy prepares anew
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))

@@ -11,6 +11,7 @@ from convcore.engine.activation import Activation, activation_terms
 from convcore.engine.checks import Array
 from convcore.engine.fixed import FixedConvolution
 from convcore.functions.calls import check_arguments, computed
+from convcore.inference.fold import channels_last
 from convcore.nn import Module
 
 # The attribute of a result to which an activation was applied that others call, too: which layer
@@ -44,6 +45,10 @@ class FixedConv(Module):
         self._shared = (shared,)  # in a tuple it is no child
         self.steps, self.activation = steps, activation
         self.fixed = FixedConvolution(weight, bias, activation=activation, **steps)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.fixed.weight = channels_last(self.fixed.weight)  # pickles are contiguous
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""

@@ -109,6 +109,13 @@ class OptimizedModule(nn.Module):
         self._plans = Plans(self.model)
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = threading.Lock()
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the net returns."""
         if not self._fused and not kwargs:

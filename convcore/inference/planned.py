@@ -39,6 +39,9 @@ class Plans:
         self._watched = False
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[Plans], tuple[Module]]:
+        return Plans, (self._model,)  # a copy makes its own
+
     def run(self, input: Tensor) -> Array | None:
         """Return what the net makes of an input; None if there is no plan for it."""
         if self._hooks_seen != RemovableHandle.next_id:
