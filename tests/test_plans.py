@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import models, nn, optimize_for_inference
-from convcore.inference.plan import Step, Value, offsets_of
+from convcore.inference.plan import Plan, Step, Value, offsets_of
 from convcore.nn import functional as F
 
 
@@ -365,6 +366,19 @@ def test_bits_do_not_depend_on_threads(name):
 
 
 # Memory
+
+
+def test_a_plan_that_fails_keeps_neither_input_nor_result():
+    def fail(x, out):
+        seen.extend(map(weakref.ref, (x, out)))
+        raise MemoryError
+
+    seen = []
+    x, y = Value((3,), False), Value((3,), False)
+    plan = Plan([Step(fail, (x, y))], x, y)
+    with pytest.raises(MemoryError):
+        plan(np.zeros(3, np.float32))
+    assert [one() for one in seen] == [None, None]
 
 
 @settings(derandomize=True, deadline=None)

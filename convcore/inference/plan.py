@@ -155,10 +155,12 @@ class Plan:
             arguments[place] = value.array_in(array)
         for arguments, place, value in self._made:
             arguments[place] = value.array_in(result)
-        for function, arguments in self._calls:
-            function(*arguments)
-        for arguments, place, _ in (*self._given, *self._made):
-            arguments[place] = None
+        try:
+            for function, arguments in self._calls:
+                function(*arguments)
+        finally:
+            for arguments, place, _ in (*self._given, *self._made):
+                arguments[place] = None
         return self._result.array_in(result)
 
 
