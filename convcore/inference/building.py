@@ -106,15 +106,17 @@ class Building:
         self._values[operand] = value
         self._family[value.root].append(operand)
 
-    def take(self, operation: Operation, times: int = 1) -> None:
+    def take(self, operation: Operation) -> None:
         """Count an operation's operands as taken."""
-        for taken in operation.taken:
-            self._left[taken] -= times
+        self._left.subtract(operation.taken)
 
-    def is_free(self, value: Value) -> bool:
-        """Return whether nobody needs any more what a value's memory holds."""
+    def is_free(self, value: Value, but: Operation | None = None) -> bool:
+        """Return whether nobody, or nobody but one, needs any more what a value's memory holds."""
         root = value.root
-        return root is not self._input and not any(self._left[one] for one in self._family[root])
+        own = Counter(() if but is None else but.taken)
+        return root is not self._input and all(
+            self._left[one] == own[one] for one in self._family[root]
+        )
 
     def in_place_of(self, *values: Value) -> Value:
         """Return a result that lies as the values do: in place of one that is needed no more."""

@@ -161,11 +161,10 @@ def _sum_in_place(
     """Add a sum and the convolution before it, if nobody needs the other summand any more."""
     x = building.value(before.taken[0])
     call, _ = before.node.attributes["layer"].fixed.prepared(x.shape, x.strides, FLOAT)
-    building.take(operation)
     alike = Value(call.shape, call.channels_last).lies_as(other)
-    if not (call.plan.adds and alike and building.is_free(other)):
-        building.take(operation, -1)
+    if not (call.plan.adds and alike and building.is_free(other, operation)):
         return None
+    building.take(operation)
     after = ending(building, operation)
     terms = None if after is None else terms_of(after)
     return end(building, after, convolution(building, before, terms, other))

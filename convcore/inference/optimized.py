@@ -65,7 +65,8 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     knows, and does again what the net did at the first call with that kind of input.  There is none
     where the net looked at elements (``item``, ``if x.sum() > 0``) or any of its layers has hooks:
     then layers are called one by one, as they are where a plan makes something else of a second
-    input (the first, reversed) than the net does.  Layers that are fused lose their hooks.
+    input (the first, reversed) than the net does.  Layers that are fused lose their hooks.  What is
+    changed in the optimised net afterwards, weights or modes, plans do not see.
 
     Keeps up to four times the weights' bytes for each kind of input, and a plan's memory.
 
@@ -132,6 +133,13 @@ class OptimizedModule(nn.Module):
         if mode:
             raise RuntimeError("an optimized model only runs; train the model that it was made of")
         return super().train(False)
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse other weights: these are in fused layers, in an order of their own."""
+        raise RuntimeError(
+            "an optimized model keeps its weights; load others into the model that it was made of, "
+            "and optimize that"
+        )
 
     def fuse(self, *args: Any) -> None:
         """Look at one run on these inputs, and put fused layers in place of what follows."""

@@ -21,6 +21,8 @@ from convcore.nn.modules._hooks import is_watched
 
 # Kinds of inputs for which plans are kept; the oldest goes first.
 MOST_KINDS = 4
+# A net whose inputs are of ever new kinds is planned so often: making a plan takes several runs.
+MOST_MADE = 32
 
 
 class Plans:
@@ -35,6 +37,7 @@ class Plans:
         self._model = model
         # The plan of a kind of input, and those that nobody runs now; None where there is none.
         self._kinds: dict[Any, tuple[Plan, list[Plan]] | None] = {}
+        self._n_made = 0
         self._hooks_seen = -1
         self._watched = False
         self._lock = threading.Lock()
@@ -44,7 +47,7 @@ class Plans:
 
     def run(self, input: Tensor) -> Array | None:
         """Return what the net makes of an input; None if there is no plan for it."""
-        if self._hooks_seen != RemovableHandle.next_id:
+        if self._watched or self._hooks_seen != RemovableHandle.next_id:
             self._look_for_hooks()
         if self._watched:
             return None
@@ -54,7 +57,7 @@ class Plans:
         key = array.shape, array.strides, array.dtype, current(), get_num_threads()
         kind = self._kinds.get(key, ...)
         if kind is ...:
-            kind = self._remember(key, input)
+            kind = self._remember(key, input) if self._n_made < MOST_MADE else None
         if kind is None:
             return None
         first, idle = kind
@@ -68,7 +71,7 @@ class Plans:
             idle.append(plan)
 
     def _look_for_hooks(self) -> None:
-        """Note whether a layer has hooks; called when any was registered anywhere."""
+        """Note whether a layer has hooks; called when any was registered, or may be gone."""
         self._hooks_seen = RemovableHandle.next_id
         self._watched = any(map(is_watched, self._model.modules()))
 
@@ -88,6 +91,7 @@ class Plans:
     def _made(self, input: Tensor) -> Plan:
         """Run the net once, and make a plan of what it did."""
         with self._lock:
+            self._n_made += 1
             parameters = list(self._model.parameters())
             before = reads.count
             try:
