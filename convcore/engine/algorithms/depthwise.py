@@ -42,7 +42,7 @@ OUTPUTS = 32 << 10
 CHANNELS = 256
 # Rows of a band: a multiple of those that the leaves make at a time, four or seven.
 BAND = 28
-# Multiply-adds that a tap takes as long as: its operands come from memory, used once.
+# Multiply-adds that a tap takes as long as: its operands come from memory, used once. By hand.
 TAP_WORK = 4
 # Floats of a band, which should stay in L1; and the most there may be.
 BAND_FLOATS = 8 << 10
