@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from function_net import Function
 
 import convcore
 from convcore import nn
@@ -189,19 +190,6 @@ def test_errors_are_told_in_words(rng):
         fast(np.zeros((2, 3, 5, 5)))
 
 
-class Net(nn.Module):
-    """A net whose forward is given, over layers that are given."""
-
-    def __init__(self, forward, **layers):
-        super().__init__()
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-        self.function = forward
-
-    def forward(self, x):
-        return self.function(self, x)
-
-
 def conv() -> nn.Module:
     return nn.Conv2d(4, 4, 3, padding=1)
 
@@ -224,7 +212,7 @@ def unused(m, x):
     ],
 )
 def test_layers_called_elsewhere_are_fused_where_they_follow(rng, forward, layers):
-    net = with_statistics(Net(forward, a=conv(), b=conv(), **layers), rng)
+    net = with_statistics(Function(forward, a=conv(), b=conv(), **layers), rng)
     x = image(rng, 2, 4, 6, 6) * 20
     fast = optimize_for_inference(net, x)
     assert isinstance(fast.model.a, FixedConv)
@@ -234,7 +222,9 @@ def test_layers_called_elsewhere_are_fused_where_they_follow(rng, forward, layer
 
 def test_a_layer_of_two_names_is_fused_under_both(rng):
     layer = conv()
-    net = with_statistics(Net(lambda m, x: m.n(m.b(x)), a=layer, b=layer, n=nn.BatchNorm2d(4)), rng)
+    net = with_statistics(
+        Function(lambda m, x: m.n(m.b(x)), a=layer, b=layer, n=nn.BatchNorm2d(4)), rng
+    )
     x = image(rng, 2, 4, 6, 6)
     fast = optimize_for_inference(net, x)
     assert isinstance(fast.model.b, FixedConv)
@@ -265,7 +255,7 @@ def test_layers_of_ones_own_class_stay(rng):
 
 
 def kept_in_a_list(layer: nn.Module) -> nn.Module:
-    net = Net(lambda m, x: m.n(m.layers[0](x)), a=layer, n=nn.BatchNorm2d(4))
+    net = Function(lambda m, x: m.n(m.layers[0](x)), a=layer, n=nn.BatchNorm2d(4))
     net.layers = [layer]
     return net
 
@@ -274,9 +264,11 @@ def kept_in_a_list(layer: nn.Module) -> nn.Module:
     "make",
     [
         lambda: kept_in_a_list(conv()),
-        lambda: Net(lambda m, x: m.n(m.a(x.to(m.a.weight.dtype))), a=conv(), n=nn.BatchNorm2d(4)),
-        lambda: Net(lambda m, x: m.a(x.to(next(m.parameters()).dtype)), a=conv()),
-        lambda: Net(
+        lambda: Function(
+            lambda m, x: m.n(m.a(x.to(m.a.weight.dtype))), a=conv(), n=nn.BatchNorm2d(4)
+        ),
+        lambda: Function(lambda m, x: m.a(x.to(next(m.parameters()).dtype)), a=conv()),
+        lambda: Function(
             lambda m, x: (lambda y: m.n(y) * (y > 0))(m.a(x)), a=conv(), n=nn.BatchNorm2d(4)
         ),
     ],
@@ -292,7 +284,7 @@ def test_a_net_that_would_notice_stays(rng, make, warm_up):
 
 
 def test_inputs_are_changed_as_often_as_the_net_does(rng):
-    net = Net(lambda m, x: m.a(x.add_(1)), a=conv()).eval()
+    net = Function(lambda m, x: m.a(x.add_(1)), a=conv()).eval()
     a = image(rng, 2, 4, 6, 6)
     b = a.clone()
     fast = optimize_for_inference(net)
@@ -330,7 +322,7 @@ def test_copies_run_for_themselves(rng, copied, channels):
 
 def test_an_optimised_net_is_part_of_another(rng):
     inner = nn.Sequential(conv(), nn.ReLU()).eval()
-    outer = lambda part: Net(lambda m, x: m.c(m.b(m.a(x))), a=conv(), b=part, c=conv())  # noqa: E731
+    outer = lambda part: Function(lambda m, x: m.c(m.b(m.a(x))), a=conv(), b=part, c=conv())  # noqa: E731
     net, x = outer(inner).eval(), image(rng, 2, 4, 6, 6)
     nested = outer(optimize_for_inference(inner)).eval()
     nested.a, nested.c = net.a, net.c

@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from function_net import Function
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,19 +38,6 @@ def assert_planned(net, x, planned=True, tolerance=1e-5):
         result.numpy()[...] = np.nan  # memory of its own
     assert bool(plans_of(fast)) == planned
     return fast
-
-
-class Function(nn.Module):
-    """A net whose forward is given, over layers that are given."""
-
-    def __init__(self, forward, **layers):
-        super().__init__()
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-        self.function = forward
-
-    def forward(self, x):
-        return self.function(self, x)
 
 
 NETS = {

@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore.engine.checks import Array
 from convcore.engine.images import empty_lines, lines_of
+from convcore.engine.layout import is_channels_last
 from convcore.engine.pooling import wide_enough
 from convcore.kernels._sums import channel_sums
 
@@ -19,7 +20,8 @@ def plane_means(batch: Array) -> Array:
     """
     wide = wide_enough(batch.dtype)
     x = batch.astype(wide, copy=False)
-    dense, means = empty_lines(batch, (1,) * (batch.ndim - 2), wide, lines_of(x[:1])[2])
+    channels = batch.shape[1] if is_channels_last(batch.shape, batch.strides) else 0
+    dense, means = empty_lines(batch, (1,) * (batch.ndim - 2), wide, channels)
     write_plane_means(x, dense)
     return means.astype(batch.dtype, copy=False)
 
