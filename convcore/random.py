@@ -31,6 +31,7 @@ from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
+from convcore.engine.locks import process_lock
 
 __all__ = [
     "Generator",
@@ -250,6 +251,7 @@ def _box_muller(uniform: np.ndarray) -> np.ndarray:
 
 
 default_generator = Generator()
+default_generator._lock = process_lock()
 default_generator.seed()
 
 
@@ -268,15 +270,6 @@ def use_own_generator(seed: int) -> None:
     What threads draw is then the same whichever of them comes first.
     """
     _thread.generator = Generator().manual_seed(seed)
-
-
-def _unlock_child() -> None:
-    """Give a forked child a lock that no thread of its parent holds."""
-    default_generator._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_child)
 
 
 # The default generator

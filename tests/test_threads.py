@@ -495,10 +495,16 @@ def test_child_forked_after_work_convolves_with_the_same_bits(parent_threads, ru
 
 @FORK
 @pytest.mark.subprocess
-def test_child_forked_inside_another_threads_region_convolves(run_child):
-    """The fork may find the hold taken: by a thread that the child does not have."""
+def test_fork_waits_for_another_threads_region(run_child):
+    """Within it a lock of BLAS's may be taken: by a thread that the child does not have."""
     out = run_child(
-        with_prelude(
+        # Handlers of before run in reverse order: this one last, when nothing may run any more.
+        """if True:
+    import os
+    counts = []
+    os.register_at_fork(before=lambda: counts.append(blas and blas.get_num_threads()))
+"""
+        + with_prelude(
             FORKED
             + """
     import threading, time
@@ -515,8 +521,9 @@ def test_child_forked_inside_another_threads_region_convolves(run_child):
         while running:
             engine.conv_forward(x, w, padding=1)
 
-    thread = threading.Thread(target=work)
-    thread.start()
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
 
     def child():
         assert convolve().tobytes() == expected
@@ -528,13 +535,62 @@ def test_child_forked_inside_another_threads_region_convolves(run_child):
             fork_and_wait(child)
     finally:
         running = False
-        thread.join()
+        for thread in threads:
+            thread.join()
+    assert counts == [count] * 10, counts
     assert convolve().tobytes() == expected
     assert count is None or blas.get_num_threads() == count
     print("done")
     """
         ),
         timeout=180,
+    )
+    assert out.split() == ["done"]
+
+
+@FORK
+@pytest.mark.subprocess
+def test_forked_child_finds_the_locks_of_the_process_free(run_child):
+    """Also where another thread held them at the fork."""
+    out = run_child(
+        with_prelude(
+            FORKED
+            + """
+    import contextlib, threading
+    from convcore import random
+    from convcore.autograd import handle, traversal
+    from convcore.engine.algorithms import selection
+
+    locks = (
+        random.default_generator._lock, traversal._accumulating, handle._ids, selection._changing
+    )
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with contextlib.ExitStack() as stack:
+            for lock in locks:
+                stack.enter_context(lock)
+            held.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+
+    def child():
+        x = convcore.rand(3, requires_grad=True)
+        x.register_hook(lambda grad: None)
+        x.sum().backward()
+        selection.select(strict=False)
+
+    try:
+        fork_and_wait(child)
+    finally:
+        forked.set()
+        thread.join()
+    print("done")
+    """
+        ),
     )
     assert out.split() == ["done"]
 

@@ -6,17 +6,18 @@ dictionary weakly: keeping a handle keeps neither a module nor a graph alive.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from convcore.engine.locks import process_lock
+
 __all__ = ["RemovableHandle", "unserializable_hook"]
 
 Hook = TypeVar("Hook", bound=Callable)
 
-_ids = threading.Lock()  # two threads may register at once, and an id used twice loses a hook
+_ids = process_lock()  # two threads may register at once, and an id used twice loses a hook
 
 
 def _dead_reference() -> weakref.ref:

@@ -8,7 +8,6 @@ three at once to the heap of its C++ library.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -22,6 +21,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
 from convcore.autograd.views import check_writable
 from convcore.engine import elementwise
+from convcore.engine.locks import process_lock
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
 add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]
@@ -336,7 +336,7 @@ def _check_same_kind(hook: Callable, before: Tensor | None, after: Any) -> None:
         )
 
 
-_accumulating = threading.RLock()  # passes in several threads may share a leaf
+_accumulating = process_lock()  # passes in several threads may share a leaf
 
 
 def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, owned: bool = False) -> None:

@@ -3,7 +3,7 @@
 Where the engine's own OpenMP threads call BLAS, each for itself, BLAS must stay on the thread that
 calls it.  The first such region in saves the thread count of the BLAS that SciPy links and sets 1,
 the last one out puts it back, whatever happened in between.  While one runs, SciPy's BLAS in other
-Python threads runs on one thread too.
+Python threads runs on one thread too, and os.fork waits for it to end.
 
 The library is found once, at the first such region and not at import; from then on the hold calls
 its two functions by address.
@@ -157,4 +157,8 @@ def _hold_what_is_found() -> None:
 _threads.set_limit(cpu_limit())
 _threads.set_blas_finder(_hold_what_is_found)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.after_fork)
+    os.register_at_fork(
+        before=_threads.before_fork,
+        after_in_parent=_threads.after_fork_in_parent,
+        after_in_child=_threads.after_fork_in_child,
+    )

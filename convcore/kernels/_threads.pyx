@@ -5,9 +5,13 @@ there calls `enter` first, takes as many threads as that grants, and calls `leav
 Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
 first such region in saves BLAS's thread count and sets 1, the last one out puts it back.  This
 module only counts and calls; engine/threads.py finds the two functions to call.
+
+A fork waits for the regions that call BLAS: a child that began within one would find OpenBLAS's
+lock on its buffers taken, by a thread that the child does not have, and wait for ever.
 """
 
 from cpython.pythread cimport (
+    NOWAIT_LOCK,
     PyThread_acquire_lock,
     PyThread_allocate_lock,
     PyThread_release_lock,
@@ -56,7 +60,9 @@ cdef int limit = 1
 cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
 cdef bint team_started = False
 
-cdef PyThread_type_lock lock = PyThread_allocate_lock()
+cdef PyThread_type_lock lock = PyThread_allocate_lock()         # of the counts
+cdef PyThread_type_lock gate = PyThread_allocate_lock()         # passed by who enters or forks
+cdef PyThread_type_lock calling = PyThread_allocate_lock()      # while a region calls BLAS, or a fork
 cdef int holders = 0
 cdef int running = 0            # threads of all regions that run now and call BLAS
 cdef int saved = 0
@@ -83,22 +89,40 @@ cdef int enter(int threads) except -1:
 
     Every call is paired with one of `leave`, which gets what this returned.
     """
-    global holders, running, saved, find_blas
+    global holders, running, find_blas
     finder = find_blas
     if finder is not None:
         # Not under the lock, for it runs Python; if two threads come here, both find the same.
         finder()
         find_blas = None
+    pass_gate()
     PyThread_acquire_lock(lock, WAIT_LOCK)
     threads = max(1, min(threads, most_threads - running))
     running += threads
-    if holders == 0 and blas_set != NULL:
+    if holders == 0:
+        # At once: a fork, which may hold it too, would hold the gate.
+        PyThread_acquire_lock(calling, WAIT_LOCK)
+        hold_blas()
+    holders += 1
+    PyThread_release_lock(lock)
+    PyThread_release_lock(gate)
+    return threads
+
+
+cdef void pass_gate() noexcept:
+    """Take the gate, without the GIL if that means to wait: who holds it may need the GIL."""
+    if not PyThread_acquire_lock(gate, NOWAIT_LOCK):
+        with nogil:
+            PyThread_acquire_lock(gate, WAIT_LOCK)
+
+
+cdef void hold_blas() noexcept:
+    """Save BLAS's thread count and set 1."""
+    global saved
+    if blas_set != NULL:
         saved = blas_get()
         if saved != 1:
             blas_set(1)
-    holders += 1
-    PyThread_release_lock(lock)
-    return threads
 
 
 cdef void leave(int threads) noexcept:
@@ -107,8 +131,10 @@ cdef void leave(int threads) noexcept:
     PyThread_acquire_lock(lock, WAIT_LOCK)
     running -= threads
     holders -= 1
-    if holders == 0 and blas_set != NULL and saved != 1:
-        blas_set(saved)
+    if holders == 0:
+        if blas_set != NULL and saved != 1:
+            blas_set(saved)
+        PyThread_release_lock(calling)
     PyThread_release_lock(lock)
 
 
@@ -139,13 +165,25 @@ def set_blas(uintptr_t getter, uintptr_t setter):
     blas_set = <set_threads_t><void *>setter
 
 
-def after_fork():
-    """Mend the child: a lock nobody holds, BLAS's own count, and no team that did not survive."""
-    global lock, holders, running, forked
+def before_fork():
+    """Wait until no region calls BLAS, and let none begin before `after_fork_in_parent`."""
+    pass_gate()
+    with nogil:
+        PyThread_acquire_lock(calling, WAIT_LOCK)
+
+
+def after_fork_in_parent():
+    """Let regions that call BLAS begin again."""
+    PyThread_release_lock(calling)
+    PyThread_release_lock(gate)
+
+
+def after_fork_in_child():
+    """Mend the child: locks that nobody holds, and no team, for that did not survive."""
+    global lock, gate, calling, forked
     lock = PyThread_allocate_lock()
-    if holders > 0 and blas_set != NULL:
-        blas_set(saved)
-    holders = running = 0
+    gate = PyThread_allocate_lock()
+    calling = PyThread_allocate_lock()
     forked = team_started
 
 

@@ -7,7 +7,6 @@ a while.  `convcore.backends.conv` is how users meet it.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from convcore.engine.algorithms import NAMES
+from convcore.engine.locks import process_lock
 
 
 # Compared and hashed by identity, which is fast: it is part of every call's key.
@@ -36,7 +36,7 @@ def selection_of(
 
 
 _default = selection_of()
-_changing = threading.Lock()
+_changing = process_lock()
 _laid_over: ContextVar[Selection | None] = ContextVar("convcore selection", default=None)
 _get = _laid_over.get
 
