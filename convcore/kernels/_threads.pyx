@@ -60,9 +60,9 @@ cdef int limit = 1
 cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
 cdef bint team_started = False
 
-cdef PyThread_type_lock lock = PyThread_allocate_lock()         # of the counts
-cdef PyThread_type_lock gate = PyThread_allocate_lock()         # passed by who enters or forks
-cdef PyThread_type_lock calling = PyThread_allocate_lock()      # while a region calls BLAS, or a fork
+cdef PyThread_type_lock lock = PyThread_allocate_lock()     # of the counts
+cdef PyThread_type_lock gate = PyThread_allocate_lock()     # passed by who enters or forks
+cdef PyThread_type_lock calling = PyThread_allocate_lock()  # while a region calls BLAS, or a fork
 cdef int holders = 0
 cdef int running = 0            # threads of all regions that run now and call BLAS
 cdef int saved = 0
