@@ -49,11 +49,15 @@ NETS = {
     "unet": (lambda: models.unet(init_features=8, depth=2), (3, 32, 32)),
     "lenet": (models.lenet, (1, 28, 28)),
 }
+# Of the kinds of layers that the others have, and large: sanitizers take minutes over them.
+LARGE = {"resnet50", "vgg11", "vgg11_bn"}
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in NETS]
+)
 def test_models_are_planned(name, n, channels_last):
     convcore.manual_seed(0)
     make, picture = NETS[name]
