@@ -254,6 +254,63 @@ def test_readonly_parameter_is_refused_before_anything_changes():
     assert (kept == 1).all()
 
 
+def remembering(name, values):
+    """An optimizer that remembers as much as it can, one step on, and its parameter."""
+    parameter = grown(leaf(values), np.ones(np.shape(values)))
+    options = {"amsgrad": True} if name == "Adam" else {"momentum": 0.9}
+    optimizer = getattr(optim, name)([parameter], lr=0.1, **options)
+    optimizer.step()
+    return optimizer, parameter
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_state_of_another_shape_is_refused_before_anything_changes(name):
+    """Someone puts a new last layer on a net, and loads the old net's state."""
+    other = remembering(name, np.ones(3, np.float32))[0].state_dict()
+    first, parameter = leaf(np.ones(2)), leaf(np.ones((100, 70), np.float32))
+    optimizer = getattr(optim, name)([{"params": [first]}, {"params": [parameter]}], lr=0.1)
+    state = optimizer.state_dict() | {"state": {1: other["state"][0]}}
+    optimizer.load_state_dict(state)
+    for each in (first, parameter):
+        grown(each, np.ones(each.shape))
+    with pytest.raises(RuntimeError, match=r"must have the shape .*\[100, 70\], got \[3\]"):
+        optimizer.step()
+    assert (first == 1).all() and (parameter == 1).all()
+    assert first not in optimizer.state
+    assert optimizer.state_dict()["state"][1].get("step") == other["state"][0].get("step")
+
+
+def test_gradient_of_another_shape_is_refused():
+    parameter = grown(leaf(np.ones(3, np.float32)), np.ones(3))
+    parameter.data = convcore.ones(5000)
+    with pytest.raises(RuntimeError, match=r"grad must have .* \[5000\], got \[3\]"):
+        optim.SGD([parameter], lr=0.1).step()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+@pytest.mark.parametrize("values", [1.5, [1.5, 2.5]])
+def test_parameter_that_changes_its_dtype_keeps_what_is_remembered(name, values):
+    optimizer, parameter = remembering(name, np.array(values, np.float32))
+    whole, same = remembering(name, np.array(values))
+    parameter.grad = None
+    parameter.data = parameter.data.double()
+    for each, stepped in ((parameter, optimizer), (same, whole)):
+        grown(each, np.ones(each.shape))
+        stepped.step()
+    np.testing.assert_allclose(parameter.detach().numpy(), same.detach().numpy(), rtol=1e-6)
+    state = optimizer.state[parameter]
+    assert {value.dtype for value in state.values()} == {convcore.float32}
+    for key, value in state.items():
+        np.testing.assert_allclose(value.numpy(), whole.state[same][key].numpy(), rtol=1e-6)
+
+
+def test_real_gradient_of_a_complex_parameter_is_refused():
+    parameter = grown(leaf(np.ones(3, np.float32)), np.ones(3))
+    parameter.data = convcore.ones(3, dtype=convcore.complex64)
+    with pytest.raises(TypeError, match="complex parameter must be complex, got float32"):
+        optim.SGD([parameter], lr=0.1).step()
+
+
 def test_adamw_decays_whatever_state_it_is_given():
     parameter = grown(leaf([1.0]), [0.0])
     optimizer = optim.AdamW([parameter], lr=0.1)

@@ -1,8 +1,8 @@
 """Steps of optimizers, in place: each parameter is read and written once, all in one region.
 
 A rule's formula is in kernels/leaves/optim.h.  What the kernels do not take as it lies is staged: a
-parameter with gaps in memory, and float16 in float32, are copied, stepped and written back; a
-complex parameter is twice as many real ones.
+parameter with gaps in memory, float16 in float32, and what is of another dtype than the parameter,
+are copied, stepped and written back; a complex parameter is twice as many real ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Step:
     """One parameter's step.
 
     ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and what is
-    remembered, of one shape and dtype; ``terms`` and ``flags`` are the rule's, in the order of
+    remembered, of one shape; ``terms`` and ``flags`` are the rule's, in the order of
     kernels/leaves/layers.h.
     """
 
@@ -61,6 +61,8 @@ def take(steps: Sequence[Step]) -> None:
     ------
     BufferError
         An array to be changed is read-only; nothing has been changed then.
+    TypeError
+        The parameter is complex, and something that goes with it is not; nothing has been changed.
 
     Notes
     -----
@@ -88,7 +90,10 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
     strides = first.strides
     if (
         first.dtype in _FLOATS
-        and all(array.strides == strides and array.flags.aligned for array in arrays)
+        and all(
+            array.strides == strides and array.dtype == first.dtype and array.flags.aligned
+            for array in arrays
+        )
         and (first.flags.c_contiguous or is_dense(first))
     ):
         return arrays
@@ -109,6 +114,8 @@ def _like(array: Array, model: Array) -> Array:
 
 def _real_parts(array: Array) -> Array:
     """Return a view of a complex array with real and imaginary parts along a last axis."""
+    if array.dtype.kind != "c":
+        raise TypeError(f"what goes with a complex parameter must be complex, got {array.dtype}")
     part = array.real
     return np.lib.stride_tricks.as_strided(
         part, (*part.shape, 2), (*part.strides, part.itemsize), writeable=array.flags.writeable

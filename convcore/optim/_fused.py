@@ -42,15 +42,31 @@ class Fused(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        for parameter in self._all_parameters():
+            if parameter._grad is not None:
+                check_writable(parameter)
+                self._check_shapes(parameter)
         for group in self.param_groups:
             options = {name: _number(value) for name, value in group.items()}
             moved = [(p, p._grad._array) for p in group["params"] if p._grad is not None]
-            for parameter, _ in moved:
-                check_writable(parameter)
             engine.take([self._plan(parameter, grad, options) for parameter, grad in moved])
             for parameter, _ in moved:
                 parameter._counter[0] += 1
         return loss
+
+    def _check_shapes(self, parameter: Tensor) -> None:
+        """Raise RuntimeError if the gradient, or what is remembered, is of another shape.
+
+        A state may have been loaded that is another net's, and ``data`` may have been assigned.
+        """
+        shape = parameter._array.shape
+        remembered = self.state[parameter].items() if parameter in self.state else ()
+        for name, value in (("grad", parameter._grad), *remembered):
+            if name != "step" and isinstance(value, Tensor) and value._array.shape != shape:
+                raise RuntimeError(
+                    f"{name} must have the shape of its parameter, {list(shape)}, got "
+                    f"{list(value._array.shape)}"
+                )
 
     def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
         """Return a parameter's step, and count it; ``options`` are its group's, as numbers."""
