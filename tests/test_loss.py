@@ -339,6 +339,22 @@ ERRORS = {
     "integers for likelihoods": lambda m, f: f.nll_loss(m.tensor([[1, 2]]), m.tensor([0])),
     "beta": lambda m, f: f.smooth_l1_loss(m.ones(2), m.ones(2), beta=-1.0),
     "delta": lambda m, f: f.huber_loss(m.ones(2), m.ones(2), delta=0.0),
+    "no target probability": lambda m, f: f.binary_cross_entropy(m.ones(2), m.tensor([0, 1.5])),
+    "a target of NaN": lambda m, f: f.binary_cross_entropy(m.ones(1), m.tensor([float("nan")])),
+    "integer targets": lambda m, f: f.binary_cross_entropy(m.ones(1), m.tensor([1])),
+    "integers for probabilities": lambda m, f: f.binary_cross_entropy(m.tensor([1]), m.ones(1)),
+    "long weight": lambda m, f: f.binary_cross_entropy(m.ones(2), m.ones(2), m.ones(3, 2)),
+    "other logit weight": lambda m, f: f.binary_cross_entropy_with_logits(
+        m.ones(2, 3), m.ones(2, 3), m.ones(4)
+    ),
+    "long logit weight": lambda m, f: f.binary_cross_entropy_with_logits(
+        m.ones(2), m.ones(2), pos_weight=m.ones(3, 2)
+    ),
+    "weight of probabilities": lambda m, f: f.cross_entropy(m.ones(2, 3), m.ones(2, 3), m.ones(1)),
+    "ignored class of probabilities": lambda m, f: f.cross_entropy(
+        m.ones(2, 3), m.ones(2, 3), ignore_index=0
+    ),
+    "no classes": lambda m, f: f.cross_entropy(m.ones(2, 0), m.tensor([0, 0])),
 }
 
 
@@ -368,6 +384,39 @@ def test_weights_that_want_a_gradient_are_refused(torch, name):
     same_error(torch, call)
     with convcore.no_grad():
         call(convcore)
+
+
+def test_divergence_from_what_is_below_zero_is_nan(torch):
+    for values in ([-1.0, 0.5], [float("nan"), 0.5]):
+        values = [m.nn.functional.kl_div(m.zeros(2), m.tensor(values), reduction="none")
+                  for m in (torch, convcore)]  # fmt: skip
+        np.testing.assert_array_equal(*(value.numpy() for value in values))
+
+
+NONSENSE = {
+    "beta": lambda x, value: F.smooth_l1_loss(x, x, beta=value),
+    "delta": lambda x, value: F.huber_loss(x, x, delta=value),
+    "label_smoothing": lambda x, value: F.cross_entropy(x, x, label_smoothing=value),
+    "ignore_index": lambda x, value: F.cross_entropy(x[:, 0], x[0, 0].long(), ignore_index=value),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+@pytest.mark.parametrize("value", ["x", None, [1]])
+def test_losses_name_the_number_that_is_none(name, value):
+    with pytest.raises(TypeError, match=f"'{name}' must be .*, not {type(value).__name__}"):
+        NONSENSE[name](convcore.ones(1, 1), value)
+
+
+def test_losses_name_the_weight_that_is_no_tensor():
+    x, target = convcore.ones(1, 2), convcore.tensor([1])
+    for loss, y in (
+        *((loss, x) for loss in (F.mse_loss, F.l1_loss, F.huber_loss, F.cross_entropy)),
+        *((loss, x) for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits)),
+        *((loss, target) for loss in (F.nll_loss, F.cross_entropy)),
+    ):
+        with pytest.raises(TypeError, match="'weight' must be Tensor, not list"):
+            loss(x, y, weight=[1.0, 2.0])
 
 
 def test_losses_say_which_argument_is_no_tensor():

@@ -90,11 +90,14 @@ def checked_int(function: str, name: str, number: Any) -> int:
         raise TypeError(f"{function}(): argument '{name}' must be int, not {kind}") from None
 
 
+_REAL = (int, float, np.bool_, np.integer, np.floating)
+
+
 def checked_number(function: str, number: Any, name: str = "fill_value", real: bool = False) -> Any:
     """Return an argument that must be a number, or a Tensor without axes, as a number."""
     if isinstance(number, Tensor) and number._array.ndim == 0:
         number = number._array.item()
-    if isinstance(number, int | float | np.bool_ | np.integer | np.floating):
+    if isinstance(number, _REAL):
         return number
     if isinstance(number, builtins.complex | np.complexfloating) and not real:
         return number

@@ -41,9 +41,10 @@ def _sizes(shape: tuple[int, ...], last: bool) -> tuple[int, int, int, bool]:
 
     Where they are, images and rows are but more pixels.
     """
-    c = shape[class_axis(shape)]
+    axis = class_axis(shape)
+    c = shape[axis]
     if last or len(shape) <= 2:
-        return 1, c, math.prod(shape) // max(c, 1), True
+        return 1, c, math.prod(shape[:axis] + shape[axis + 1 :]), True
     return shape[0], c, math.prod(shape[2:]), False
 
 

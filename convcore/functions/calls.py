@@ -42,8 +42,18 @@ def check_arguments(function: str, **given: Any) -> None:
             )
 
 
+def check_optional(function: str, **given: Any) -> None:
+    """Raise TypeError unless arguments, given by their names, are tensors or None."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' must be Tensor, not {typename(value)}"
+            )
+
+
 def refuse_gradients(function: str, **given: Any) -> None:
-    """Raise RuntimeError where a gradient is wanted of an argument for which there is none."""
+    """Raise where arguments are no tensors, or a gradient is wanted for which there is none."""
+    check_optional(function, **given)
     for name, value in given.items():
         if value is not None and mode.enabled and value.requires_grad:
             raise RuntimeError(

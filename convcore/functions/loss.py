@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int, checked_number
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -19,8 +20,8 @@ from convcore.engine import class_loss
 from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
-from convcore.functions.broadcast import broadcast_tensors, fitted
-from convcore.functions.calls import check_arguments, check_kind, refuse_gradients
+from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
+from convcore.functions.calls import check_arguments, check_kind, check_optional, refuse_gradients
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, masked, where
 from convcore.functions.quiet import quiet
@@ -170,7 +171,7 @@ def mse_loss(
     name = "MseLossBackward0"
     if weight is None:
         return _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, reduction)
-    _check_weight(input, weight)
+    _check_weight("mse_loss", input, weight)
     values = _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, "none")
     return _reduce_weighted(values, weight, reduction)
 
@@ -189,7 +190,7 @@ def l1_loss(
     distance = abs(sub(x, y))
     if weight is None:
         return _reduce(distance, reduction)
-    _check_weight(input, weight)
+    _check_weight("l1_loss", input, weight)
     return _reduce_weighted(distance, weight, reduction)
 
 
@@ -212,6 +213,7 @@ def smooth_l1_loss(
     """
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _same_shapes("smooth_l1_loss", input, target)
+    beta = checked_number("smooth_l1_loss", beta, "beta", real=True)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -245,6 +247,7 @@ def huber_loss(
     """
     reduction = _reduction(reduction)
     input, target = _same_shapes("huber_loss", input, target)
+    delta = checked_number("huber_loss", delta, "delta", real=True)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
@@ -256,12 +259,13 @@ def huber_loss(
     name = "HuberLossBackward0"
     if weight is None:
         return _distance(name, "huber_cpu", value, slope, input, target, reduction)
-    _check_weight(input, weight)
+    _check_weight("huber_loss", input, weight)
     values = _distance(name, "huber_cpu", value, slope, input, target, "none")
     return _reduce(mul(values, weight), reduction)
 
 
-def _check_weight(input: Tensor, weight: Tensor) -> None:
+def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
+    check_optional(function, weight=weight)
     if weight._array.shape != input._array.shape:
         raise ValueError("Weights and input must have the same size.")
 
@@ -284,7 +288,7 @@ def binary_cross_entropy(
     input : Tensor of probabilities
     target : Tensor of input's shape
     weight : Tensor or None
-        A factor for each element's loss; it broadcasts.
+        A factor for each element's loss; it broadcasts to input's shape.
     reduction : 'mean', 'sum' or 'none'
 
     Raises
@@ -292,7 +296,10 @@ def binary_cross_entropy(
     ValueError
         The shapes differ.
     RuntimeError
-        An element of input is not from [0, 1].
+        An element of input or target is not from [0, 1], their dtypes differ, or weight does not
+        broadcast to their shape.
+    NotImplementedError
+        An integer tensor.
     """
     check_arguments("binary_cross_entropy", input=input, target=target)
     refuse_gradients("binary_cross_entropy", weight=weight)
@@ -303,8 +310,14 @@ def binary_cross_entropy(
             f"({input.shape}) is deprecated. Please ensure they have the same size."
         )
     x, t = input._array, target._array
-    if not np.all((x >= 0) & (x <= 1)):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    if x.dtype != t.dtype:
+        found, expected = scalar_name(t.dtype), scalar_name(x.dtype)
+        raise RuntimeError(f"Found dtype {found} but expected {expected}")
+    check_kind("binary_cross_entropy", input, "f")
+    for name, array in (("input", x), ("target", t)):
+        if not np.all((array >= 0) & (array <= 1)):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
     values = quiet(_binary_cross_entropy, x, t) * factor
     out = _reduced(np.asarray(values, x.dtype), reduction)
@@ -329,6 +342,16 @@ def binary_cross_entropy(
     return out
 
 
+def _check_factors(shape: tuple[int, ...], *factors: Tensor | None) -> None:
+    """Raise RuntimeError for a factor that does not broadcast to the shape of a loss."""
+    for factor in factors:
+        joint = shape if factor is None else broadcast_shape(shape, factor._array.shape)
+        if joint != shape:
+            raise RuntimeError(
+                f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
+            )
+
+
 def _binary_cross_entropy(x: np.ndarray, t: np.ndarray) -> np.ndarray:
     lowest = x.dtype.type(-100)
     return (t - 1) * np.maximum(np.log1p(-x), lowest) - t * np.maximum(np.log(x), lowest)
@@ -350,15 +373,17 @@ def binary_cross_entropy_with_logits(
     input : Tensor
     target : Tensor of input's shape
     weight : Tensor or None
-        A factor for each element's loss; it broadcasts.
+        A factor for each element's loss; it broadcasts to input's shape.
     reduction : 'mean', 'sum' or 'none'
     pos_weight : Tensor or None
-        A factor for the loss of targets 1; it broadcasts.
+        A factor for the loss of targets 1; it broadcasts to input's shape.
 
     Raises
     ------
     ValueError
         The shapes differ.
+    RuntimeError
+        weight or pos_weight does not broadcast to them.
     """
     check_arguments("binary_cross_entropy_with_logits", input=input, target=target)
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -368,6 +393,7 @@ def binary_cross_entropy_with_logits(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
     x, t = input._array, target._array
+    _check_factors(x.shape, weight, pos_weight)
     values = quiet(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
     values = values if weight is None else values * weight._array
     out = _reduced(np.asarray(values), reduction)
@@ -434,9 +460,9 @@ def kl_div(
     if log_target:
         values = mul(exp(target), sub(target, input))
     else:
-        # 0 * log(0) is 0, and so is the gradient there.
-        positive = wrap(np.asarray(target._array > 0))
-        values = sub(mul(target, log(where(positive, target, 1.0))), mul(target, input))
+        # 0 * log(0) is 0, and so is the gradient there.  What is below 0 is NaN, as log gives it.
+        counts = wrap(np.asarray(target._array != 0))
+        values = sub(mul(target, log(where(counts, target, 1.0))), mul(target, input))
     if reduction == "batchmean":
         total = sum(values)
         return div(total, input._array.shape[0]) if input._array.ndim else total
@@ -484,8 +510,8 @@ def nll_loss(
 def _class_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> Tensor:
-    if weight is not None:
-        refuse_gradients("nll_loss_forward", weight=weight)
+    refuse_gradients("nll_loss_forward", weight=weight)
+    ignore_index = checked_int("nll_loss", "ignore_index", ignore_index)
     _check_classes(input, target, weight)
     x, classes = input._array, target._array
     if x.dtype.kind != "f":
@@ -556,13 +582,15 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         if len(shape) == 4:
             raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(given)}")
         raise RuntimeError(f"Expected target size {expected}, got {list(given)}")
-    if weight is None:
-        return
+    _check_class_weights("", shape, weight)
+
+
+def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | None) -> None:
     number = shape[class_loss.class_axis(shape)]
-    if weight._array.shape != (number,):
+    if weight is not None and weight._array.shape != (number,):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {number} classes or no classes but "
-            f"got weight tensor of shape: {list(weight._array.shape)}"
+            f"{prefix}weight tensor should be defined either for all {number} classes or no "
+            f"classes but got weight tensor of shape: {list(weight._array.shape)}"
         )
 
 
@@ -586,7 +614,7 @@ def cross_entropy(
     weight : Tensor (C,) or None
         A factor for each class.
     ignore_index : int
-        A class, as target, that counts for nothing.
+        A class, as target, that counts for nothing; below 0 where targets are probabilities.
     reduction : 'mean', 'sum' or 'none'
     label_smoothing : number from [0, 1]
         How much of the target goes in equal parts to all classes.
@@ -610,10 +638,13 @@ def cross_entropy(
     """
     check_arguments("cross_entropy", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
+    label_smoothing = checked_number("cross_entropy", label_smoothing, "label_smoothing", real=True)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
     if shape == target._array.shape and target._array.dtype.kind == "f":
+        if checked_int("cross_entropy", "ignore_index", ignore_index) >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     along = class_loss.class_axis(shape)
     likelihood = log_softmax(input, along) if shape else input
@@ -652,6 +683,8 @@ def _soft_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
 ) -> Tensor:
     shape = input._array.shape
+    check_optional("cross_entropy", weight=weight)
+    _check_class_weights("cross_entropy: ", shape, weight)
     along = class_loss.class_axis(shape)
     if smoothing:
         target = add(mul(target, 1 - smoothing), smoothing / shape[along])
