@@ -130,6 +130,24 @@ def test_relu_saves_its_result_alone():
     assert saved.data_ptr() == y.data_ptr()
 
 
+@pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
+def test_results_may_be_changed_where_pytorchs_may(torch, rng, name, arguments, has_inplace):
+    """Nets add a shortcut in place."""
+    array = rng.standard_normal((2, 3))
+
+    def outcome(lib):
+        x = lib.from_numpy(array.copy()).requires_grad_()
+        y = getattr(functional(lib), name)(x, **arguments)
+        y += x.detach()
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            return "modified by an inplace operation" in str(error)
+        return x.grad.numpy()
+
+    np.testing.assert_allclose(outcome(convcore), outcome(torch), rtol=1e-6)
+
+
 def test_relu_in_place_works_in_the_same_memory():
     x = convcore.tensor([-1.0, 2.0], requires_grad=True)
     y = x * 1

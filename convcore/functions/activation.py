@@ -164,10 +164,9 @@ def _recorded(
     x: Tensor,
     function: Callable,
     backward: Callable,
-    by_output: bool = False,
     kernel: Kernel = (),
 ) -> Tensor:
-    """Return ``function(array)``, recorded with the input saved, or the output.
+    """Return ``function(array)``, recorded with the input saved: the output may be changed.
 
     Where there is a kernel, it takes over for large arrays.
     """
@@ -179,7 +178,7 @@ def _recorded(
     if mode.enabled:
         if array.size >= elementwise.LEAST:
             backward = gradient_of(kernel, backward)
-        record(name, (x,), out, backward, (out if by_output else x,))
+        record(name, (x,), out, backward, (x,))
         describe(out, forward=function, kernel=kernel)
     return out
 
@@ -201,11 +200,10 @@ def _leaky_relu(x: Tensor, slope: float) -> Tensor:
             return np.maximum(array, scaled)
         return np.where(array > 0, array, scaled)
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, kept: Tensor) -> Tensor:
-        return sloped(grad, kept._array > 0, slope)
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return sloped(grad, x._array > 0, slope)
 
-    # The result tells the sides apart as well, and the input need not be kept.
-    return _recorded("LeakyReluBackward0", x, value, backward, slope > 0, ("leaky_relu", slope))
+    return _recorded("LeakyReluBackward0", x, value, backward, ("leaky_relu", slope))
 
 
 def hardtanh(
@@ -228,10 +226,10 @@ def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
     def value(array: np.ndarray) -> np.ndarray:
         return clipped(array, low, high)
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-        return masked(grad, ~((y._array <= low) | (y._array >= high)))
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+        return masked(grad, ~((x._array <= low) | (x._array >= high)))
 
-    return _recorded("HardtanhBackward0", x, value, backward, True, ("clamp", low, high))
+    return _recorded("HardtanhBackward0", x, value, backward, ("clamp", low, high))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
