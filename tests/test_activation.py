@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convcore
+from convcore import nn
 from convcore.autograd import gradcheck, gradgradcheck
 from convcore.nn import functional as F
 
@@ -306,6 +307,49 @@ def test_dropout_of_channels_is_all_or_nothing(name, shape, inplace):
     channels = y.numpy().reshape(600, -1)
     assert np.all(channels == channels[:, :1])
     assert 200 < np.count_nonzero(channels[:, 0]) < 400
+
+
+NUMBERS = {
+    "celu": ["alpha"],
+    "dropout": ["p"],
+    "elu": ["alpha"],
+    "hardshrink": ["lambd"],
+    "hardtanh": ["min_val", "max_val"],
+    "leaky_relu": ["negative_slope"],
+    "softplus": ["beta", "threshold"],
+    "softshrink": ["lambd"],
+    "threshold": ["threshold", "value"],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", ["x", None, [1]])
+def test_arguments_that_are_no_numbers_are_named(name, value):
+    for argument in NUMBERS[name]:
+        given = dict.fromkeys(NUMBERS[name], 0.5) | {argument: value}
+        message = f"'{argument}' must be Number, not {type(value).__name__}"
+        with pytest.raises(TypeError, match=message):
+            getattr(F, name)(convcore.ones(2), **given)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_may_be_tensors_without_axes(name):
+    numbers = {argument: 0.25 * (n + 1) for n, argument in enumerate(NUMBERS[name])}
+    results = []
+    for as_given in (float, convcore.tensor):
+        given = {argument: as_given(value) for argument, value in numbers.items()}
+        x = convcore.linspace(-2, 2, 9, requires_grad=True)
+        convcore.manual_seed(0)
+        y = getattr(F, name)(x, **given)
+        y.sum().backward()
+        results.append((y.tolist(), x.grad.tolist()))
+    assert results[0] == results[1]
+
+
+def test_modules_name_the_number_that_is_none():
+    for make in (nn.Dropout2d, nn.Hardtanh):
+        with pytest.raises(TypeError, match=f"{make.__name__}.*must be Number, not str"):
+            make("x")
 
 
 def test_alpha_dropout_keeps_mean_and_variance():

@@ -24,7 +24,7 @@ from convcore.engine import softmax as engine_softmax
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
-from convcore.functions.calls import check_arguments, check_tensor
+from convcore.functions.calls import check_arguments, check_tensor, number
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
 from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
@@ -190,7 +190,8 @@ def _maybe_in_place(inplace: bool, function: Callable, x: Tensor, *args: Any) ->
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element, times ``negative_slope`` where it is negative."""
     check_tensor("leaky_relu", input)
-    return _maybe_in_place(inplace, _leaky_relu, input, negative_slope)
+    slope = number("leaky_relu", "negative_slope", negative_slope)
+    return _maybe_in_place(inplace, _leaky_relu, input, slope)
 
 
 def _leaky_relu(x: Tensor, slope: float) -> Tensor:
@@ -217,6 +218,8 @@ def hardtanh(
         min_val is above max_val.
     """
     check_tensor("hardtanh", input)
+    min_val = number("hardtanh", "min_val", min_val)
+    max_val = number("hardtanh", "max_val", max_val)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _maybe_in_place(inplace, _hardtanh, input, min_val, max_val)
@@ -241,7 +244,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
     check_tensor("threshold", input)
-    return _maybe_in_place(inplace, _threshold, input, threshold, value)
+    threshold = number("threshold", "threshold", threshold)
+    return _maybe_in_place(
+        inplace, _threshold, input, threshold, number("threshold", "value", value)
+    )
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
@@ -295,6 +301,7 @@ def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Ten
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element, and 0 where it lies in [-lambd, lambd]."""
     check_tensor("hardshrink", input)
+    lambd = number("hardshrink", "lambd", lambd)
 
     def value(array: np.ndarray) -> np.ndarray:
         return kept(array, ~(np.absolute(array) <= lambd))
@@ -314,6 +321,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         lambd is negative.
     """
     check_tensor("softshrink", input)
+    lambd = number("softshrink", "lambd", lambd)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
 
@@ -373,7 +381,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element, and alpha * (exp(x) - 1) where x is negative."""
     check_tensor("elu", input)
-    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0)
+    return _maybe_in_place(inplace, _elu, input, number("elu", "alpha", alpha), 1.0, 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -400,6 +408,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         alpha is 0.
     """
     check_tensor("celu", input)
+    alpha = number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha, "CeluBackward0")
@@ -516,6 +525,8 @@ def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     check_tensor("softplus", input)
+    beta = number("softplus", "beta", beta)
+    threshold = number("softplus", "threshold", threshold)
 
     def value(array: np.ndarray) -> np.ndarray:
         scaled = array * array.dtype.type(beta)

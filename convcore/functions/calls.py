@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from convcore._creation.arguments import checked_number
 from convcore._tensor import Tensor, legacy_name
 from convcore.autograd.grad_mode import mode
 from convcore.functions.quiet import quiet
@@ -49,6 +50,11 @@ def check_optional(function: str, **given: Any) -> None:
             raise TypeError(
                 f"{function}(): argument '{name}' must be Tensor, not {typename(value)}"
             )
+
+
+def number(function: str, name: str, value: Any) -> Any:
+    """Return an argument that must be a real number, or a tensor without axes, as a number."""
+    return checked_number(function, value, name, real=True)
 
 
 def refuse_gradients(function: str, **given: Any) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions.arithmetic import add, add_, mul, mul_
-from convcore.functions.calls import check_tensor
+from convcore.functions.calls import check_tensor, number
 from convcore.functions.shape import squeeze, unsqueeze
 from convcore.random import fill_bernoulli
 
@@ -112,13 +113,15 @@ def _unbatched(x: Tensor, rank: int, p: float, training: bool, inplace: bool) ->
     return x if inplace else result
 
 
-def _check_probability(p: float) -> None:
+def _probability(p: Any) -> float:
+    p = number("dropout", "p", p)
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
 
 
 def _dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) -> Tensor:
-    _check_probability(p)
+    p = _probability(p)
     if p == 0 or not training or x._array.size == 0:
         return x
     by = mul_ if inplace else mul
@@ -154,6 +157,7 @@ def alpha_dropout(
     G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter, "Self-Normalizing Neural Networks",
     NeurIPS 2017.
     """
+    check_tensor("alpha_dropout", input)
     return _alpha_dropped(input, p, training, inplace, feature=False)
 
 
@@ -161,6 +165,7 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Do what `alpha_dropout` does, to whole channels of (N, C, ...)."""
+    check_tensor("feature_alpha_dropout", input)
     return _alpha_dropped(input, p, training, inplace, feature=True)
 
 
@@ -168,7 +173,7 @@ _LOWEST = 1.7580993408473766  # minus the limit of selu(x) for x -> -inf
 
 
 def _alpha_dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) -> Tensor:
-    _check_probability(p)
+    p = _probability(p)
     if p == 0 or not training or x._array.size == 0:
         return x
     times, plus = (mul_, add_) if inplace else (mul, add)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, checked_number
+from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -21,7 +21,13 @@ from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
 from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
-from convcore.functions.calls import check_arguments, check_kind, check_optional, refuse_gradients
+from convcore.functions.calls import (
+    check_arguments,
+    check_kind,
+    check_optional,
+    number,
+    refuse_gradients,
+)
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, masked, where
 from convcore.functions.quiet import quiet
@@ -213,7 +219,7 @@ def smooth_l1_loss(
     """
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _same_shapes("smooth_l1_loss", input, target)
-    beta = checked_number("smooth_l1_loss", beta, "beta", real=True)
+    beta = number("smooth_l1_loss", "beta", beta)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -247,7 +253,7 @@ def huber_loss(
     """
     reduction = _reduction(reduction)
     input, target = _same_shapes("huber_loss", input, target)
-    delta = checked_number("huber_loss", delta, "delta", real=True)
+    delta = number("huber_loss", "delta", delta)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
@@ -586,10 +592,10 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
 
 
 def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | None) -> None:
-    number = shape[class_loss.class_axis(shape)]
-    if weight is not None and weight._array.shape != (number,):
+    classes = shape[class_loss.class_axis(shape)]
+    if weight is not None and weight._array.shape != (classes,):
         raise RuntimeError(
-            f"{prefix}weight tensor should be defined either for all {number} classes or no "
+            f"{prefix}weight tensor should be defined either for all {classes} classes or no "
             f"classes but got weight tensor of shape: {list(weight._array.shape)}"
         )
 
@@ -638,7 +644,7 @@ def cross_entropy(
     """
     check_arguments("cross_entropy", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
-    label_smoothing = checked_number("cross_entropy", label_smoothing, "label_smoothing", real=True)
+    label_smoothing = number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape

@@ -6,6 +6,7 @@ from typing import Any
 
 from convcore._creation import full
 from convcore._tensor import Tensor
+from convcore.functions.calls import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
@@ -201,7 +202,8 @@ class Hardtanh(_Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        if not min_val < max_val:
+        name = type(self).__name__
+        if not number(name, "min_val", min_val) < number(name, "max_val", max_val):
             raise ValueError(f"min_val {min_val} must be below max_val {max_val}")
         self.min_val = min_val
         self.max_val = max_val

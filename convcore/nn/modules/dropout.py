@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from convcore._tensor import Tensor
+from convcore.functions.calls import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 
@@ -23,7 +24,7 @@ class _DropoutNd(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
+        if not 0 <= number(type(self).__name__, "p", p) <= 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
