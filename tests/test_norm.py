@@ -310,6 +310,7 @@ def test_results_keep_the_format_and_lie_in_the_pool(rng):
         lambda F, x, v, m: F.layer_norm(x, ()),
         lambda F, x, v, m: F.instance_norm(x[:, :, :1, :1]),
         lambda F, x, v, m: F.instance_norm(x, use_input_stats=False),
+        lambda F, x, v, m: F.instance_norm(x, v),
         lambda F, x, v, m: m.BatchNorm1d(6)(x),
         lambda F, x, v, m: m.BatchNorm2d(6)(x[0]),
         lambda F, x, v, m: m.BatchNorm3d(6)(x),
@@ -336,6 +337,51 @@ def test_fused_errors_name_the_argument(rng):
         F.batch_norm_activation(x, None, None, training=True, activation="gelu")
     with pytest.raises(RuntimeError, match="residual must have the input's shape and dtype"):
         F.batch_norm_activation(x, None, None, training=True, residual=x[:1])
+
+
+NUMBERS = {
+    "batch_norm": lambda x, **given: F.batch_norm(x, None, None, training=True, **given),
+    "group_norm": lambda x, **given: F.group_norm(x, 3, **given),
+    "layer_norm": lambda x, **given: F.layer_norm(x, (4,), **given),
+    "instance_norm": F.instance_norm,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", ["x", [1]])
+def test_arguments_of_another_kind_are_named(name, value):
+    x, kind = convcore.ones(2, 3, 4, 4), type(value).__name__
+    numbers = ["eps", "momentum"] if name in ("batch_norm", "instance_norm") else ["eps"]
+    for wanted, arguments in (("Number", numbers), ("Tensor", ["weight", "bias"])):
+        for argument in arguments:
+            message = f"{name}.*'{argument}' must be {wanted}, not {kind}"
+            with pytest.raises(TypeError, match=message):
+                NUMBERS[name](x, **{argument: value})
+    if "momentum" in numbers:
+        with pytest.raises(TypeError, match=f"'running_mean' must be Tensor, not {kind}"):
+            getattr(F, name)(x, value, value)
+
+
+def test_running_statistics_are_no_integers():
+    x, mean = convcore.ones(2, 3, 4), convcore.zeros(3, dtype=convcore.int64)
+    with pytest.raises(RuntimeError, match=r"running_mean must be of a floating.*Long"):
+        F.batch_norm(x, mean, convcore.ones(3), training=True)
+
+
+def test_no_channels_are_normalised_to_none():
+    assert F.instance_norm(convcore.ones(2, 0, 3)).shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_a_batch_that_is_refused_is_not_counted(momentum):
+    layer = convcore.nn.BatchNorm1d(3, momentum=momentum)
+    layer(convcore.randn(4, 3))
+    before = [value.clone() for value in layer.state_dict().values()]
+    for refused in (convcore.ones(4, 2), convcore.ones(1, 3), convcore.ones(4, 3).double()):
+        with pytest.raises((ValueError, RuntimeError)):
+            layer(refused)
+    after = layer.state_dict().values()
+    assert all(convcore.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 # Modules

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore._size import Size
-from convcore._tensor import Tensor, legacy_name, wrap
+from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine import layer_norm as layer_engine
@@ -23,7 +23,7 @@ from convcore.engine import norm as engine
 from convcore.engine.geometry import index, is_sequence
 from convcore.functions.arithmetic import add, mul, sub
 from convcore.functions.broadcast import cast
-from convcore.functions.calls import check_arguments, check_kind, typename
+from convcore.functions.calls import check_arguments, check_kind, check_optional, number, typename
 from convcore.functions.elementwise import rsqrt
 from convcore.functions.piecewise import masked
 from convcore.functions.quiet import quiet
@@ -207,6 +207,7 @@ def group_norm(
     tensor([[-1.,  1.,  0.,  0.]])
     """
     check_arguments("group_norm", input=input)
+    check_optional("group_norm", weight=weight, bias=bias)
     shape = input._array.shape
     groups = index("num_groups", num_groups)
     if len(shape) < 2:
@@ -231,7 +232,7 @@ def group_norm(
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {list(shape)}"
         )
-    norm = _Norm("NativeGroupNormBackward0", eps, groups)
+    norm = _Norm("NativeGroupNormBackward0", number("group_norm", "eps", eps), groups)
     return _normalized("group_norm", norm, input, weight, bias)[0]
 
 
@@ -266,7 +267,7 @@ def instance_norm(
     Raises
     ------
     ValueError
-        One pixel an image.
+        One pixel an image; one running statistic without the other.
     RuntimeError, NotImplementedError
         As for `batch_norm`.
 
@@ -283,12 +284,15 @@ def instance_norm(
                 "Expected running_mean and running_var to be defined when use_input_stats is false"
             )
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    momentum = number("instance_norm", "momentum", momentum)
+    _check_pair(running_mean, running_var)
     if math.prod(shape[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {Size(shape)}"
         )
-    _check_vectors(shape[1], running_mean, running_var, weight, bias)
-    norm = _Norm("NativeBatchNormBackward0", eps, shape[1])
+    _check_vectors("instance_norm", shape[1], running_mean, running_var, weight, bias)
+    eps = number("instance_norm", "eps", eps)
+    norm = _Norm("NativeBatchNormBackward0", eps, max(1, shape[1]))
     out, statistics = _normalized("batch_norm", norm, input, weight, bias)
     if input._array.size:
         statistics = statistics.reshape(2, *shape[:2]).mean(axis=1)
@@ -338,6 +342,7 @@ def layer_norm(
     tensor([[-1.,  1.]])
     """
     check_arguments("layer_norm", input=input)
+    check_optional("layer_norm", weight=weight, bias=bias)
     sizes = _sizes(normalized_shape)
     shape = input._array.shape
     for name, value in (("weight", weight), ("bias", bias)):
@@ -352,7 +357,7 @@ def layer_norm(
             f"Given normalized_shape={list(sizes)}, expected input with shape [{wanted}], but got "
             f"input of size{list(shape)}"
         )
-    norm = _Norm("NativeLayerNormBackward0", eps, axes=len(sizes))
+    norm = _Norm("NativeLayerNormBackward0", number("layer_norm", "eps", eps), axes=len(sizes))
     return _normalized("layer_norm", norm, input, weight, bias)[0]
 
 
@@ -386,6 +391,8 @@ def _batch_norm(
     activation: str | None,
 ) -> Tensor:
     check_arguments("batch_norm", input=input)
+    momentum = number("batch_norm", "momentum", momentum)
+    eps = number("batch_norm", "eps", eps)
     shape = input._array.shape
     count = math.prod(shape[:1] + shape[2:])
     if training and count == 1:
@@ -395,15 +402,14 @@ def _batch_norm(
     if eps < 0 or (training and eps == 0):
         how = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {how}, but got {eps}")
-    if (running_mean is None) != (running_var is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    _check_pair(running_mean, running_var)
     if len(shape) < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
         )
     if running_mean is None and not training:
         raise RuntimeError("running_mean must be defined in evaluation mode")
-    _check_vectors(shape[1], running_mean, running_var, weight, bias)
+    _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
     norm = _Norm("NativeBatchNormBackward0", eps, activation=activation)
     given = None
     if not training:
@@ -414,21 +420,35 @@ def _batch_norm(
     return out
 
 
+def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+
+
 def _check_vectors(
+    function: str,
     channels: int,
     running_mean: Tensor | None,
     running_var: Tensor | None,
     weight: Tensor | None,
     bias: Tensor | None,
 ) -> None:
-    """Raise RuntimeError unless what has a number a channel has as many as there are channels."""
+    """Raise unless what has a number a channel is a tensor of as many as there are channels."""
     vectors = {
         "running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias,
     }  # fmt: skip
+    check_optional(function, **vectors)
     for name, vector in vectors.items():
-        if vector is not None and vector._array.size != channels:
+        if vector is None:
+            continue
+        if vector._array.size != channels:
             raise RuntimeError(
                 f"{name} should contain {channels} elements not {vector._array.size}"
+            )
+        # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
+        if name.startswith("running") and vector._array.dtype.kind != "f":
+            raise RuntimeError(
+                f"{name} must be of a floating point dtype, got {scalar_name(vector._array.dtype)}"
             )
 
 

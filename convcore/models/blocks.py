@@ -29,9 +29,7 @@ def normalized(
         and not is_watched(norm)
         and (activation is None or not is_watched(activation))
     ):
-        kind = _ACTIVATIONS[type(activation)]
-        terms: Any = (*norm._terms(x), residual, kind)
-        return batch_norm_activation(*terms)
+        return norm._by(batch_norm_activation, x, residual, _ACTIVATIONS[type(activation)])
     x = norm(x)
     if residual is not None:
         x = x + residual

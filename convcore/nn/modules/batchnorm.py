@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import empty, ones, tensor, zeros
@@ -127,19 +128,21 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise each channel of ``input``; in training, with the batch's own statistics."""
-        return functional.batch_norm(*self._terms(input))
+        return self._by(functional.batch_norm, input)
 
-    def _terms(self, input: Tensor) -> tuple:
-        """Count a batch in training; return what `functional.batch_norm` takes."""
+    def _by(self, function: Callable[..., Tensor], input: Tensor, *more: Any) -> Tensor:
+        """Return what `functional.batch_norm`, or one that takes more, makes of a batch.
+
+        In training, the batch is counted; not if it is refused.
+        """
         self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)
+        count = self.num_batches_tracked if self.training else None
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 0.0 if count is None else 1.0 / (float(count) + 1)
         own = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
-        return (
+        output = function(
             input,
             self.running_mean if tracked else None,
             self.running_var if tracked else None,
@@ -148,7 +151,11 @@ class _BatchNorm(_NormBase):
             own,
             momentum,
             self.eps,
+            *more,
         )
+        if count is not None:
+            count.add_(1)
+        return output
 
 
 class BatchNorm1d(_BatchNorm):
