@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
@@ -30,6 +30,10 @@ def things(library):
         "frozen": library.nn.Parameter(library.ones(2), requires_grad=False),
         "ordered": OrderedDict(a=1, b=(2.5, None, True, "x", b"y", {3})),
         "dtype": library.float64,
+        "size": [library.Size([2, 3])] * 2,
+        "device": library.device("cpu"),
+        "counter": Counter([1, 1, 2]),
+        "complex": 2 - 3j,
     }
 
 
@@ -42,8 +46,8 @@ def plain(value):
     if isinstance(value, dict):
         return type(value), {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value), [plain(item) for item in value]
-    return value if isinstance(value, (int, float, set, bytes)) else str(value)
+        return type(value).__name__, [plain(item) for item in value]
+    return value if isinstance(value, (int, float, complex, set, bytes)) else str(value)
 
 
 def through(written, save, load):
@@ -98,6 +102,36 @@ def test_training_goes_on_from_a_file(tmp_path):
     assert again.state[key]["step"].item() == 1
 
 
+SCHEDULES = {
+    "LambdaLR": [lambda epoch: 0.5],
+    "MultiStepLR": [[2, 3]],
+    "OneCycleLR": [np.float64(0.1), 10],
+    "ReduceLROnPlateau": [],
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_go_on_from_a_file(name):
+    sgd = optim.SGD([convcore.ones(1, requires_grad=True)], lr=np.float64(0.5))
+    schedule = getattr(optim.lr_scheduler, name)(sgd, *SCHEDULES[name])
+    state = schedule.state_dict(), sgd.state_dict()
+    found = through(state, convcore.save, convcore.load)
+    assert found == state
+    schedule.load_state_dict(found[0])
+
+
+def test_numbers_of_numpy_are_written_as_pythons():
+    numbers = [np.float64(0.1), np.float32(0.5), np.int64(3), np.bool_(True), np.complex64(1j)]
+    found = through(numbers, convcore.save, convcore.load)
+    assert found == numbers
+    assert [type(number) for number in found] == [float, float, int, bool, complex]
+
+
+def test_whatever_device_a_checkpoint_names_is_the_cpu(torch):
+    found = through([torch.device("cuda:1"), torch.device("cpu")], torch.save, convcore.load)
+    assert found == [convcore.device("cpu")] * 2
+
+
 def test_shared_memory_is_shared_again():
     weight = convcore.ones(3)
     found = through(
@@ -122,6 +156,8 @@ class Runs:
 def test_code_is_neither_written_nor_run(capsys):
     with pytest.raises(pickle.PicklingError, match="Runs'> is not written"):
         convcore.save({"a": Runs()}, io.BytesIO())
+    with pytest.raises(pickle.PicklingError, match="defaultdict'> is not written"):
+        convcore.save(defaultdict(list), io.BytesIO())
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
         written.writestr("archive/data.pkl", pickle.dumps(Runs()))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._device import device
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.nn.parameter import Parameter
@@ -130,13 +131,21 @@ def _bytes(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _device(*place: Any) -> device:
+    """Return the CPU: whatever device a checkpoint names, its tensors are here now."""
+    return device("cpu")
+
+
 _KNOWN: dict[tuple[str, str], Any] = {
     ("collections", "Counter"): Counter,
     ("collections", "OrderedDict"): OrderedDict,
+    ("builtins", "complex"): complex,
     ("builtins", "set"): set,
+    ("__builtin__", "complex"): complex,
     ("__builtin__", "set"): set,
     ("_codecs", "encode"): _bytes,
     ("torch", "Size"): Size,
+    ("torch", "device"): _device,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
 }

@@ -7,12 +7,14 @@ import io
 import pickle
 import sys
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any
 
 import numpy as np
 
+from convcore._device import device
 from convcore._dtype import dtype as _dtype
+from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.engine.elementwise import is_dense
 from convcore.nn.parameter import Parameter
@@ -28,7 +30,8 @@ def save(obj: Any, f: Any) -> None:
     ----------
     obj : object
         Tensors, numbers, strings, None, and dicts, lists, tuples and sets of such; for instance
-        the ``state_dict`` of a module, an optimizer or a schedule.
+        the ``state_dict`` of a module, an optimizer or a schedule. NumPy's numbers are written as
+        Python's.
     f : str, path, or binary file to write to
 
     Raises
@@ -68,10 +71,10 @@ class _Storage:
 
 
 # Types whose values hold nothing but data.
-_PLAIN = (type(None), bool, int, float, str, bytes, dict, list, tuple, set, OrderedDict)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, dict, list, tuple, set)
 
 # What the pickle of such values calls.
-_CALLED = (OrderedDict, set, codecs.encode)
+_CALLED = (Counter, OrderedDict, complex, set, codecs.encode)
 
 
 _Pickler: Any = vars(pickle)["_Pickler"]
@@ -103,12 +106,24 @@ class _Writer(_Pickler):
             self.write(pickle.GLOBAL + f"torch\n{str(obj).rpartition('.')[2]}\n".encode())
         elif isinstance(obj, Tensor):
             self._save_tensor(obj)
+        elif isinstance(obj, Size):
+            self._save_call(_Name("torch", "Size"), tuple(obj))
+        elif isinstance(obj, device):
+            self._save_call(_Name("torch", "device"), str(obj))
+        elif isinstance(obj, np.generic):
+            self.save(obj.item())
         elif isinstance(obj, (_Storage, *_PLAIN)) or any(obj is called for called in _CALLED):
             super().save(obj, save_persistent_id)
         else:
+            named = obj if isinstance(obj, type) else type(obj)  # of a dict of its own class
             raise pickle.PicklingError(
-                f"{type(obj)} is not written: only tensors, numbers, strings and containers are"
+                f"{named} is not written: only tensors, numbers, strings and containers are"
             )
+
+    def _save_call(self, function: _Name, argument: Any) -> None:
+        for part in (function, (argument,)):
+            self.save(part)
+        self.write(pickle.REDUCE)
 
     def _save_tensor(self, tensor: Tensor) -> None:
         known = self.memo.get(id(tensor))
