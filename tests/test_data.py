@@ -173,6 +173,11 @@ def shown(value):
     return value
 
 
+def test_names_in_an_array_are_collated_as_strings(torch):
+    names = [*np.array(["a.png", "b.png"])]
+    assert data.default_collate(names) == torch.utils.data.default_collate(names) == names
+
+
 @pytest.mark.parametrize("samples", SAMPLES, ids=str)
 def test_collated_batches_are_pytorchs(torch, samples):
     ours = shown(data.default_collate(samples))

@@ -46,14 +46,14 @@ def default_collate(batch: Sequence[Any]) -> Any:
     first = batch[0]
     if isinstance(first, Tensor):
         return stack(list(batch), 0)
+    if isinstance(first, (str, bytes)):  # also NumPy's, of an array of names
+        return batch
     if isinstance(first, (np.ndarray, np.generic)):
         return _of_arrays(batch)
     if isinstance(first, float):
         return tensor(list(batch), dtype=float64)
     if isinstance(first, int):
         return tensor(list(batch))
-    if isinstance(first, (str, bytes)):
-        return batch
     if isinstance(first, Mapping):
         merged = {key: default_collate([sample[key] for sample in batch]) for key in first}
         return _like(first, merged)
