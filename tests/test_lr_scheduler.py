@@ -251,6 +251,52 @@ def test_errors_are_those_of_pytorch(torch, make):
     assert str(ours.value) == str(theirs.value)
 
 
+NUMBERS = {
+    "ConstantLR": {"factor": 0.5, "total_iters": 3},
+    "CosineAnnealingLR": {"T_max": 3, "eta_min": 0.1},
+    "ExponentialLR": {"gamma": 0.5},
+    "LinearLR": {"start_factor": 0.5, "end_factor": 1.0, "total_iters": 3},
+    "MultiStepLR": {"milestones": [2], "gamma": 0.5},
+    "OneCycleLR": {
+        **{"max_lr": 0.5, "total_steps": 5, "base_momentum": 0.5, "max_momentum": 0.9},
+        **{"div_factor": 5.0, "final_div_factor": 10.0},
+    },
+    "ReduceLROnPlateau": {
+        **{"factor": 0.5, "patience": 3, "threshold": 0.1, "cooldown": 3, "min_lr": 0.1},
+        "eps": 0.1,
+    },
+    "StepLR": {"step_size": 2, "gamma": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", ["x", None, ["x", "x"]], ids=str)
+def test_options_that_are_no_numbers_are_named_and_change_nothing(name, value):
+    for option in NUMBERS[name].keys() - {"total_steps"}:
+        o = optimizer_of(convcore)
+        before = [dict(group) for group in o.param_groups]
+        with pytest.raises(TypeError, match=rf"{option} must be .*, got (None|.*x)"):
+            getattr(lr_scheduler, name)(o, **NUMBERS[name] | {option: value})
+        assert [dict(group) for group in o.param_groups] == before
+
+
+def test_one_cycle_that_is_refused_changes_nothing():
+    o = optimizer_of(convcore)
+    before = [dict(group) for group in o.param_groups]
+    with pytest.raises(ZeroDivisionError):
+        lr_scheduler.OneCycleLR(o, 0.1, total_steps=5, final_div_factor=0)
+    assert [dict(group) for group in o.param_groups] == before
+
+
+def test_factors_of_no_function_are_refused():
+    o = optimizer_of(convcore)
+    with pytest.raises(TypeError, match="lr_lambda must be a function of the epoch, got 0"):
+        lr_scheduler.LambdaLR(o, 0.5)
+    assert "initial_lr" not in o.param_groups[0]
+    with pytest.raises(TypeError, match="is not an Optimizer"):
+        lr_scheduler.LambdaLR(3, lambda epoch: 1.0)
+
+
 def test_resuming_without_a_beginning_is_refused():
     with pytest.raises(KeyError, match="initial_lr"):
         lr_scheduler.StepLR(optimizer_of(convcore), 1, last_epoch=3)

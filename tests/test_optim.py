@@ -454,6 +454,20 @@ def test_errors_are_those_of_pytorch(torch, make):
     assert str(ours.value) == str(theirs.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        *(("SGD", option) for option in ("lr", "momentum", "dampening", "weight_decay")),
+        *(("AdamW", option) for option in ("lr", "betas", "eps", "weight_decay")),
+        *(("RMSprop", option) for option in ("lr", "alpha", "eps", "momentum")),
+    ],
+)
+@pytest.mark.parametrize("value", ["x", None, ["x", "x"]], ids=str)
+def test_options_that_are_no_numbers_are_named(name, option, value):
+    with pytest.raises(TypeError, match=rf"{option}\S* must be .*, got \S*({value}|'x')"):
+        getattr(optim, name)([leaf([1.0])], **{option: value})
+
+
 def test_other_things_than_tensors_are_refused():
     with pytest.raises(TypeError, match=r"optimizer can only optimize Tensors.* is int"):
         optim.SGD([1])

@@ -13,6 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.views import check_writable
 from convcore.engine import optim as engine
+from convcore.optim._checks import check_numbers
 from convcore.optim.optimizer import Optimizer
 
 
@@ -99,8 +100,12 @@ def written(state: dict[str, Any], *names: str) -> list[np.ndarray]:
 
 
 def check_options(**options: tuple[str, Any]) -> None:
-    """Raise ValueError for the first option below 0: name = (what it is called, its value)."""
-    for called, value in options.values():
+    """Raise for the first option that is no number, or below 0.
+
+    Each is name = (what it is called, its value).
+    """
+    for name, (called, value) in options.items():
+        check_numbers(**{name: value})
         if not value >= 0:
             raise ValueError(f"Invalid {called}: {value}")
 

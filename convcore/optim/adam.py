@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.engine import optim as engine
+from convcore.optim._checks import check_numbers
 from convcore.optim._fused import (
     Fused,
     check_implementation,
@@ -204,6 +205,9 @@ class AdamW(Adam):
 
 def _checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
     """Return the two shares as floats, or raise."""
+    if not isinstance(betas, (list, tuple)) or len(betas) != 2:
+        raise TypeError(f"betas must be two numbers, got {betas!r}")
+    check_numbers(**{f"betas[{number}]": beta for number, beta in enumerate(betas)})
     for number, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {number}: {beta}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.engine import optim as engine
+from convcore.optim._checks import check_numbers
 from convcore.optim._fused import Fused, check_implementation, check_lr, check_options, written
 
 __all__ = ["SGD"]
@@ -93,6 +94,7 @@ class SGD(Fused):
             momentum=("momentum value", momentum),
             weight_decay=("weight_decay value", weight_decay),
         )
+        check_numbers(dampening=dampening)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_implementation(differentiable, foreach, fused)

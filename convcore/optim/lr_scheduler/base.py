@@ -7,6 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.optim._checks import check_numbers
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler"]
@@ -46,6 +47,7 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = checked_optimizer(optimizer)
+        check_numbers(last_epoch=last_epoch)
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
@@ -187,6 +189,8 @@ def of_each_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
 
     Raises
     ------
+    TypeError
+        One is no number.
     ValueError
         The list has another length.
     """
@@ -198,6 +202,8 @@ def of_each_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
             f"values, param_groups has {n}."
         )
+    for one in value:
+        check_numbers(**{name: one})
     return [copied(one) for one in value]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from convcore.optim._checks import check_numbers
 from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.optimizer import Optimizer
 
@@ -36,6 +37,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
+        check_numbers(T_max=T_max, eta_min=eta_min)
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

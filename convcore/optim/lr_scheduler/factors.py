@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from convcore.optim.lr_scheduler.base import LRScheduler
+from convcore.optim._checks import check_numbers
+from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "StepLR"]
@@ -49,11 +50,14 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        n = len(optimizer.param_groups)
+        n = len(checked_optimizer(optimizer).param_groups)
         several = isinstance(lr_lambda, (list, tuple))
         self.lr_lambdas: list[Any] = list(lr_lambda) if several else [lr_lambda] * n  # type: ignore[arg-type]
         if len(self.lr_lambdas) != n:
             raise ValueError(f"Expected {n} lr_lambdas, but got {len(self.lr_lambdas)}")
+        for function in self.lr_lambdas:
+            if not callable(function):
+                raise TypeError(f"lr_lambda must be a function of the epoch, got {function!r}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -129,6 +133,7 @@ class StepLR(_Multiplied):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        check_numbers(step_size=step_size, gamma=gamma)
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -161,7 +166,8 @@ class MultiStepLR(_Multiplied):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
-        self.milestones = Counter(milestones)
+        check_numbers(gamma=gamma)
+        self.milestones = Counter(_numbers("milestones", milestones))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -184,6 +190,7 @@ class ExponentialLR(_Multiplied):
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        check_numbers(gamma=gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -220,6 +227,7 @@ class ConstantLR(_Multiplied):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
+        check_numbers(factor=factor, total_iters=total_iters)
         if not 0 <= factor <= 1:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
@@ -273,6 +281,7 @@ class LinearLR(_Multiplied):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
+        check_numbers(start_factor=start_factor, end_factor=end_factor, total_iters=total_iters)
         if not 0 < start_factor <= 1:
             raise ValueError(
                 "Starting multiplicative factor expected to be greater than 0 and less or equal "
@@ -297,3 +306,14 @@ class LinearLR(_Multiplied):
     def _factor_since_beginning(self) -> float:
         rise = self.end_factor - self.start_factor
         return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
+
+
+def _numbers(name: str, values: Any) -> list[Any]:
+    """Return what an iterable has, or raise TypeError unless it is numbers."""
+    try:
+        numbers = list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be numbers, got {values!r}") from None
+    for number in numbers:
+        check_numbers(**{name: number})
+    return numbers

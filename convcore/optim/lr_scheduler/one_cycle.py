@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from convcore.optim._checks import check_numbers
 from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer, of_each_group
 from convcore.optim.optimizer import Optimizer
 
@@ -78,18 +79,26 @@ class OneCycleLR(LRScheduler):
             )
         self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         self._anneal_func_type = anneal_strategy
+        check_numbers(
+            div_factor=div_factor, final_div_factor=final_div_factor, last_epoch=last_epoch
+        )
+        # Nothing is written into the groups before all is looked at.
         largest = of_each_group("max_lr", max_lr, optimizer)
-        if last_epoch == -1:
-            for group, lr in zip(optimizer.param_groups, largest, strict=True):
-                group["initial_lr"] = lr / div_factor
-                group["max_lr"] = lr
-                group["min_lr"] = group["initial_lr"] / final_div_factor
+        initial = [lr / div_factor for lr in largest]
+        least = [lr / final_div_factor for lr in initial]
         self.cycle_momentum = cycle_momentum
-        if cycle_momentum:
-            self._begin_momentum(base_momentum, max_momentum, last_epoch)
+        momenta = self._momenta(base_momentum, max_momentum) if cycle_momentum else []
+        if last_epoch == -1:
+            groups = optimizer.param_groups
+            for group, *lrs in zip(groups, initial, largest, least, strict=True):
+                group.update(zip(("initial_lr", "max_lr", "min_lr"), lrs, strict=True))
+            for group, (low, high) in zip(groups, momenta, strict=False):
+                self._set_momentum(group, high)
+                group.update(max_momentum=high, base_momentum=low)
         super().__init__(optimizer, last_epoch)
 
-    def _begin_momentum(self, base: Any, largest: Any, last_epoch: int) -> None:
+    def _momenta(self, base: Any, largest: Any) -> list[tuple[Any, Any]]:
+        """Return each group's least and largest momentum."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(
@@ -98,12 +107,7 @@ class OneCycleLR(LRScheduler):
         self.use_beta1 = "betas" in defaults
         largest = of_each_group("max_momentum", largest, self.optimizer)
         base = of_each_group("base_momentum", base, self.optimizer)
-        if last_epoch != -1:
-            return
-        for group, low, high in zip(self.optimizer.param_groups, base, largest, strict=True):
-            self._set_momentum(group, high)
-            group["max_momentum"] = high
-            group["base_momentum"] = low
+        return list(zip(base, largest, strict=True))
 
     def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
         if self.use_beta1:

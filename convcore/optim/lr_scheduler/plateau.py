@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from convcore.optim._checks import check_numbers
 from convcore.optim.lr_scheduler.base import (
     LRScheduler,
     checked_optimizer,
@@ -70,6 +71,9 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: Any = 0,
         eps: float = 1e-8,
     ) -> None:
+        check_numbers(
+            factor=factor, patience=patience, threshold=threshold, cooldown=cooldown, eps=eps
+        )
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -78,6 +82,8 @@ class ReduceLROnPlateau(LRScheduler):
         several = isinstance(min_lr, (list, tuple))
         if several and len(min_lr) != n:
             raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")
+        for least in min_lr if several else [min_lr]:
+            check_numbers(min_lr=least)
         self.default_min_lr = None if several else min_lr
         self.min_lrs = list(min_lr) if several else [min_lr] * n
         self.patience = patience
