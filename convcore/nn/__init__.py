@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+# Before all that stands on it: where NumPy and SciPy are imported from deeper inside this room, the
+# interpreter may map and unmap a piece of its stack ten thousand times, which takes longer than
+# all of our modules do: `strace -c -e trace=munmap python -c "import convcore.nn"`.
+from convcore import _tensor  # noqa: F401
 from convcore.nn import functional as functional
 from convcore.nn import grad as grad
 from convcore.nn import init as init
