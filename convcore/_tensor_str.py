@@ -9,8 +9,7 @@ the style.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from convcore import _dtype
 __all__ = ["set_printoptions"]
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(NamedTuple):
     """What `set_printoptions` sets."""
 
     precision: int = 4
@@ -70,12 +68,12 @@ def set_printoptions(
         "linewidth": linewidth,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    _options = replace(chosen, **given, sci_mode=sci_mode)
+    _options = chosen._replace(**given, sci_mode=sci_mode)
 
 
 def get_printoptions() -> dict[str, Any]:
     """Return the options by name; ``set_printoptions(**get_printoptions())`` changes nothing."""
-    return asdict(_options)
+    return _options._asdict()
 
 
 def tensor_str(tensor: Any) -> str:
@@ -130,8 +128,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 # Numbers
 
 
-@dataclass(frozen=True)
-class _Style:
+class _Style(NamedTuple):
     """How one number is written; ``width`` is what shorter ones are filled up to."""
 
     width: int = 1
@@ -170,7 +167,7 @@ def _float_style(array: np.ndarray) -> _Style:
         style = _Style(1, ".0f", True)
     else:
         style = _Style(1, f".{_options.precision}f")
-    return replace(style, width=max(len(style.write(number)) for number in shown.tolist()))
+    return style._replace(width=max(len(style.write(number)) for number in shown.tolist()))
 
 
 def _complex_str(number: complex, real: _Style, imag: _Style) -> str:

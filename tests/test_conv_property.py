@@ -138,7 +138,7 @@ def check_transposed(case: Case, extras: list[int], seed: int) -> None:
     """As `check_maps`; the case's sizes are those of the transposed convolution's input."""
     # Pads that would eat the whole output are dropped instead of the case.
     axes = tuple(
-        a if transposed_size(a, e) >= 1 else dataclasses.replace(a, before=0, after=0)
+        a if transposed_size(a, e) >= 1 else a._replace(before=0, after=0)
         for a, e in zip(case.axes, extras, strict=True)
     )
     case = dataclasses.replace(case, axes=axes)

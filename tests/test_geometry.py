@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 
@@ -48,7 +47,7 @@ def test_axis_formula_solved_for_the_size():
     for a in small_axes():
         solved = (a.out - 1) * a.stride + a.dilation * (a.kernel - 1) + 1 - a.before - a.after
         assert solved <= a.size < solved + a.stride, a
-        assert dataclasses.replace(a, size=solved).out == a.out
+        assert a._replace(size=solved).out == a.out
 
 
 def test_axis_formula_solved_for_the_kernel():
@@ -95,15 +94,15 @@ def test_geometry_is_frozen_and_compares_by_value():
     g = make_geometry((1, 1, 5), (1, 1, 2))
     assert g == make_geometry([1, 1, 5], [1, 1, 2], [1], [(0, 0)], [1], 1)
     assert hash(g) == hash(make_geometry((1, 1, 5), (1, 1, 2)))
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         g.n = 2
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         g.axes[0].size = 2
 
 
 def test_geometry_holds_python_ints_whatever_comes_in():
     g = make_geometry((1, 1, 5), (1, 1, 2), np.int64(2), np.array([1]), (np.int32(1),), np.int8(1))
-    assert all(type(v) is int for v in dataclasses.astuple(g.axes[0]))
+    assert all(type(v) is int for v in g.axes[0])
     assert type(g.groups) is int
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -254,8 +253,7 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
     return grads[0] if unbatched else grads
 
 
-@dataclass(frozen=True, slots=True)
-class _Averaging:
+class _Averaging(NamedTuple):
     """A pool of means: sums along each axis, over one divisor an axis, or one a window of it."""
 
     axes: tuple[Terms, ...]
@@ -267,7 +265,7 @@ class _Averaging:
         if self.override is not None:
             return Map(self.axes, dtype, self.override)
         axes = [
-            t if _one(count) else replace(t, divisor=count)
+            t if _one(count) else t._replace(divisor=count)
             for t, count in zip(self.axes, self.counts, strict=True)
         ]
         return Map(axes, dtype, self._common_divisor())
@@ -277,7 +275,7 @@ class _Averaging:
         if self.override is not None:
             return Map([t.adjoint() for t in self.axes], dtype, self.override)
         axes = [
-            t if _one(count) else replace(t, weight=t.weight / np.repeat(count, np.diff(t.begin)))
+            t if _one(count) else t._replace(weight=t.weight / np.repeat(count, np.diff(t.begin)))
             for t, count in zip(self.axes, self.counts, strict=True)
         ]
         return Map([t.adjoint() for t in axes], dtype, self._common_divisor())

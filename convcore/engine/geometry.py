@@ -24,8 +24,7 @@ import math
 import operator
 import reprlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
@@ -34,8 +33,7 @@ Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 MOST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """One spatial axis: sizes and steps in elements, pads in zeros before and after."""
 
     size: int
@@ -61,8 +59,7 @@ class Axis:
         return (self.padded - self.extent) // self.stride + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(NamedTuple):
     """All the sizes of one convolution: (N, C_in, *sizes) * (C_out, C_in/G, *kernel)."""
 
     n: int

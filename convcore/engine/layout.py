@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ def memory_order(rank: int) -> tuple[int, ...]:
     return (0, rank + 1, *range(1, rank + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """An (N, C, D, H, W) array: shape, and strides in elements."""
 
     shape: tuple[int, ...]

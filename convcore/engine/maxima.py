@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ _INDEX = np.dtype(np.int64)
 PoolAxis = Axis | tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(NamedTuple):
     """A pool's kernel, and the sizes of the planes that it reads and makes."""
 
     kernel: MaximumPool

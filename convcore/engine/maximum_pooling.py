@@ -7,8 +7,7 @@ others.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -125,8 +124,7 @@ def _pool_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], *steps: Any) ->
     return pool_of(_checked_pool(any_array, *steps)[2], dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
+class Picked(NamedTuple):
     """Maxima, and where each was found: the number of its tap in its window."""
 
     values: Array

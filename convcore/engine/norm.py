@@ -18,9 +18,8 @@ D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization", 2016.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +43,7 @@ _WORK = 8.0
 CLAMPS = {"relu": (0.0, math.inf), "relu6": (0.0, 6.0)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """How an array is walked: the kernels' module, its job, and the sizes of its small arrays."""
 
     by_pixels: bool

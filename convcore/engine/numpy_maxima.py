@@ -11,8 +11,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,8 +84,7 @@ def _block_by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> 
         indices[..., table.nowhere] = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _TapTable:
+class _TapTable(NamedTuple):
     """What the taps of a kernel read and write, and how a winning tap becomes a pixel number."""
 
     taps: list[tuple[Any, Any]]  # for each tap, the windows that it serves and what it reads

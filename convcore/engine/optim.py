@@ -8,8 +8,7 @@ are copied, stepped and written back; a complex parameter is twice as many real 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ _WORK = 8.0
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 
-@dataclass(slots=True)
-class Step:
+class Step(NamedTuple):
     """One parameter's step.
 
     ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and what is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from convcore.engine.geometry import Geometry, shown
 __all__ = ["MapPlan", "Plan", "plan_conv"]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The plans of a convolution's three maps."""
 
     forward: MapPlan

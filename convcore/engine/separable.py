@@ -8,8 +8,7 @@ another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ _MOST_PHASES = 4
 _LEAST_REPEATS = 8
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """A linear map along one axis: output j sums terms [begin[j], begin[j + 1]).
 
     Each is input source[i] times weight[i].  The sum is divided by divisor[j], if there are any.
@@ -121,7 +119,7 @@ def _reaches(t: Terms) -> Array | None:
         return None
     back = t.adjoint()
     first, end = back.begin[:-1], back.begin[1:]
-    if (first == end).any() or not _are_runs(replace(back, weight=np.ones(len(back.source)))):
+    if (first == end).any() or not _are_runs(back._replace(weight=np.ones(len(back.source)))):
         return None
     order = np.argsort(t.source, kind="stable")
     if (back.weight != np.repeat(back.weight[first], end - first)).any():

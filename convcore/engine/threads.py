@@ -14,9 +14,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from convcore.engine.cpus import cpu_limit
 from convcore.engine.geometry import index
@@ -32,8 +31,7 @@ _SETTERS = (
 _AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_", "_64", "64__")]
 
 
-@dataclass(frozen=True, slots=True)
-class BlasInfo:
+class BlasInfo(NamedTuple):
     """The BLAS that SciPy links, as it was loaded.
 
     ``architecture`` is the kernel that it chose for this CPU; ``held`` tells whether its threads

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -473,8 +472,7 @@ def _follow(
 # What they share
 
 
-@dataclass(frozen=True, slots=True)
-class _Norm:
+class _Norm(NamedTuple):
     """What is normalised together, and what follows.
 
     ``groups`` of channels within an image, or the last ``axes``, or, without both, channels over
@@ -551,7 +549,7 @@ def _normalized(
         out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3], given)
         return cast(out, dtype), statistics
     _check_dtypes(dtype, weight, bias)
-    norm = replace(norm, given=given) if given is not None else norm
+    norm = norm._replace(given=given) if given is not None else norm
     w, b, r = (None if t is None else t._array for t in (weight, bias, residual))
     y, statistics = quiet(norm.forward, x._array, w, b, r)
     out = wrap(y)

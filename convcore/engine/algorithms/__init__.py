@@ -6,7 +6,6 @@ correlation.py and weight_gradient.py are gemms that several algorithms share.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from convcore.engine.algorithms.depthwise import DEPTHWISE
@@ -60,7 +59,7 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, MapPlan]:
     if selection.algorithm is not None and selection.algorithm not in verdicts:
         refused[selection.algorithm] = f"it computes no {problem.map}"
     kernel, plan = chosen.prepare(problem)
-    return kernel, replace(plan, refused=tuple(refused.items()))
+    return kernel, plan._replace(refused=tuple(refused.items()))
 
 
 def _verdict(

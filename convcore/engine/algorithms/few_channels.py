@@ -8,7 +8,6 @@ input gradient, what the taps come to is added to such a band straight from the 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from convcore.engine.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
@@ -244,7 +243,7 @@ def _forward(problem: Problem) -> tuple[FewChannels, MapPlan]:
         **_strides("y", y),
     }
     plan = tiles.plan(problem, fields, _reason(tiles))
-    return FewChannels(job, tiles.terms(w)), replace(plan, kept=kept)
+    return FewChannels(job, tiles.terms(w)), plan._replace(kept=kept)
 
 
 def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, MapPlan]:

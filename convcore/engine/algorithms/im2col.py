@@ -11,7 +11,6 @@ processing (2006), section 2, for the product of a matrix of patches; here block
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from convcore.engine.algorithms.correlation import correlation, n_phases, wasteful_to_gather
@@ -41,7 +40,7 @@ def _prepare(problem: Problem) -> tuple[Any, MapPlan]:
         return weight_gradient(problem, "im2col")
     kernel, plan = correlation(problem, "im2col", "")
     kib = -(-plan.patches * plan.itemsize >> 10)
-    return kernel, replace(plan, reason=f"parts of {kib} KiB of patches, multiplied in cache")
+    return kernel, plan._replace(reason=f"parts of {kib} KiB of patches, multiplied in cache")
 
 
 IM2COL = Algorithm("im2col", MAPS, _prepare, _impossible, _unprofitable)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product
+from typing import NamedTuple
 
 from convcore.engine.algorithms.blocks import Blocks, lines, share
 from convcore.engine.algorithms.problem import FORWARD, MapPlan, Problem
@@ -50,8 +51,7 @@ CHUNK = 16
 Tap = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Outputs computed in one way: the forward map, or the phases that share their lines.
 
     ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
@@ -119,8 +119,7 @@ def most_seen(problem: Problem) -> int:
     return max(map(seen_pixels, views, blocks), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
+class _Sizes(NamedTuple):
     """Channels summed and made, and how both and the pixels are cut."""
 
     c: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ PARTIAL_SUMS = "partial sums"
 TRANSFORMED_DATA = "transformed data"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One of a convolution's three maps, on arrays that lie in memory in a given way.
 
     ``left`` and ``right`` are the arrays as the map's function takes them: input and weight, or
@@ -58,8 +56,7 @@ class Problem:
         return shapes_of(self.geometry, self.channels_last)[self.map]
 
 
-@dataclass(frozen=True, slots=True)
-class MapPlan:
+class MapPlan(NamedTuple):
     """How one of the three maps is computed: what `convcore plan` prints.
 
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
@@ -120,8 +117,7 @@ def never(problem: Problem) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
+class Algorithm(NamedTuple):
     """One way to compute some of the maps.
 
     Parameters
