@@ -31,6 +31,7 @@ from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
+from convcore.engine.layout import real_parts
 from convcore.engine.locks import process_lock
 
 __all__ = [
@@ -339,16 +340,6 @@ def _fill(array: np.ndarray, draw: Any, in_runs: bool = True) -> None:
             ordered[...] = draw(array.size).reshape(ordered.shape)
 
 
-def _real_parts(array: np.ndarray) -> np.ndarray | None:
-    """Return a complex array's real and imaginary numbers as a last axis; None if it is real."""
-    if array.dtype.kind != "c":
-        return None
-    part = array.real
-    return np.lib.stride_tricks.as_strided(
-        part, (*part.shape, 2), (*part.strides, part.itemsize), writeable=True
-    )
-
-
 def _check_floating(function: str, array: np.ndarray) -> None:
     if array.dtype.kind not in "fc":
         raise NotImplementedError(
@@ -373,8 +364,7 @@ def fill_uniform(
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
-    parts = _real_parts(array)
-    array = array if parts is None else parts
+    array = real_parts(array) if array.dtype.kind == "c" else array
     generator = generator or _thread.generator
     kind = np.float64 if array.dtype == np.float64 else np.float32
     first, last = kind(low), kind(high)
@@ -410,10 +400,9 @@ def fill_normal(
     _check_floating("normal_", array)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    parts = _real_parts(array)
-    if parts is not None:
+    if array.dtype.kind == "c":
         # Filled as real numbers around 0, and moved.
-        fill_normal(parts, 0.0, std / np.sqrt(2.0), generator)
+        fill_normal(real_parts(array), 0.0, std / np.sqrt(2.0), generator)
         array += mean
         return
     generator = generator or _thread.generator

@@ -75,6 +75,15 @@ def empty_like(array: Array) -> Array:
     return np.ndarray(array.shape, array.dtype, memory.Block(array.nbytes), 0, array.strides)
 
 
+def laid_out_like(array: Array, model: Array) -> Array:
+    """Return the array, or a copy of it, with the dtype of a dense model and lying as that does."""
+    if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
+        return array
+    copy = empty_like(model)
+    copy[...] = array
+    return copy
+
+
 def step_of(function: str, terms: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
     """Return f(x, other, out) for float32 arrays that lie alike, of any size; other may be None.
 

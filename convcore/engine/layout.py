@@ -120,3 +120,11 @@ def empty(shape: Sequence[int], dtype: np.dtype, channels_last: bool) -> np.ndar
         return memory.empty(shape, dtype)
     array = memory.empty((shape[0], *shape[2:], shape[1]), dtype)
     return array.transpose(memory_order(len(shape) - 2))
+
+
+def real_parts(array: np.ndarray) -> np.ndarray:
+    """Return a view of a complex array with real and imaginary parts along a last axis."""
+    part = array.real
+    return np.lib.stride_tricks.as_strided(
+        part, (*part.shape, 2), (*part.strides, part.itemsize), writeable=array.flags.writeable
+    )

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine import layout, memory
+from convcore.engine.elementwise import empty_like, laid_out_like
 from convcore.kernels import _norm_pixels, _norm_runs
 from convcore.kernels._norm_runs import ACTIVATIONS
 
@@ -113,21 +114,6 @@ def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
     return copy, bool(_is_channels_last(copy, groups))
 
 
-def _alike(array: Array, other: Array) -> Array:
-    """Return the array, copied unless it lies in memory as the other one does."""
-    if array.strides == other.strides and array.flags.aligned:
-        return array
-    copy = _empty_like(other)
-    copy[...] = array
-    return copy
-
-
-def _empty_like(x: Array) -> Array:
-    if x.flags.c_contiguous:
-        return memory.empty(x.shape, x.dtype)
-    return layout.empty(x.shape, x.dtype, True)
-
-
 def _terms(plan: _Plan, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
     """Return the kernels' terms, with weight and bias wherever they stand."""
     terms = np.empty((5, plan.images * plan.repeat, plan.channels), dtype)
@@ -190,9 +176,9 @@ def forward(
     given = statistics is not None
     if statistics is None:
         statistics = np.zeros((2, plan.units))
-    y = _empty_like(x)
+    y = empty_like(x)
     if residual is not None:
-        residual = _alike(residual, x)
+        residual = laid_out_like(residual, x)
     job = _job(plan, eps, not given, activation)
     terms = _terms(plan, x.dtype, weight, bias)
     if x.size == 0:
@@ -246,14 +232,14 @@ def backward(
     """
     x, channels_last = _laid_out(x, groups)
     plan = _plan(x.shape, groups, channels_last)
-    grad = _alike(grad, x)
+    grad = laid_out_like(grad, x)
     by_result = activation is not None and result is not None
     job = _job(plan, eps, not given, activation, "from_result" if by_result else "from_input")
     terms = _terms(plan, x.dtype, weight, bias)
     sums = np.empty((2, plan.images, plan.channels))
-    grad_input = _empty_like(x) if needs_input else None
-    kept = _empty_like(x) if by_result else None
-    y = _alike(result, x) if by_result and result is not None else None
+    grad_input = empty_like(x) if needs_input else None
+    kept = empty_like(x) if by_result else None
+    y = laid_out_like(result, x) if by_result and result is not None else None
     if x.size == 0:
         sums[...] = 0
     elif plan.by_pixels:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.elementwise import is_dense
+from convcore.engine.elementwise import is_dense, laid_out_like
+from convcore.engine.layout import real_parts
 from convcore.kernels import _optim
 
 __all__ = ["Step", "take"]
@@ -70,7 +71,7 @@ def take(steps: Sequence[Step]) -> None:
     for step in steps:
         originals = step.arrays
         if originals[0].dtype.kind == "c":
-            originals = [_real_parts(array) for array in originals]
+            originals = [_of_reals(array) for array in originals]
         arrays = _laid_out(originals)
         rows.append((_optim.RULE_NUMBERS[step.rule], arrays, step.terms, step.flags))
         if arrays is not originals:
@@ -98,23 +99,11 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
     dtype = first.dtype if first.dtype in _FLOATS else np.dtype("f4")
     dense = is_dense(first)
     model = np.empty_like(first, dtype) if dense else np.empty(first.shape, dtype)
-    return [_like(array, model) for array in arrays]
+    return [laid_out_like(array, model) for array in arrays]
 
 
-def _like(array: Array, model: Array) -> Array:
-    """Return an array, or a copy of it, with the model's dtype and strides."""
-    if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
-        return array
-    copied = np.empty_like(model)
-    copied[...] = array
-    return copied
-
-
-def _real_parts(array: Array) -> Array:
-    """Return a view of a complex array with real and imaginary parts along a last axis."""
+def _of_reals(array: Array) -> Array:
+    """Return a view of what goes with a complex parameter, twice as many real numbers."""
     if array.dtype.kind != "c":
         raise TypeError(f"what goes with a complex parameter must be complex, got {array.dtype}")
-    part = array.real
-    return np.lib.stride_tricks.as_strided(
-        part, (*part.shape, 2), (*part.strides, part.itemsize), writeable=array.flags.writeable
-    )
+    return real_parts(array)

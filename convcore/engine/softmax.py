@@ -46,15 +46,6 @@ def _dense(x: Array) -> Array:
     return x if elementwise.is_dense(x) else np.copy(x)
 
 
-def _like(x: Array, y: Array) -> Array:
-    """Return an array of y's dtype that lies as y does: x, or a copy."""
-    if x.dtype == y.dtype and x.strides == y.strides and x.flags.aligned:
-        return x
-    copy = elementwise.empty_like(y)
-    copy[...] = x
-    return copy
-
-
 def forward(x: Array, along: int, log: bool) -> Array:
     """Return softmax along an axis, or its logarithm.
 
@@ -88,5 +79,6 @@ def backward(grad: Array, y: Array, along: int, log: bool) -> Array:
     grad_input = elementwise.empty_like(dense)
     if y.size:
         sizes = _laid_out(dense, along)
-        _classes.softmax(dense, _like(grad, dense), grad_input, *sizes, log, _WORK)
+        grad = elementwise.laid_out_like(grad, dense)
+        _classes.softmax(dense, grad, grad_input, *sizes, log, _WORK)
     return grad_input if grad_input.dtype == y.dtype else grad_input.astype(y.dtype)

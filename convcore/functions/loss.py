@@ -56,12 +56,16 @@ def _reduction(reduction: str, size_average: Any = None, reduce: Any = None) -> 
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"{reduction} is not a valid value for reduction")
         return reduction
-    size_average = True if size_average is None else size_average
-    reduce = True if reduce is None else reduce
-    name = "none" if not reduce else "mean" if size_average else "sum"
+    return older_reduction(size_average, reduce, stacklevel=4)
+
+
+def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
+    """Return the reduction's name of the older arguments, with a warning; None is True."""
+    summed = "sum" if size_average is not None and not size_average else "mean"
+    name = "none" if reduce is not None and not reduce else summed
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
     return name
 

@@ -6,9 +6,8 @@ PyTorch's older ``size_average`` and ``reduce`` are understood, with a warning.
 
 from __future__ import annotations
 
-import warnings
-
 from convcore._tensor import Tensor
+from convcore.functions.loss import older_reduction
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 
@@ -25,22 +24,6 @@ __all__ = [
 ]
 
 
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """Return the reduction that the older arguments, if they are given, stand for."""
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is False:
-        reduction = "none"
-    else:
-        reduction = "sum" if size_average is False else "mean"
-    warnings.warn(
-        "size_average and reduce args will be deprecated, please use "
-        f"reduction='{reduction}' instead.",
-        stacklevel=4,
-    )
-    return reduction
-
-
 class _Loss(Module):
     def __init__(
         self,
@@ -49,7 +32,9 @@ class _Loss(Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.reduction = _reduction(size_average, reduce, reduction)
+        if size_average is not None or reduce is not None:
+            reduction = older_reduction(size_average, reduce, stacklevel=4)
+        self.reduction = reduction
 
 
 class L1Loss(_Loss):
