@@ -1,4 +1,4 @@
-"""A plan as it is built: which values operands are, who still needs them, and the steps so far."""
+"""A plan as it is built: what operands are, who still needs them, and the steps so far."""
 
 from __future__ import annotations
 
@@ -15,23 +15,40 @@ from convcore.functions.quiet import quiet
 from convcore.inference.operations import Operand, Operation, Operations
 from convcore.inference.plan import FLOAT, Plan, Step, Value
 
+# What an operand is: made when the plan runs, the same whatever the input is, or not to be known.
+Found = Value | Array | None
+
 
 class UnplannedError(Exception):
     """A net does what plans do not know."""
 
 
+def computed(found: Found) -> Value:
+    """Return what an operand is, which has to be made when the plan runs."""
+    if not isinstance(found, Value):
+        raise UnplannedError("a constant")
+    return found
+
+
+def fixed(found: Found) -> Array:
+    """Return what an operand is, which has to be the same whatever the input is."""
+    if not isinstance(found, np.ndarray):
+        raise UnplannedError("a computed weight")
+    return found
+
+
 class Building:
-    """The steps so far, and the values that operands are.
+    """The steps so far, and what operands are.
 
     Parameters
     ----------
     input : Tensor
         What the operations began with.
     operations : Operations
-    make : function from a Building and an operation to the value of its result
-        Adds the steps for it.
-    waits : function from a Building and an operation to whether its result is not made before it
-        is asked for
+    make : function from a Building and an operation to what its result is
+        Takes the operands and adds the steps for it.
+    waits : function from a Building and an operation to whether its result is made when it is
+        first asked for, and not before: the operation that takes it may make it in its own way
 
     Raises
     ------
@@ -43,72 +60,75 @@ class Building:
         self,
         input: Tensor,
         operations: Operations,
-        make: Callable[[Building, Operation], Value],
+        make: Callable[[Building, Operation], Value | Array],
         waits: Callable[[Building, Operation], bool],
     ) -> None:
         array = input._array
         self._input = Value(array.shape, is_channels_last(array.shape, array.strides))
         if not self._input.lies_as(array):
             raise UnplannedError("an input in neither memory format")
-        self.operations, self._make_value, self._waits = operations, make, waits
+        self.operations, self._make_result, self._waits = operations, make, waits
         self._steps: list[Step] = []
-        self._values: dict[Operand, Value] = {}
-        # How often an operand is still to be taken; the operands that lie in one memory.
-        self._left = Counter(taken for operation in operations.all for taken in operation.taken)
-        self._left[operations.result] += 1
+        self._found: dict[Operand, Value | Array] = {}
+        # How often an operand is still to be taken, and the operands that lie in one memory.
+        self._left = Counter(operations.uses)
         self._family: dict[Value, list[Operand]] = defaultdict(list)
         self.give(input, self._input)
 
     def plan(self) -> Plan:
         """Return the plan of all operations."""
         for operation in self.operations.all:
-            if self.is_made(operation.node):
-                continue
-            if not self._waits(self, operation):
+            if not self.is_made(operation) and not self._waits(self, operation):
                 self._make(operation)
-                continue
-            # Of several alike in a row the last waits alone, so that no chain is made at once.
-            for taken in operation.taken:
-                before = self.operations.of(taken)
-                if before is not None and before.name == operation.name:
-                    self.value(taken)
-        value = self.value(self.operations.result)
+        value = computed(self.peek(self.operations.result))
         if value.root is self._input:
             raise UnplannedError("the result is the input")
         return Plan(self._steps, self._input, value)
 
-    # Values, and who takes them
+    # Operands, and who needs them
 
-    def value(self, operand: Operand) -> Value:
-        """Return what an operand is, computed now if that was put off."""
-        if operand not in self._values:
-            operation = self.operations.of(operand)
-            if operation is None:
-                raise UnplannedError("a constant")
+    def take(self, *operands: Operand) -> list[Any]:
+        """Return what the operands of an operation are, and count each as taken.
+
+        All at once: what of them waits is made while none is counted, so that nothing is made in
+        place of what the operation is to read.
+        """
+        found = [self.peek(operand) for operand in operands]
+        self._left.subtract(operands)
+        return found
+
+    def peek(self, operand: Operand) -> Found:
+        """Return what an operand is, made now if it waited, without taking it."""
+        operation = self.operations.of(operand)
+        if operation is not None and not self.is_made(operation):
             self._make(operation)
-        return self._values[operand]
+        if operand in self._found:
+            return self._found[operand]
+        return operand._array if isinstance(operand, Tensor) else None
 
-    def leaf(self, operand: Operand) -> Array:
-        """Return the array of what the net has, whatever its input is."""
-        if not isinstance(operand, Tensor) or self.is_made(operand):
-            raise UnplannedError("a computed weight")
-        return operand._array
+    def waiting(self, operand: Operand) -> Operation | None:
+        """Return the operation that waits to make an operand, if one does."""
+        operation = self.operations.of(operand)
+        return None if operation is None or self.is_made(operation) else operation
+
+    def is_made(self, operation: Operation) -> bool:
+        """Return whether the result of an operation is there."""
+        return operation.result in self._found
 
     def _make(self, operation: Operation) -> None:
-        self.give(operation.node, self._make_value(self, operation))
+        self.give(operation.result, self._make_result(self, operation))
 
-    def is_made(self, operand: Operand) -> bool:
-        """Return whether the value of an operand is there."""
-        return operand in self._values
-
-    def give(self, operand: Operand, value: Value) -> None:
+    def give(self, operand: Operand, found: Value | Array) -> None:
         """Note what an operand is."""
-        self._values[operand] = value
-        self._family[value.root].append(operand)
+        self._found[operand] = found
+        if isinstance(found, Value):
+            self._family[found.root].append(operand)
 
-    def take(self, operation: Operation) -> None:
-        """Count an operation's operands as taken."""
-        self._left.subtract(operation.taken)
+    def give_on(self, after: Operation, value: Value) -> Value:
+        """Note that a value is the result also of the operation that alone takes it."""
+        self._left.subtract(after.taken)
+        self.give(after.result, value)
+        return value
 
     def is_free(self, value: Value, but: Operation | None = None) -> bool:
         """Return whether nobody, or nobody but one, needs any more what a value's memory holds."""
@@ -120,8 +140,8 @@ class Building:
 
     def in_place_of(self, *values: Value) -> Value:
         """Return a result that lies as the values do: in place of one that is needed no more."""
-        home = next(filter(self.is_free, values), None)
-        return Value(values[0].shape, values[0].channels_last, home)
+        base = next(filter(self.is_free, values), None)
+        return Value(values[0].shape, values[0].channels_last, base)
 
     # Steps
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from convcore._tensor import Tensor
 from convcore.autograd.node import AccumulateGrad, Node
 
-# What an operation takes: a leaf, the output of another operation, or neither (a constant).
-Operand = Tensor | Node | None
+# An output of a node, by its number.
+Output = tuple[Node, int]
+# What an operation takes: a leaf, an output of another operation, or neither (a constant).
+Operand = Tensor | Output | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +26,11 @@ class Operation:
         """The node's name without what it says of its backward: 'Relu', 'MaxPool2DWithIndices'."""
         return self.node.name().partition("Backward")[0]
 
+    @property
+    def result(self) -> Output:
+        """What the operation made; the first of several."""
+        return self.node, 0
+
 
 class Operations:
     """The operations that made a tensor, oldest first, and who takes what.
@@ -36,7 +43,9 @@ class Operations:
     Attributes
     ----------
     all : list of Operation
-    result : Node
+    result : Output
+    uses : Counter of Operand
+        How often each operand is taken; whoever gets the result takes it, too.
     """
 
     def __init__(self, result: Tensor) -> None:
@@ -50,22 +59,22 @@ class Operations:
             waiting += [edge[0] for edge in node.next_functions]
         self.all = sorted(found.values(), key=lambda operation: operation.node._sequence)
         self._of = found
-        self.result = result.grad_fn
+        self.result = result.grad_fn, result._output_nr
         self._takers = {taken: one for one in self.all for taken in one.taken}
-        self._uses = Counter(taken for one in self.all for taken in one.taken)
-        self._uses[self.result] += 1  # whoever gets the result takes it
+        self.uses = Counter(taken for one in self.all for taken in one.taken)
+        self.uses[self.result] += 1
 
     def of(self, operand: Operand) -> Operation | None:
         """Return the operation whose output an operand is."""
-        return self._of.get(operand) if isinstance(operand, Node) else None
+        return self._of[operand[0]] if isinstance(operand, tuple) else None
 
     def only_taker(self, operand: Operand) -> Operation | None:
         """Return the one operation that takes an operand; None where others do, too."""
-        return self._takers.get(operand) if self._uses[operand] == 1 else None
+        return self._takers.get(operand) if self.uses[operand] == 1 else None
 
 
 def _operand(edge: tuple[Node | None, int]) -> Operand:
     node, number = edge
     if isinstance(node, AccumulateGrad):
         return node.variable
-    return node if number == 0 else None
+    return None if node is None else (node, number)

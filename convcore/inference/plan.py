@@ -32,26 +32,26 @@ class Value:
     ----------
     shape : tuple of int
     channels_last : bool
-    home : Value, optional
+    base : Value, optional
         Whose memory this is.
-    seen : function, optional
-        From home's array to this one, a view; by default they are the same.
+    view : function, optional
+        From base's array to this one; by default they are the same.
     """
 
     def __init__(
         self,
         shape: Sequence[int],
         channels_last: bool,
-        home: Value | None = None,
-        seen: Callable[[Array], Array] | None = None,
+        base: Value | None = None,
+        view: Callable[[Array], Array] | None = None,
     ) -> None:
         self.shape, self.channels_last = tuple(shape), channels_last
-        self.home, self.seen = home, seen
+        self.base, self.view = base, view
 
     @property
     def root(self) -> Value:
         """The value whose memory this is in the end."""
-        return self if self.home is None else self.home.root
+        return self if self.base is None else self.base.root
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -78,10 +78,10 @@ class Value:
 
     def array_in(self, root: Array) -> Array:
         """Return the array, given the root's."""
-        if self.home is None:
+        if self.base is None:
             return root
-        array = self.home.array_in(root)
-        return array if self.seen is None else self.seen(array)
+        array = self.base.array_in(root)
+        return array if self.view is None else self.view(array)
 
     def new(self) -> Array:
         """Return memory for it, not cleared."""

@@ -12,16 +12,17 @@ from convcore.engine.boxes import concatenate
 from convcore.engine.checks import Array
 from convcore.engine.layout import is_channels_last
 from convcore.engine.means import write_plane_means
-from convcore.inference.building import Building, UnplannedError
+from convcore.inference.building import Building, UnplannedError, computed
 from convcore.inference.convolutions import (
-    activation,
+    activated,
+    added,
     convolution,
     max_pool,
+    may_be_joined,
     other_convolution,
-    sum_of_two,
 )
 from convcore.inference.linear import feeds_linear, linear
-from convcore.inference.operations import Operand, Operation, Operations
+from convcore.inference.operations import Operation, Operations
 from convcore.inference.plan import FLOAT, Plan, Value
 
 
@@ -40,32 +41,31 @@ def plan_of(input: Tensor, result: Any) -> Plan:
     UnplannedError
         The net does what plans do not know.
     """
-    if not isinstance(result, Tensor) or result.grad_fn is None or result._output_nr:
+    if not isinstance(result, Tensor) or result.grad_fn is None:
         raise UnplannedError("the result is no tensor that was computed")
     if {input._array.dtype, result._array.dtype} != {FLOAT} or not input._array.size:
         raise UnplannedError("no float32 numbers")
     return Building(input, Operations(result), _made, _waits).plan()
 
 
-def _made(building: Building, operation: Operation) -> Value:
+def _made(building: Building, operation: Operation) -> Value | Array:
     """Add the steps of an operation."""
     make = _MAKERS.get(operation.name)
     if make is None:
-        make = activation if operation.node.attributes.get("kernel") else _again
+        make = activated if operation.node.attributes.get("kernel") else _again
     return make(building, operation)
 
 
 def _waits(building: Building, operation: Operation) -> bool:
     """Return whether an operation is made when its result is asked for: by what it may join."""
     if operation.name == "FixedConvolution":
-        return building.operations.only_taker(operation.node) is not None
-    return operation.name == "T" or feeds_linear(building, operation)
+        return may_be_joined(building, operation)
+    return feeds_linear(building, operation)
 
 
 def _joined(building: Building, operation: Operation) -> Value:
     """Add a concatenation."""
-    parts = list(map(building.value, operation.taken))
-    building.take(operation)
+    parts = list(map(computed, building.take(*operation.taken)))
     axis = operation.node.attributes["dim"]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
@@ -79,27 +79,25 @@ def _shaped(building: Building, operation: Operation) -> Value:
     size = operation.node.attributes.get("size")
     if size is None:
         raise UnplannedError("a view of another kind")
-    x = building.value(operation.taken[0])
-    building.take(operation)
+    x = computed(building.take(*operation.taken)[0])
     array = x.new()
-    seen = array.reshape(size)
+    view = array.reshape(size)
     y = Value(
-        size, is_channels_last(seen.shape, seen.strides), x, lambda array: array.reshape(size)
+        size, is_channels_last(view.shape, view.strides), x, lambda array: array.reshape(size)
     )
     # A view may lie in neither memory format: channels_last planes as lines.
-    if np.may_share_memory(array, seen) and y.lies_as(seen):
+    if np.may_share_memory(array, view) and y.lies_as(view):
         return y
     return building.filled(lambda array: array.reshape(size), x)
 
 
 def _mean(building: Building, operation: Operation) -> Value:
     """Add a mean over whole planes."""
-    x = building.value(operation.taken[0])
+    x = computed(building.take(*operation.taken)[0])
     axes = tuple(range(2, len(x.shape)))
     attributes = operation.node.attributes
     if attributes.get("dim") != axes or not axes:
         raise UnplannedError("a mean over other axes")
-    building.take(operation)
     means = Value((*x.shape[:2], *(1,) * len(axes)), x.channels_last)
     building.step(write_plane_means, x, means)
     if attributes["keepdim"]:
@@ -107,23 +105,18 @@ def _mean(building: Building, operation: Operation) -> Value:
     return Value(x.shape[:2], False, means, lambda array: array.reshape(x.shape[:2]))
 
 
-def _again(building: Building, operation: Operation) -> Value:
+def _again(building: Building, operation: Operation) -> Value | Array:
     """Add any operation of one result that says how it is done again."""
     forward = operation.node.attributes.get("forward")
+    x, *others = building.take(*operation.taken)
     # What is no result of the net is as it was, and `forward` has it.
-    if forward is None or any(_is_computed(building, one) for one in operation.taken[1:]):
+    if forward is None or any(isinstance(one, Value) for one in others):
         raise UnplannedError(operation.name)
-    x = building.value(operation.taken[0])
-    building.take(operation)
-    return building.filled(forward, x)
+    return forward(x) if isinstance(x, np.ndarray) else building.filled(forward, computed(x))
 
 
-def _is_computed(building: Building, operand: Operand) -> bool:
-    return building.is_made(operand) or building.operations.of(operand) is not None
-
-
-_MAKERS: dict[str, Callable[[Building, Operation], Value]] = {
-    "Add": sum_of_two,
+_MAKERS: dict[str, Callable[[Building, Operation], Value | Array]] = {
+    "Add": added,
     "Addmm": linear,
     "Cat": _joined,
     "Convolution": other_convolution,
@@ -132,7 +125,7 @@ _MAKERS: dict[str, Callable[[Building, Operation], Value]] = {
     "MaxPool2DWithIndices": max_pool,
     "MaxPool3DWithIndices": max_pool,
     "Mean": _mean,
-    "Relu": activation,
+    "Relu": activated,
     "ReshapeAlias": _shaped,
     "UnsafeView": _shaped,
     "View": _shaped,
