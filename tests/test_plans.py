@@ -148,6 +148,27 @@ FORMS = {
     "groups": lambda: Function(
         lambda m, x: F.relu(m.b(m.a(x)) + x), a=CONV(groups=4), b=CONV(groups=2)
     ),
+    "numbers": lambda: Function(lambda m, x: 1 - (m.a(x * 2 - 1) * 0.5 + 3) / 6 - 2, a=CONV()),
+    "numbers in place": lambda: Function(lambda m, x: m.a(x).add_(1).mul_(m.a(x)), a=CONV()),
+    "numbers that others take": lambda: Function(
+        lambda m, x: (lambda a: a * F.relu6(a + 3) / 6 + 2 * a)(m.a(x)), a=CONV()
+    ),
+    "products, differences and quotients": lambda: Function(
+        lambda m, x: (lambda a, b: a * b + (a - b) / (b * b + 1) - x)(m.a(x), m.b(x)),
+        a=CONV(),
+        b=CONV(),
+    ),
+    "channels that are scaled": lambda: Function(
+        lambda m, x: (lambda a: a * m.b(a.mean((2, 3), keepdim=True)).sigmoid() + a)(m.a(x)),
+        a=CONV(),
+        b=CONV(k=1),
+    ),
+    "parameters of the net itself": lambda: Function(
+        lambda m, x: m.b(m.w - m.a(x) * m.w + x),
+        a=CONV(),
+        b=CONV(),
+        w=nn.Parameter(convcore.rand(4, 1, 1)),
+    ),
     "wide ones": lambda: Function(
         lambda m, x: (lambda a: F.relu(m.b(a) + a))(m.a(x)), a=CONV(4, 64), b=CONV(64, 64)
     ),
@@ -167,11 +188,34 @@ def test_forms_are_planned(form, channels_last):
     assert_planned(FORMS[form](), x)
 
 
+FOR_PAIRS = ("rows seen as planes", "pictures seen as a batch")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in FOR_PAIRS])
+def test_kinds_of_inputs_in_turn(form):
+    convcore.manual_seed(2)
+    net = FORMS[form]().eval()
+    a, b, c = (convcore.randn(n, 4, 8, 8) for n in (1, 2, 3))
+    inputs = [a, b.to(memory_format=convcore.channels_last), c, b, -c]
+    fast = optimize_for_inference(net, a)
+    with convcore.no_grad():
+        for x in (*inputs, *reversed(inputs)):
+            result, expected = fast(x), net(x)
+            assert convcore.allclose(result, expected, atol=1e-5 * float(expected.abs().max()))
+    assert len(plans_of(fast)) == 4
+
+
+DRAWN = [
+    *("conv", "norm", "relu", "relu_", "add", "cat", "pool", "sigmoid", "up"),
+    *("scale", "number"),
+]
+
+
 def drawn_net(rng):
     """Return a net that makes 4 channels of 4, of operations on whatever it has by then."""
     plan, have = [], 1
     for _ in range(int(rng.integers(2, 9))):
-        kind = rng.choice(["conv", "norm", "relu", "relu_", "add", "cat", "pool", "sigmoid", "up"])
+        kind = rng.choice(DRAWN)
         plan.append((str(kind), int(rng.integers(have)), int(rng.integers(have))))
         have += 1
     layers = {f"a{i}": CONV() for i in range(len(plan))}
@@ -192,6 +236,8 @@ def drawn_net(rng):
                 "cat": lambda: getattr(m, f"b{i}")(convcore.cat([a, b], 1)),  # noqa: B023
                 "pool": lambda: F.relu(F.max_pool2d(getattr(m, f"a{i}")(a), 3, 1, 1)),  # noqa: B023
                 "sigmoid": lambda: a.sigmoid(),  # noqa: B023
+                "scale": lambda: a * b.mean((2, 3), keepdim=True).sigmoid(),  # noqa: B023
+                "number": lambda: 1 - a / 2,  # noqa: B023
                 "up": lambda: F.avg_pool2d(F.interpolate(a, scale_factor=2), 2),  # noqa: B023
             }[kind]())  # fmt: skip
         return F.relu(m.a0(values[-1])) + values[last[0]] + m.a0(values[last[1]])
@@ -219,14 +265,30 @@ def test_a_net_that_looks_at_elements_is_not_planned():
     assert convcore.allclose(fast(-x), expected, atol=1e-6)
 
 
+def changed_slices(m, x):
+    y = m.a(x)
+    y[:, :2] += 1
+    return y
+
+
+def changed_under_a_view(m, x):
+    y = m.a(x)
+    part = y[:, :2]
+    y.mul_(2)
+    return part + 1
+
+
 @pytest.mark.parametrize(
     "forward",
     [
-        lambda m, x: m.a(x) * m.a(x),
-        lambda m, x: m.a(x) + 1,
         lambda m, x: m.a(x) + convcore.ones(1),
-        lambda m, x: m.a(x) + x.detach(),
-        lambda m, x: m.a(x)[:, :2],
+        lambda m, x: m.a(x) * x.detach(),
+        lambda m, x: x.detach() - m.a(x),
+        lambda m, x: m.a(x) * 1j,
+        lambda m, x: m.a(x) @ m.a(x),
+        lambda m, x: m.a(x)[:, [0, 2]],
+        changed_slices,
+        changed_under_a_view,
         lambda m, x: x.relu_() + m.a(x),
         lambda m, x: m.a(x).double(),
     ],

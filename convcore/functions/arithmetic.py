@@ -14,7 +14,7 @@ import numpy as np
 from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import needs_history, record
+from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable, inplace
 from convcore.functions.broadcast import broadcast_shape, fitted
 from convcore.functions.calls import check_tensor
@@ -157,6 +157,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
         record(
             "MulBackward0", (input, None), out, _fitted_to(_mul_backward, input, out), (None, other)
         )
+        describe(out, number=other)
         return out
     return mul(other, input)
 
@@ -211,6 +212,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
             return add(input, other)
         out = wrap(compute(np.add, input._array, other))
         record("AddBackward0", (input, None), out, _fitted_to(_add_backward, input, out))
+        describe(out, number=other)
         return out
     return add(other, input)
 
@@ -253,7 +255,14 @@ def _sub(x: Any, y: Any, alpha: Any, name: str) -> Tensor:
         record(name, (y, x), out, fitted(_rsub_backward, y, x))
     else:
         record(name, (x, y), out, fitted(_sub_backward, x, y))
+    _describe_number(out, x, y)
     return out
+
+
+def _describe_number(out: Tensor, x: Any, y: Any) -> None:
+    """Tell the node which of two operands is a number, if one is."""
+    if not isinstance(x, Tensor) or not isinstance(y, Tensor):
+        describe(out, number=x if isinstance(y, Tensor) else y)
 
 
 def _refuse_bool(a: Any, b: Any) -> None:
@@ -354,6 +363,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
             fitted(_div_backward, input, other),
             (input if y_needs else None, other),
         )
+        _describe_number(out, input, other)
     return out
 
 

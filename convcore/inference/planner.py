@@ -24,6 +24,7 @@ from convcore.inference.convolutions import (
 from convcore.inference.linear import feeds_linear, linear
 from convcore.inference.operations import Operation, Operations
 from convcore.inference.plan import FLOAT, Plan, Value
+from convcore.inference.pointwise import arithmetic
 
 
 def plan_of(input: Tensor, result: Any) -> Plan:
@@ -120,13 +121,17 @@ _MAKERS: dict[str, Callable[[Building, Operation], Value | Array]] = {
     "Addmm": linear,
     "Cat": _joined,
     "Convolution": other_convolution,
+    "Div": arithmetic,
     "FixedConvolution": convolution,
     "MaxPool1DWithIndices": max_pool,
     "MaxPool2DWithIndices": max_pool,
     "MaxPool3DWithIndices": max_pool,
     "Mean": _mean,
+    "Mul": arithmetic,
     "Relu": activated,
     "ReshapeAlias": _shaped,
+    "Rsub": arithmetic,
+    "Sub": arithmetic,
     "UnsafeView": _shaped,
     "View": _shaped,
 }
