@@ -163,11 +163,56 @@ FORMS = {
         a=CONV(),
         b=CONV(k=1),
     ),
+    "channels that linear layers scale": lambda: Function(
+        lambda m, x: (lambda a: F.relu(m.b(a.mean((2, 3)))).sigmoid()[:, :, None, None] * a)(
+            m.a(x)
+        ),
+        a=CONV(),
+        b=nn.Linear(4, 4, bias=False),
+    ),
     "parameters of the net itself": lambda: Function(
         lambda m, x: m.b(m.w - m.a(x) * m.w + x),
         a=CONV(),
         b=CONV(),
         w=nn.Parameter(convcore.rand(4, 1, 1)),
+    ),
+    "shapes that broadcast each other": lambda: Function(
+        lambda m, x: m.a(x).mean((2, 3), keepdim=True)[:1] + x[:, :1], a=CONV()
+    ),
+    "halves of channels": lambda: Function(
+        lambda m, x: (lambda a, b: convcore.cat([m.b(b), a], 1))(*m.a(x).chunk(2, 1)),
+        a=CONV(),
+        b=CONV(2, 2),
+    ),
+    "one of several parts": lambda: Function(
+        lambda m, x: m.b(m.a(x).split([1, 3], 1)[1]), a=CONV(), b=CONV(3)
+    ),
+    "places of an axis": lambda: Function(
+        lambda m, x: sum(m.a(x).unbind(1)) + x.select(1, 2) + x[:, -1], a=CONV()
+    ),
+    "slices": lambda: Function(
+        lambda m, x: m.b(m.a(x)[:, 1:3, ::2]) + x.narrow(1, 0, 2)[..., :4, :],
+        a=CONV(),
+        b=CONV(2, 2),
+    ),
+    "shuffled channels": lambda: Function(
+        lambda m, x: m.b(m.a(x).unflatten(1, (2, 2)).transpose(1, 2).flatten(1, 2)),
+        a=CONV(),
+        b=CONV(groups=2),
+    ),
+    "tokens": lambda: Function(
+        lambda m, x: m.b(m.a(x).flatten(2).transpose(1, 2)).permute(0, 2, 1).reshape(-1, 5, 8, 8),
+        a=CONV(),
+        b=nn.Linear(4, 5),
+    ),
+    "a linear layer of lines": lambda: Function(
+        lambda m, x: F.relu(m.b(m.a(x))), a=CONV(), b=nn.Linear(8, 5, bias=False)
+    ),
+    "a linear layer without bias": lambda: Function(
+        lambda m, x: F.relu(m.b(m.a(x).flatten(1))), a=CONV(), b=nn.Linear(256, 5, bias=False)
+    ),
+    "a product with a fixed matrix": lambda: Function(
+        lambda m, x: m.a(x).mean((2, 3)) @ m.w, a=CONV(), w=nn.Parameter(convcore.rand(4, 3))
     ),
     "wide ones": lambda: Function(
         lambda m, x: (lambda a: F.relu(m.b(a) + a))(m.a(x)), a=CONV(4, 64), b=CONV(64, 64)
@@ -207,7 +252,7 @@ def test_kinds_of_inputs_in_turn(form):
 
 DRAWN = [
     *("conv", "norm", "relu", "relu_", "add", "cat", "pool", "sigmoid", "up"),
-    *("scale", "number"),
+    *("scale", "number", "halves"),
 ]
 
 
@@ -238,6 +283,7 @@ def drawn_net(rng):
                 "sigmoid": lambda: a.sigmoid(),  # noqa: B023
                 "scale": lambda: a * b.mean((2, 3), keepdim=True).sigmoid(),  # noqa: B023
                 "number": lambda: 1 - a / 2,  # noqa: B023
+                "halves": lambda: convcore.cat(a.chunk(2, 1)[::-1], 1),  # noqa: B023
                 "up": lambda: F.avg_pool2d(F.interpolate(a, scale_factor=2), 2),  # noqa: B023
             }[kind]())  # fmt: skip
         return F.relu(m.a0(values[-1])) + values[last[0]] + m.a0(values[last[1]])
@@ -251,6 +297,17 @@ def test_drawn_nets(number, seed):
     convcore.manual_seed(number)
     x = convcore.from_numpy(rng.standard_normal((2, 4, 6, 6), dtype=np.float32))
     assert_planned(drawn_net(rng), x)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_views_are_copied_only_for_what_takes_no_gaps(channels_last):
+    x = convcore.rand(2, 4, 8, 8)
+    if channels_last:
+        x = x.to(memory_format=convcore.channels_last)
+    halves = plans_of(assert_planned(FORMS["halves of channels"](), x))[0]
+    assert len(halves._steps) == 3  # two convolutions and what joins the halves
+    pooled = Function(lambda m, x: F.max_pool2d(m.a(x)[:, :2], 2), a=CONV())
+    assert len(plans_of(assert_planned(pooled, x))[0]._steps) == 3  # a copy before the pool
 
 
 # What has no plan
@@ -342,7 +399,8 @@ def test_float64_is_not_planned():
 
 
 def test_pictures_without_a_batch():
-    assert_planned(CONV(), convcore.rand(4, 6, 6), planned=False)
+    assert_planned(CONV(), convcore.rand(4, 6, 6))
+    assert_planned(Function(lambda m, x: m.a(x), a=CONV()), convcore.rand(4, 6, 6), planned=False)
 
 
 def test_several_results():

@@ -409,6 +409,8 @@ def _apart(x: Tensor, steps: list, join: Any, name: str) -> tuple[Tensor, ...]:
 
     outs = views.views(x, [step(x._array) for step in steps], name, backward)
     pieces += [out._array.shape for out in outs]
+    if outs:
+        describe(outs[0], parts=steps)
     return outs
 
 

@@ -295,7 +295,9 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         dims, name = (wrap_dim(dim, len(shape)),), "SqueezeBackward1"
     axes = tuple([axis for axis in dims if shape and shape[axis] == 1])
     array = input._array.squeeze(axes)
-    return views.view(input, array, name, lambda needs, grad: reshape(grad, shape))
+    out = views.view(input, array, name, lambda needs, grad: reshape(grad, shape))
+    describe(out, size=array.shape)
+    return out
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
@@ -305,12 +307,14 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     axis = wrap_dim(dim, len(shape) + 1)
     sizes = (*shape[:axis], 1, *shape[axis:])
     # reshape gives the new axis PyTorch's stride: memory formats are told from those.
-    return views.view(
+    out = views.view(
         input,
         input._array.reshape(sizes),
         "UnsqueezeBackward0",
         lambda needs, grad: squeeze(grad, axis),
     )
+    describe(out, size=sizes)
+    return out
 
 
 # The same elements in another order
@@ -349,12 +353,14 @@ def _permute_to(x: Tensor, order: tuple[int, ...]) -> Tensor:
     for new, old in enumerate(order):
         back[old] = new
     back = tuple(back)
-    return views.view(
+    out = views.view(
         x,
         x._array.transpose(order),
         "PermuteBackward0",
         lambda needs, grad: _permute_to(grad, back),
     )
+    describe(out, forward=lambda array: array.transpose(order))
+    return out
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -556,7 +562,9 @@ def picked(x: Tensor, step: Step, name: str) -> Tensor:
     """Return the view that ``step`` makes of x: some of its elements, each once."""
     array = x._array
     shape = array.shape
-    return views.view(x, step(array), name, lambda needs, grad: placed(grad, shape, step, name))
+    out = views.view(x, step(array), name, lambda needs, grad: placed(grad, shape, step, name))
+    describe(out, forward=step)
+    return out
 
 
 def placed(x: Tensor, shape: tuple[int, ...], step: Step, name: str) -> Tensor:

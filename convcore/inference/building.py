@@ -80,22 +80,32 @@ class Building:
         for operation in self.operations.all:
             if not self.is_made(operation) and not self._waits(self, operation):
                 self._make(operation)
-        value = computed(self.peek(self.operations.result))
+        value = computed(*self.take(self.operations.result))
         if value.root is self._input:
             raise UnplannedError("the result is the input")
         return Plan(self._steps, self._input, value)
 
     # Operands, and who needs them
 
-    def take(self, *operands: Operand) -> list[Any]:
+    def take(self, *operands: Operand, dense: bool = True) -> list[Any]:
         """Return what the operands of an operation are, and count each as taken.
 
         All at once: what of them waits is made while none is counted, so that nothing is made in
-        place of what the operation is to read.
+        place of what the operation is to read.  Views that are not dense are copied, unless the
+        operation says that it takes them as they lie.
         """
         found = [self.peek(operand) for operand in operands]
+        if dense:
+            found = [self._dense(one) if isinstance(one, Value) else one for one in found]
         self._left.subtract(operands)
         return found
+
+    def _dense(self, value: Value) -> Value:
+        if value.is_dense:
+            return value
+        copy = Value(value.shape, value.channels_last)
+        self.step(np.copyto, copy, value)
+        return copy
 
     def peek(self, operand: Operand) -> Found:
         """Return what an operand is, made now if it waited, without taking it."""
@@ -149,14 +159,17 @@ class Building:
         """Add a step; see `Step`."""
         self._steps.append(Step(function, arguments, scratch_bytes))
 
-    def filled(self, function: Callable[[Array], Array], x: Value) -> Value:
-        """Add a function of one array that returns another one, to be copied."""
-        array = x.new()
+    def applied(self, function: Callable[[Array], Array], x: Value) -> Value:
+        """Return what a function of one array makes: a view of it, or what a step copies."""
+        array = x.array_in(x.root.new())
         array[...] = 0
-        array = quiet(function, array)
-        if array.dtype != FLOAT:
+        made = quiet(function, array)
+        if made.dtype != FLOAT:
             raise UnplannedError("no float32 numbers")
-        y = Value(array.shape, is_channels_last(array.shape, array.strides))
+        y = Value(made.shape, is_channels_last(made.shape, made.strides))
+        if np.may_share_memory(made, array):
+            strides = None if y.lies_as(made) else made.strides
+            return Value(made.shape, y.channels_last, x, function, strides)
         self.step(_fill, function, x, y)
         return y
 

@@ -40,7 +40,7 @@ def convolution(
     """Add a fused convolution, with its own activation unless that of an operation is given."""
     layer = operation.node.attributes["layer"]
     terms = None if after is None else terms_of(after)
-    x = computed(building.take(*operation.taken)[0])
+    x = computed(building.take(*operation.taken, dense=False)[0])
     return fixed_convolution(building, layer.fixed, x, terms or layer.terms, onto)
 
 
@@ -62,7 +62,7 @@ def other_convolution(building: Building, operation: Operation) -> Value:
     attributes = operation.node.attributes
     if "steps" not in attributes:
         raise UnplannedError("a convolution with its activation")
-    x, weight, bias = building.take(*operation.taken)
+    x, weight, bias = building.take(*operation.taken, dense=False)
     x, filters, steps = computed(x), channels_last(fixed(weight)), attributes["steps"]
     offsets = None if attributes["bias"] is None else fixed(bias)
     if attributes["transposed"]:

@@ -30,7 +30,7 @@ def linear(building: Building, operation: Operation) -> Value:
     if picture is not None:
         matrix, x = _as_they_lie(matrix, x)
     if matrix.nbytes > MOST_BYTES:
-        return building.filled(lambda array: _product_sum(array, matrix.T, offsets), x)
+        return building.applied(lambda array: _product_sum(array, matrix.T, offsets), x)
     after = ending(building, operation)
     terms = None if after is None else terms_of(after)
     weight = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]

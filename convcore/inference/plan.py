@@ -36,6 +36,8 @@ class Value:
         Whose memory this is.
     view : function, optional
         From base's array to this one; by default they are the same.
+    strides : tuple of int, optional
+        In bytes, of a view that is not dense in the memory format.
     """
 
     def __init__(
@@ -44,18 +46,19 @@ class Value:
         channels_last: bool,
         base: Value | None = None,
         view: Callable[[Array], Array] | None = None,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
         self.shape, self.channels_last = tuple(shape), channels_last
         self.base, self.view = base, view
+        self.is_dense = strides is None
+        self.strides = self._dense_strides() if strides is None else strides
 
     @property
     def root(self) -> Value:
         """The value whose memory this is in the end."""
         return self if self.base is None else self.base.root
 
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Strides of the array in bytes."""
+    def _dense_strides(self) -> tuple[int, ...]:
         rank = len(self.shape)
         order = (0, *range(2, rank), 1) if self.channels_last else tuple(range(rank))
         strides, step = [0] * rank, FLOAT.itemsize

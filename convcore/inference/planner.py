@@ -10,7 +10,6 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.engine.boxes import concatenate
 from convcore.engine.checks import Array
-from convcore.engine.layout import is_channels_last
 from convcore.engine.means import write_plane_means
 from convcore.inference.building import Building, UnplannedError, computed
 from convcore.inference.convolutions import (
@@ -66,7 +65,7 @@ def _waits(building: Building, operation: Operation) -> bool:
 
 def _joined(building: Building, operation: Operation) -> Value:
     """Add a concatenation."""
-    parts = list(map(computed, building.take(*operation.taken)))
+    parts = list(map(computed, building.take(*operation.taken, dense=False)))
     axis = operation.node.attributes["dim"]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
@@ -76,20 +75,12 @@ def _joined(building: Building, operation: Operation) -> Value:
 
 
 def _shaped(building: Building, operation: Operation) -> Value:
-    """See a result in another shape; copy it where that is no view."""
+    """See a result in another shape."""
     size = operation.node.attributes.get("size")
     if size is None:
         raise UnplannedError("a view of another kind")
-    x = computed(building.take(*operation.taken)[0])
-    array = x.new()
-    view = array.reshape(size)
-    y = Value(
-        size, is_channels_last(view.shape, view.strides), x, lambda array: array.reshape(size)
-    )
-    # A view may lie in neither memory format: channels_last planes as lines.
-    if np.may_share_memory(array, view) and y.lies_as(view):
-        return y
-    return building.filled(lambda array: array.reshape(size), x)
+    x = computed(building.take(*operation.taken, dense=False)[0])
+    return building.applied(lambda array: array.reshape(size), x)
 
 
 def _mean(building: Building, operation: Operation) -> Value:
@@ -109,11 +100,20 @@ def _mean(building: Building, operation: Operation) -> Value:
 def _again(building: Building, operation: Operation) -> Value | Array:
     """Add any operation of one result that says how it is done again."""
     forward = operation.node.attributes.get("forward")
-    x, *others = building.take(*operation.taken)
+    x, *others = building.take(*operation.taken, dense=False)
     # What is no result of the net is as it was, and `forward` has it.
     if forward is None or any(isinstance(one, Value) for one in others):
         raise UnplannedError(operation.name)
-    return forward(x) if isinstance(x, np.ndarray) else building.filled(forward, computed(x))
+    return forward(x) if isinstance(x, np.ndarray) else building.applied(forward, computed(x))
+
+
+def _cut(building: Building, operation: Operation) -> Value:
+    """See a result in parts."""
+    x = computed(building.take(*operation.taken, dense=False)[0])
+    parts = [building.applied(part, x) for part in operation.node.attributes["parts"]]
+    for number, part in enumerate(parts[1:], 1):
+        building.give((operation.node, number), part)
+    return parts[0]
 
 
 _MAKERS: dict[str, Callable[[Building, Operation], Value | Array]] = {
@@ -127,12 +127,18 @@ _MAKERS: dict[str, Callable[[Building, Operation], Value | Array]] = {
     "MaxPool2DWithIndices": max_pool,
     "MaxPool3DWithIndices": max_pool,
     "Mean": _mean,
+    "Mm": linear,
     "Mul": arithmetic,
     "Relu": activated,
     "ReshapeAlias": _shaped,
     "Rsub": arithmetic,
+    "Split": _cut,
+    "SplitWithSizes": _cut,
+    "Squeeze": _shaped,
     "Sub": arithmetic,
+    "Unbind": _cut,
     "UnsafeView": _shaped,
+    "Unsqueeze": _shaped,
     "View": _shaped,
 }
 
