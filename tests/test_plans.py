@@ -195,6 +195,9 @@ FORMS = {
         a=CONV(),
         b=CONV(2, 2),
     ),
+    "parts that overlap": lambda: Function(
+        lambda m, x: (lambda a: a[:, :, 1:] + a[:, :, :7])(m.a(x)[:1]), a=CONV()
+    ),
     "shuffled channels": lambda: Function(
         lambda m, x: m.b(m.a(x).unflatten(1, (2, 2)).transpose(1, 2).flatten(1, 2)),
         a=CONV(),

@@ -60,7 +60,7 @@ def _number(operation: Operation) -> np.float32:
 
 
 def _broadcast(building: Building, *operands: Any) -> Value:
-    """Return a result of the shape to which operands broadcast, in place of one if that goes."""
+    """Return a result of the shape to which two broadcast, in place of one if that goes."""
     if any(isinstance(one, np.ndarray) and one.dtype != FLOAT for one in operands):
         raise UnplannedError("no float32 numbers")
     shape = np.broadcast_shapes(*(one.shape for one in operands))
@@ -69,4 +69,13 @@ def _broadcast(building: Building, *operands: Any) -> Value:
         return Value(shape, False)
     # Where they lie in both formats the result is channels_last, as a convolution's is.
     like = max(whole, key=lambda one: one.channels_last)
+    if _overlap(operands):
+        return Value(shape, like.channels_last)
     return building.in_place_of(like, *(one for one in whole if one.lies_as(like)))
+
+
+def _overlap(operands: tuple[Any, ...]) -> bool:
+    """Return whether one operand may be another part of the memory that the other is in."""
+    a, b = operands
+    is_shared = isinstance(a, Value) and isinstance(b, Value) and a.root is b.root
+    return is_shared and a is not b
