@@ -10,13 +10,12 @@ is by one of the zeros that the text-book form would put between the elements of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from convcore.engine.geometry import Axis
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """One remainder on one axis.
 
     Output j of the phase is input ``start + j*stride`` of the axis; its tap t reads grad_output at
@@ -25,7 +24,7 @@ class Phase:
 
     start: int
     stride: int
-    count: int
+    outs: int
     taps: int
     first: int
     step: int
@@ -51,7 +50,7 @@ def axis_phases(axis: Axis) -> list[Phase]:
             Phase(
                 start=r,
                 stride=axis.stride,
-                count=-(-(axis.size - r) // axis.stride),
+                outs=-(-(axis.size - r) // axis.stride),
                 taps=taps,
                 first=(r + axis.before - last * axis.dilation) // axis.stride,
                 step=axis.dilation // common,

@@ -166,7 +166,7 @@ def phases_of(problem: Problem) -> list[Fields]:
             {
                 "window": window(
                     [
-                        line(a.out, p.count, 1, p.taps, p.first, p.step)
+                        line(a.out, p.outs, 1, p.taps, p.first, p.step)
                         for a, p in zip(axes, combined, strict=True)
                     ],
                     x,
@@ -202,7 +202,7 @@ def wasteful_to_gather(problem: Problem) -> str | None:
     if problem.c < LEAST_GATHERED_CHANNELS:
         return f"{problem.c} input channels a group: too few to gather"
     phases = product(*(axis_phases(a) for a in g.axes))
-    gathered = sum(math.prod(p.count * p.taps for p in combined) for combined in phases)
+    gathered = sum(math.prod(p.outs * p.taps for p in combined) for combined in phases)
     work = gathered / max(g.pixels * g.taps, 1)
     if work > MOST_GATHERED_WORK:
         return f"gathering would do {work:.2f} times the work, on padding"

@@ -96,7 +96,7 @@ def passes_of(problem: Problem) -> list[Pass]:
 
 
 def _line(axis: Axis, phase: Phase) -> Fields:
-    return line(axis.out, phase.count, 1, phase.taps, phase.first, phase.step)
+    return line(axis.out, phase.outs, 1, phase.taps, phase.first, phase.step)
 
 
 def _taps(phase: Phase) -> range:

@@ -240,7 +240,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, MapPlan]:
         multiply_adds=done,
     )
     job = {
-        "size": size.index,
+        "size": size.number,
         "weights_first": weights_first,
         "groups": g.groups,
         "c": c,
@@ -316,7 +316,7 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, MapPlan]
     )
     job = {
         "gy": output_tiling(problem, size, problem.right),
-        "size": size.index,
+        "size": size.number,
         "groups": g.groups,
         "c": c,
         "o": o,

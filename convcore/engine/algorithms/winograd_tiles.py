@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from convcore.engine.algorithms.problem import FORWARD, INPUT_GRAD, Problem
 from convcore.engine.geometry import Axis
@@ -19,11 +18,10 @@ from convcore.kernels._isa import LONGEST_RUN
 Fields = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """F(outputs x outputs, taps x taps): which of the kernels' transforms, and what it does."""
 
-    index: int
+    number: int
     outputs: int
     taps: int
 
@@ -41,22 +39,21 @@ class Size:
 SIZES = (Size(0, 2, 3), Size(1, 4, 3), Size(2, 3, 2), Size(3, 2, 5))
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """How one axis is cut into tiles: `count` elements of a class, `classes` of them.
+class Cut(NamedTuple):
+    """How one axis is cut into tiles: `elements` in a class, `classes` of them.
 
     Elements are the outputs, or, for the input gradient, every stride-th element of the result,
     the first of which is number `start` counted from the padding's beginning.
     """
 
     axis: Axis
-    count: int
+    elements: int
     classes: int
     start: int
 
     def tiles(self, size: Size) -> int:
         """Return the tiles of a class."""
-        return -(-self.count // size.outputs)
+        return -(-self.elements // size.outputs)
 
 
 def cuts_of(problem: Problem) -> list[Cut]:
