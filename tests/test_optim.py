@@ -280,6 +280,42 @@ def test_state_of_another_shape_is_refused_before_anything_changes(name):
     assert optimizer.state_dict()["state"][1].get("step") == other["state"][0].get("step")
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+@pytest.mark.parametrize("begun", [True, False])
+def test_option_that_is_refused_in_a_step_changes_nothing(name, begun):
+    options = {"lr": 0.1} | ({} if name == "Adam" else {"momentum": 0.9})
+    results = []
+    for wrong in (False, True):
+        parameter = grown(leaf([1.0, 2.0]), [1.0, 3.0])
+        optimizer = getattr(optim, name)([parameter], **options)
+        for number in range(3):
+            if wrong and number == begun:
+                for option in ("lr", "weight_decay"):
+                    group = optimizer.param_groups[0]
+                    before, group[option] = group[option], "x"
+                    with pytest.raises(TypeError):
+                        optimizer.step()
+                    group[option] = before
+            optimizer.step()
+        state = {key: value.tolist() for key, value in optimizer.state[parameter].items()}
+        results.append((parameter.tolist(), state))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop"])
+def test_parameter_that_is_there_twice_is_stepped_twice(torch, name):
+    options = {"lr": 0.1} | ({} if name == "Adam" else {"momentum": 0.9})
+    results = []
+    for library in (convcore, torch):
+        parameter = grown(leaf([1.0, 2.0], library), [1.0, 3.0], library)
+        with pytest.warns(UserWarning, match="duplicate parameters"):
+            optimizer = getattr(library.optim, name)([parameter, parameter], **options)
+        for _ in range(2):
+            optimizer.step()
+        results.append(parameter.detach().numpy())
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
 def test_gradient_of_another_shape_is_refused():
     parameter = grown(leaf(np.ones(3, np.float32)), np.ones(3))
     parameter.data = convcore.ones(5000)

@@ -49,11 +49,23 @@ class Fused(Optimizer):
                 self._check_shapes(parameter)
         for group in self.param_groups:
             options = {name: _number(value) for name, value in group.items()}
-            moved = [(p, p._grad._array) for p in group["params"] if p._grad is not None]
-            engine.take([self._plan(parameter, grad, options) for parameter, grad in moved])
-            for parameter, _ in moved:
-                parameter._counter[0] += 1
+            parameters = [p for p in group["params"] if p._grad is not None]
+            if len({*parameters}) == len(parameters):
+                self._move(parameters, options)
+            else:  # one that is there twice is stepped twice
+                for parameter in parameters:
+                    self._move([parameter], options)
         return loss
+
+    def _move(self, parameters: list[Tensor], options: dict[str, Any]) -> None:
+        """Step parameters at once; their states stay as they are if an option is refused."""
+        states = [dict(self.state[p]) if p in self.state else {} for p in parameters]
+        engine.take([self._plan(*each, options) for each in zip(parameters, states, strict=True)])
+        for parameter, state in zip(parameters, states, strict=True):
+            parameter._counter[0] += 1
+            if state:
+                _count(state)
+                self.state[parameter].update(state)
 
     def _check_shapes(self, parameter: Tensor) -> None:
         """Raise RuntimeError if the gradient, or what is remembered, is of another shape.
@@ -69,8 +81,10 @@ class Fused(Optimizer):
                     f"{list(value._array.shape)}"
                 )
 
-    def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
-        """Return a parameter's step, and count it; ``options`` are its group's, as numbers."""
+    def _plan(
+        self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> engine.Step:
+        """Return a parameter's step; begin its state. ``options`` are its group's, as numbers."""
         raise NotImplementedError
 
     def _remember(self, state: dict[str, Any], names: Iterable[str], parameter: Tensor) -> None:
@@ -85,11 +99,16 @@ def zeros_like(parameter: Tensor) -> Tensor:
     return wrap(np.zeros_like(parameter._array))
 
 
-def counted(state: dict[str, Any]) -> float:
-    """Count a step in a parameter's state and return how many there were."""
-    state["step"]._array[...] += 1
-    state["step"]._counter[0] += 1
-    return float(state["step"]._array)
+def arrays_of(parameter: Tensor) -> list[np.ndarray]:
+    """Return the arrays of a parameter and of its gradient."""
+    return [parameter._array, parameter._grad._array]  # type: ignore[union-attr]
+
+
+def _count(state: dict[str, Any]) -> None:
+    """Count a step in a parameter's state, if that has a counter."""
+    if "step" in state:
+        state["step"]._array[...] += 1
+        state["step"]._counter[0] += 1
 
 
 def written(state: dict[str, Any], *names: str) -> list[np.ndarray]:

@@ -6,17 +6,15 @@ import math
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from convcore._tensor import Tensor
 from convcore.engine import optim as engine
 from convcore.optim._checks import check_numbers
 from convcore.optim._fused import (
     Fused,
+    arrays_of,
     check_implementation,
     check_lr,
     check_options,
-    counted,
     written,
 )
 
@@ -127,13 +125,14 @@ class Adam(Fused):
         }
         super().__init__(params, defaults)
 
-    def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
-        state = self.state[parameter]
+    def _plan(
+        self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> engine.Step:
         amsgrad, decay = options["amsgrad"], options["weight_decay"]
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]
         if not state:
             self._remember(state, names, parameter)
-        steps = counted(state)
+        steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]
         terms = (
@@ -149,7 +148,7 @@ class Adam(Fused):
         )
         flags = engine.DECAYS if decay and not decoupled else 0
         flags |= engine.AMSGRAD if amsgrad else 0
-        arrays = [parameter._array, grad, *written(state, *names)]
+        arrays = [*arrays_of(parameter), *written(state, *names)]
         return engine.Step("adam", arrays, terms, flags)
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from convcore._tensor import Tensor
 from convcore.engine import optim as engine
 from convcore.optim._fused import (
     Fused,
+    arrays_of,
     check_implementation,
     check_lr,
     check_options,
-    counted,
     written,
 )
 
@@ -122,15 +120,15 @@ class RMSprop(Fused):
         }
         super().__init__(params, defaults)
 
-    def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
-        state = self.state[parameter]
+    def _plan(
+        self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> engine.Step:
         centered, momentum = options["centered"], options["momentum"]
         if not state:
             names = ["square_avg"]
             names += ["momentum_buffer"] if momentum else []
             names += ["grad_avg"] if centered else []
             self._remember(state, names, parameter)
-        counted(state)
         remembered = written(state, "square_avg")
         remembered += written(state, "grad_avg") if centered else []
         remembered += written(state, "momentum_buffer") if momentum else []
@@ -146,5 +144,5 @@ class RMSprop(Fused):
         flags = engine.DECAYS if options["weight_decay"] else 0
         flags |= engine.CENTERED if centered else 0
         flags |= engine.MOMENTUM if momentum else 0
-        arrays = [parameter._array, grad, *remembered]
+        arrays = [*arrays_of(parameter), *remembered]
         return engine.Step("rmsprop", arrays, terms, flags)

@@ -10,7 +10,14 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.engine import optim as engine
 from convcore.optim._checks import check_numbers
-from convcore.optim._fused import Fused, check_implementation, check_lr, check_options, written
+from convcore.optim._fused import (
+    Fused,
+    arrays_of,
+    check_implementation,
+    check_lr,
+    check_options,
+    written,
+)
 
 __all__ = ["SGD"]
 
@@ -111,11 +118,12 @@ class SGD(Fused):
         }
         super().__init__(params, defaults)
 
-    def _plan(self, parameter: Tensor, grad: np.ndarray, options: dict[str, Any]) -> engine.Step:
-        arrays = [parameter._array, grad]
+    def _plan(
+        self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> engine.Step:
+        arrays = arrays_of(parameter)
         flags = engine.DECAYS if options["weight_decay"] else 0
         if options["momentum"]:
-            state = self.state[parameter]
             flags |= engine.REMEMBERS | (engine.NESTEROV if options["nesterov"] else 0)
             if state.get("momentum_buffer") is None:
                 flags |= engine.FIRST
