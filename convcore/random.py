@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.arguments import DtypeLike, checked_number, leaf, shape
 from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
@@ -265,6 +265,15 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+def _source(generator: Any) -> Generator:
+    """Return the generator that is given, or the thread's for None."""
+    if generator is None:
+        return _thread.generator
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a Generator or None, got {generator!r}")
+    return generator
+
+
 def use_own_generator(seed: int) -> None:
     """Have this thread, from now on, draw from a generator that it shares with no other.
 
@@ -360,12 +369,14 @@ def fill_uniform(
         The array has integers.
     """
     _check_floating("uniform_", array)
+    low = checked_number("uniform_", low, "from", real=True)
+    high = checked_number("uniform_", high, "to", real=True)
     if not low <= high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     array = real_parts(array) if array.dtype.kind == "c" else array
-    generator = generator or _thread.generator
+    generator = _source(generator)
     kind = np.float64 if array.dtype == np.float64 else np.float32
     first, last = kind(low), kind(high)
     span = float(last - first)
@@ -398,6 +409,8 @@ def fill_normal(
         The array has integers.
     """
     _check_floating("normal_", array)
+    mean = checked_number("normal_", mean, "mean", real=array.dtype.kind == "f")
+    std = checked_number("normal_", std, "std", real=True)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if array.dtype.kind == "c":
@@ -405,7 +418,7 @@ def fill_normal(
         fill_normal(real_parts(array), 0.0, std / np.sqrt(2.0), generator)
         array += mean
         return
-    generator = generator or _thread.generator
+    generator = _source(generator)
     in_blocks = array.size >= 16 and array.flags.c_contiguous
 
     def draw(count: int) -> np.ndarray:
@@ -444,7 +457,7 @@ def fill_random(
     else:
         _check_range(array.dtype, low, high)
         is_long = high - low >= 2**28
-    generator = generator or _thread.generator
+    generator = _source(generator)
     span = np.uint64(high - low) if is_long else np.uint32(high - low)
 
     def draw(count: int) -> np.ndarray:
@@ -495,7 +508,7 @@ def fill_bernoulli(
     RuntimeError
         A probability is not within [0, 1].
     """
-    generator = generator or _thread.generator
+    generator = _source(generator)
     if not isinstance(p, np.ndarray):
         if not 0.0 <= p <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -603,7 +616,7 @@ def randperm(
     """
     check_device(device)
     (n,) = shape("randperm", (n,))
-    generator = generator or _thread.generator
+    generator = _source(generator)
     with generator._lock:
         words = generator._uint32(max(n - 1, 0))
     left = np.arange(n, 1, -1)
@@ -779,7 +792,7 @@ def multinomial(
     rows = np.atleast_2d(weights)
     if not (rows.sum(axis=1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    generator = generator or _thread.generator
+    generator = _source(generator)
     draw = _draw_again if replacement else _draw_once
     drawn = draw(rows, num_samples, generator)
     return wrap(drawn if weights.ndim == 2 else drawn[0])

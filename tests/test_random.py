@@ -378,6 +378,12 @@ def test_sizes_and_gradients():
         (lambda: random.fill_bernoulli(np.ones(2), 1.5), RuntimeError, "but got p=1.5"),
         (lambda: random.fill_random(np.ones(2, complex)), NotImplementedError, "complex128"),
         (lambda: random.randperm(-1), RuntimeError, "negative dimension -1"),
+        (lambda: random.fill_normal(np.ones(2), None), TypeError, "'mean' must be Number"),
+        (lambda: random.fill_normal(np.ones(2), 0, "x"), TypeError, "'std' must be Number"),
+        (lambda: random.fill_uniform(np.ones(2), "x"), TypeError, "'from' must be Number"),
+        (lambda: random.fill_uniform(np.ones(2), 0, [1]), TypeError, "'to' must be Number"),
+        (lambda: random.rand(2, generator=3), TypeError, "must be a Generator or None, got 3"),
+        (lambda: random.randperm(2, generator="x"), TypeError, "must be a Generator .*, got 'x'"),
     ],
 )
 def test_draws_refuse(draw, error, text):
