@@ -189,6 +189,18 @@ def test_other_errors_say_what_is_wrong(call, error, text):
         call(convcore.nn.functional, convcore.from_numpy(X))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_masks_of_bytes_are_resized_as_pytorchs(mode, rank, torch, rng):
+    mask = rng.integers(0, 256, (2, 3, *(7, 5, 4)[:rank]), dtype=np.uint8)
+    results = [
+        lib.nn.functional.interpolate(lib.from_numpy(mask), scale_factor=1.7, mode=mode)
+        for lib in (convcore, torch)
+    ]
+    assert results[0].dtype is convcore.uint8
+    np.testing.assert_array_equal(*(result.numpy() for result in results))
+
+
 def test_empty_batches_and_infinities():
     assert convcore.nn.functional.interpolate(convcore.zeros(0, 3, 4, 5), 2).shape == (0, 3, 2, 2)
     x = np.array([[[np.inf, 1.0, np.nan]]])

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
@@ -45,6 +47,7 @@ def interpolate(
     Parameters
     ----------
     input : (N, C, W), (N, C, H, W) or (N, C, D, H, W), floating
+        Also of uint8, as masks are, for the nearest modes.
     size : int, or one int a spatial axis
         Of the result.
     scale_factor : number, or one a spatial axis
@@ -70,7 +73,7 @@ def interpolate(
     ValueError, TypeError
         Neither size nor scale_factor or both; not one an axis; an option that a mode has not.
     NotImplementedError
-        A mode that does not go with the number of axes; a dtype that is not floating.
+        A mode that does not go with the number of axes, or with the dtype.
     RuntimeError
         A size below 1.
 
@@ -99,10 +102,16 @@ def interpolate(
     if mode == "lanczos" and not antialias:
         raise ValueError("Lanczos mode requires antialias=True")
     _check_sizes(shape, sizes)
-    check_kind(_kernel(mode, rank), input, "f")
     how = (LINES[mode][0], bool(align_corners), scales, bool(antialias))
+    if mode in _NEAREST and input._array.dtype == np.uint8:  # bytes are exact in float32
+        pixels = engine.interpolate(input._array.astype(np.float32, order="K"), sizes, *how)
+        return wrap(pixels.astype(np.uint8, order="K"))
+    check_kind(_kernel(mode, rank), input, "f")
     name = f"Upsample{LINES[mode][1]}{rank}D" + ("Aa" if antialias else "")
     return _resized(name, input, sizes, how)
+
+
+_NEAREST = ("nearest", "nearest-exact")
 
 
 def _resized(name: str, x: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
