@@ -75,7 +75,7 @@ def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkey
     grad = LAYOUTS[layout](rng.standard_normal(SHAPE).astype(dtype))
     assert elementwise.suits("relu", array, grad)
     found = results(FUNCTIONS[name], array, grad)
-    monkeypatch.setattr(elementwise, "LEAST", array.size + 1)
+    monkeypatch.setattr(elementwise, "suits", lambda *args: False)
     expected = results(FUNCTIONS[name], array, grad)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.strides == theirs.strides

@@ -1,11 +1,12 @@
-"""Functions of each element of large arrays, in one pass on all threads.
+"""Functions of each element, in one pass on all threads.
 
-NumPy computes small arrays as fast, and what is of another dtype or has gaps in memory: `suits`
+NumPy computes what is of another dtype or has gaps in memory, and, as fast, what is small: `suits`
 tells which arrays come here.  Results lie in memory as their arguments do.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +17,10 @@ from convcore.kernels import _elementwise
 
 Array = np.ndarray[Any, Any]
 
-# Smaller arrays are not worth the call; chosen by hand.
-LEAST = 1 << 14
+# Smaller arrays are not worth the call, which takes as long as some four of NumPy's; there are
+# functions that NumPy has in one.  Chosen by hand.
+_LEAST = 16
+_LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
 _CHEAP = dict.fromkeys(("relu", "clamp", "leaky_relu", "sum", "product"), 8.0)
@@ -31,8 +34,8 @@ _SINGLE_ONLY = "gelu"
 
 
 def suits(function: str, array: Array, *others: Array) -> bool:
-    """Return whether arrays are large, of one dtype of a kernel, and lie alike, without gaps."""
-    if array.size < LEAST:
+    """Return whether arrays are worth it, of one dtype of a kernel, and lie alike without gaps."""
+    if array.size < _LEAST_OF_ONE.get(function, _LEAST):
         return False
     if array.dtype != _SINGLE and (array.dtype != _DOUBLE or function == _SINGLE_ONLY):
         return False
@@ -55,12 +58,12 @@ def _alike(array: Array, other: Array) -> bool:
 def is_dense(array: Array) -> bool:
     """Return whether the elements fill their memory in some order of the axes, aligned."""
     flags = array.flags
-    if not flags.aligned:
-        return False
-    if flags.forc:
-        return True
-    step = array.itemsize
-    axes = zip(array.strides, array.shape, strict=True)
+    return flags.aligned and (flags.forc or _fills(array.shape, array.strides, array.itemsize))
+
+
+@functools.lru_cache(maxsize=256)
+def _fills(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    axes = zip(strides, shape, strict=True)
     for stride, size in sorted([axis for axis in axes if axis[1] != 1]):
         if stride != step:
             return False
@@ -149,7 +152,7 @@ def gradient(
 
 def add_to(total: Array, array: Array) -> None:
     """Add an array, which broadcasts and is converted as NumPy does it, in place."""
-    if total.size >= LEAST and suits("sum", total, array):
+    if suits("sum", total, array):
         gradient("sum", total, array, out=total)
     else:
         np.add(total, array, out=total)

@@ -168,7 +168,7 @@ def _recorded(
 ) -> Tensor:
     """Return ``function(array)``, recorded with the input saved: the output may be changed.
 
-    Where there is a kernel, it takes over for large arrays.
+    Where there is a kernel, it takes over for arrays that suit it.
     """
     array = x._array
     if array.dtype.kind != "f":
@@ -176,8 +176,7 @@ def _recorded(
         raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
     out = wrap(np.asarray(value_of(kernel, function, array), array.dtype))
     if mode.enabled:
-        if array.size >= elementwise.LEAST:
-            backward = gradient_of(kernel, backward)
+        backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (x,))
         describe(out, forward=function, kernel=kernel)
     return out

@@ -17,7 +17,6 @@ from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.elementwise import LEAST
 from convcore.functions import arithmetic
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
@@ -97,15 +96,14 @@ def _of_output(
 ) -> Tensor:
     """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output.
 
-    Where there is a kernel, it takes over for large arrays.
+    Where there is a kernel, it takes over for arrays that suit it.
     """
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
     array = _as_float(x._array)
     out = wrap(np.asarray(value_of(kernel, ufunc, array)))
     if mode.enabled:
-        if kernel and array.size >= LEAST:
-            backward = gradient_of(kernel, backward)
+        backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (out,))
         describe(out, forward=ufunc, kernel=kernel)
     return out

@@ -1,4 +1,4 @@
-"""Where functions of each element leave NumPy for the kernels: arrays that are large enough.
+"""Where functions of each element leave NumPy for the kernels: arrays that suit them.
 
 A kernel is named in a tuple, with the function's constants behind the name: ("leaky_relu", 0.1).
 """
@@ -43,6 +43,6 @@ def gradient_of(kernel: Kernel, backward: Callable) -> Callable:
 
 def pairwise(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any:
     """Return the sum or product of two arrays of one shape and dtype."""
-    if a.size >= elementwise.LEAST and elementwise.suits(kernel, a, b):
+    if elementwise.suits(kernel, a, b):
         return elementwise.gradient(kernel, a, b)
     return quiet(ufunc, a, b)
