@@ -11,6 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
+from convcore.engine import sums
 
 __all__: list[str] = []
 
@@ -108,8 +109,11 @@ def wide_total_of(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> n
 
     NumPy adds pairwise along the axis that runs fastest in memory, and one after another along the
     others: rounding then grows with their length.  Long chains are added in a wider type, and the
-    sum is returned in that.
+    sum is returned in that.  Where the engine has a kernel, it adds, and in float64.
     """
+    total = sums.total(array, over, keepdims)
+    if total is not None:
+        return total
     dtype = wide = array.dtype
     if dtype.char in "fF" and _chain(array, over) > _CHAIN:
         wide = np.dtype(dtype.char.translate(_WIDER))

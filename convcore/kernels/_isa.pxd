@@ -378,6 +378,15 @@ cdef extern from "leaves/layers.h":
         NormRuns[2] norm_runs
         NormPixels[2] norm_pixels
         Map[32][2] maps          # the first MAPS rows
+    enum:
+        SUMMED "CONVCORE_SUMMED"
+
+    ctypedef struct Sums "convcore_sums":
+        void (*run)(const void *x, Py_ssize_t count, double *sum) noexcept nogil
+        void (*columns)(
+            const void *x, Py_ssize_t pixels, Py_ssize_t channels, Py_ssize_t step, double *sums,
+        ) noexcept nogil
+
         Step[8][2] steps         # the first RULES rows
         Pools[2] pools
         Clipping[2] clipping
@@ -386,3 +395,4 @@ cdef extern from "leaves/layers.h":
 cdef const Leaves *leaves() noexcept nogil
 cdef const Layers *layers() noexcept nogil
 cdef Filters filters(dict fields)
+        Sums[2] sums

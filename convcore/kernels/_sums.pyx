@@ -1,113 +1,96 @@
-"""Sums over pixels, a channel at a time: the bias gradient, over all images; and planes' means."""
+"""Sums over pixels, a channel at a time: bias gradients, planes' means, sums of whole tensors."""
 
 from cython.parallel cimport parallel, prange
+from libc.stdlib cimport free, malloc
 
 from convcore.kernels._buffers cimport Buffers
+from convcore.kernels._isa cimport SUMMED, Sums, layers
 from convcore.kernels._threads cimport team
-from convcore.kernels._types cimport number
 
 cdef enum:
-    LEAF = 128       # pixels added one after another
-    WIDTH = 64       # channels of one item, where they are neighbours in memory: few cache lines
-    RUN = 16         # sums of one run of floats
+    RUN = 1 << 12    # elements of a leaf whose pixels are side by side, where vectors add them
+    LEAF = 1 << 7    # pixels of another leaf, added one after another
+    PART = 16        # leaves of one item
     WORK = 16        # multiply-adds that an element takes as long as, out of another core's cache
-    LEVELS = 48      # of the tree above the leaves: enough for 2**55 pixels
 
+# All are of real numbers: a complex one is two channels.
 cdef struct Job:
     Py_ssize_t groups            # of images, that are summed apart
     Py_ssize_t n                 # images of one group
     Py_ssize_t channels
     Py_ssize_t pixels
-    Py_ssize_t s_n               # strides in elements
+    Py_ssize_t s_n               # strides
     Py_ssize_t s_c
     Py_ssize_t s_p
-    Py_ssize_t width             # channels of one item
+    Py_ssize_t size              # bytes of a number
+    Py_ssize_t together          # channels of one call of a leaf
+    Py_ssize_t width             # of one item
+    Py_ssize_t blocks            # of channels
+    Py_ssize_t leaf              # pixels of a leaf
+    Py_ssize_t lines             # leaves of an image
+    Py_ssize_t leaves            # of a group
+    Py_ssize_t parts             # of a group
 
 
-cdef number sum_run(const number *x, Py_ssize_t count) noexcept nogil:
-    """The sum of floats that lie side by side: in RUN sums, as vectors add them."""
-    cdef number[RUN] sums
-    cdef number total = 0
-    cdef Py_ssize_t i, p = 0
-    for i in range(RUN):
-        sums[i] = 0
-    while p + RUN <= count:
-        for i in range(RUN):
-            sums[i] = sums[i] + x[p + i]
-        p += RUN
-    for i in range(count - p):
-        sums[i] = sums[i] + x[p + i]
-    for i in range(RUN):
-        total = total + sums[i]
-    return total
+cdef void plan(Job *job, Py_ssize_t cell) noexcept:
+    """Cut the work into items, by its shape alone."""
+    job.leaf = RUN if job.s_p == 1 else LEAF
+    job.lines = (job.pixels + job.leaf - 1) // job.leaf
+    job.leaves = job.n * job.lines
+    job.parts = max(1, (job.leaves + PART - 1) // PART)
+    if job.s_c == 1:
+        job.together = job.width = SUMMED
+    else:
+        # Many small planes are one item.
+        job.together = cell
+        job.width = cell * max(1, min(SUMMED, LEAF * PART // max(1, job.n * job.pixels)))
+    job.blocks = (job.channels + job.width - 1) // job.width
 
 
-cdef void sum_leaf(
-    const number *x, const Job *job, Py_ssize_t width, Py_ssize_t count, number *sums
+cdef void sum_item(
+    const Job *job, const Sums *leaf, Py_ssize_t item, const char *x, double *partials
 ) noexcept nogil:
-    """sums[c] = sum over `count` pixels of x[pixel, c]."""
-    cdef Py_ssize_t c, p, _p
-    for c in range(width):
-        sums[c] = 0
-    if width == 1 and job.s_p == 1:
-        sums[0] = sum_run(x, count)
-        return
-    if width == WIDTH and job.s_c == 1:
-        # The same as below, in whole vectors.
-        for _p in range(count):
-            for c in range(WIDTH):
-                sums[c] = sums[c] + x[c]
-            x += job.s_p
-        return
-    for p in range(count):
-        for c in range(width):
-            sums[c] = sums[c] + x[p * job.s_p + c * job.s_c]
+    """Write the sums of some channels over some leaves of one group."""
+    cdef Py_ssize_t first = item % job.blocks * job.width, c, i, p, count, width
+    cdef Py_ssize_t part = item // job.blocks % job.parts, group = item // job.blocks // job.parts
+    cdef Py_ssize_t end = min(first + job.width, job.channels)
+    cdef const char *image
+    partials += (part * job.groups + group) * job.channels
+    for c in range(first, end):
+        partials[c] = 0
+    for i in range(part * PART, min((part + 1) * PART, job.leaves)):
+        p = i % job.lines * job.leaf
+        count = min(job.leaf, job.pixels - p)
+        image = x + ((group * job.n + i // job.lines) * job.s_n + p * job.s_p) * job.size
+        c = first
+        while c < end:
+            width = min(job.together, end - c)
+            if width == 1 and job.s_p == 1:
+                leaf.run(image + c * job.s_c * job.size, count, partials + c)
+            else:
+                leaf.columns(image + c * job.s_c * job.size, count, width, job.s_p, partials + c)
+            c += width
 
 
-cdef void sum_item(const Job *job, Py_ssize_t item, const number *x, number *out) noexcept nogil:
-    """Add leaves pairwise, so that rounding grows with the logarithm of the number of pixels.
-
-    tree[i] holds the sum of 2**i leaves wherever bit i of `leaves` is set, as in a binary counter.
-    """
-    cdef number[LEVELS * WIDTH] tree
-    cdef number[WIDTH] sums
-    cdef Py_ssize_t blocks = (job.channels + job.width - 1) // job.width
-    cdef Py_ssize_t first = item % blocks * job.width, width = min(job.width, job.channels - first)
-    cdef Py_ssize_t leaves = 0, level, c, n, i, p
-    x += item // blocks * job.n * job.s_n
-    out += item // blocks * job.channels
-    for n in range(job.n):
-        for i in range((job.pixels + LEAF - 1) // LEAF):
-            p = i * LEAF
-            sum_leaf(
-                x + n * job.s_n + first * job.s_c + p * job.s_p, job, width,
-                min(LEAF, job.pixels - p), sums,
-            )
-            level = 0
-            while leaves >> level & 1:
-                for c in range(width):
-                    sums[c] = tree[level * WIDTH + c] + sums[c]
-                level += 1
-            for c in range(width):
-                tree[level * WIDTH + c] = sums[c]
-            leaves += 1
-    for c in range(width):
-        out[first + c] = 0
-    level = 0
-    while leaves >> level:
-        if leaves >> level & 1:
-            for c in range(width):
-                out[first + c] = tree[level * WIDTH + c] + out[first + c]
-        level += 1
-
-
-cdef void sum_all(const Job *job, const number *x, void *sums, int threads) noexcept nogil:
-    cdef number *out = <number *>sums
-    cdef Py_ssize_t i, items = job.groups * ((job.channels + job.width - 1) // job.width)
+cdef void sum_all(const Job *job, const char *x, double *partials, int threads) noexcept nogil:
+    cdef Py_ssize_t i
     with parallel(num_threads=threads):
-        # A thread owns whole channels of the result.
-        for i in prange(items, schedule="static"):
-            sum_item(job, i, x, out)
+        # A thread owns whole partial sums.
+        for i in prange(job.groups * job.parts * job.blocks, schedule="static"):
+            sum_item(job, &layers().sums[job.size == 8], i, x, partials)
+
+
+cdef void add_parts(const Job *job, const double *partials, void *out, bint wide) noexcept nogil:
+    cdef Py_ssize_t count = job.groups * job.channels, i, part
+    cdef double total
+    for i in range(count):
+        total = 0
+        for part in range(job.parts):
+            total += partials[part * count + i]
+        if wide:
+            (<double *>out)[i] = total
+        else:
+            (<float *>out)[i] = <float>total
 
 
 def channel_sums(
@@ -116,27 +99,27 @@ def channel_sums(
 ):
     """Write out[g, c] = sum over n and p of x[g, n, c, p].
 
+    kind: x's, one of 'fdFD'; out may be of the wider kind.
     strides: (s_n, s_c, s_p) in elements; a group follows the images of the one before.
     """
     cdef Job job
-    cdef Py_ssize_t items
-    cdef int code = "fdFD".index(kind)
     cdef Buffers arrays = Buffers()
-    cdef void *x_ptr = arrays.borrow(x, False)
+    cdef const char *x_ptr = <const char *>arrays.borrow(x, False)
     cdef void *o_ptr = arrays.borrow(out, True)
+    cdef Py_ssize_t cell = 2 if kind in "FD" else 1
+    cdef bint wide = arrays.views[1].itemsize == 8 * cell
+    cdef double *partials
     cdef int threads
-    job.groups, job.n, job.channels, job.pixels = groups, n, channels, pixels
+    job.groups, job.n, job.channels, job.pixels = groups, n, channels * cell, pixels
     job.s_n, job.s_c, job.s_p = strides
-    # Alone in its item, a channel streams through its pixels; neighbours are summed side by side.
-    job.width = WIDTH if job.s_c == 1 else 1
-    items = groups * ((channels + job.width - 1) // job.width)
-    threads = team(items, 1.0 * WORK * groups * n * channels * pixels)
+    job.s_n, job.s_p = job.s_n * cell, job.s_p * cell
+    job.size = 4 if kind in "fF" else 8
+    plan(&job, cell)
+    partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
+    if partials == NULL:
+        raise MemoryError("no memory for the partial sums")
+    threads = team(groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels)
     with nogil:
-        if code == 0:
-            sum_all(&job, <float *>x_ptr, o_ptr, threads)
-        elif code == 1:
-            sum_all(&job, <double *>x_ptr, o_ptr, threads)
-        elif code == 2:
-            sum_all(&job, <float complex *>x_ptr, o_ptr, threads)
-        else:
-            sum_all(&job, <double complex *>x_ptr, o_ptr, threads)
+        sum_all(&job, x_ptr, partials, threads)
+        add_parts(&job, partials, o_ptr, wide)
+    free(partials)

@@ -43,6 +43,7 @@
 #include "norm.h"
 #include "optim.h"
 #include "softmax.h"
+#include "sums.h"
 #include "phases.h"
 #include "maxima.h"
 #include "separable.h"
@@ -101,6 +102,7 @@
 #include "norm.h"
 #include "optim.h"
 #include "softmax.h"
+#include "sums.h"
 #include "phases.h"
 #include "maxima.h"
 #include "separable.h"
@@ -162,3 +164,4 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
     },
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
 };
+    .sums = {{sum_run_float, sum_columns_float}, {sum_run_double, sum_columns_double}},

@@ -145,6 +145,17 @@ typedef struct {
     convcore_norm_runs norm_runs[2];
     convcore_norm_pixels norm_pixels[2];
     convcore_map maps[CONVCORE_MAPS][2];
+/* ---- sums over pixels: sums.h ---- */
+
+/* The most channels of one call. */
+#define CONVCORE_SUMMED 64
+
+typedef struct {
+    void (*run)(const void *x, ptrdiff_t count, double *sum);
+    void (*columns)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
+                    double *sums);
+} convcore_sums;
+
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pools pools[2];
     convcore_clipping clipping[2];
@@ -155,6 +166,7 @@ extern const convcore_layers convcore_layers_base;
 #ifdef CONVCORE_HAS_AVX2
 extern const convcore_layers convcore_layers_avx2;
 #endif
+    convcore_sums sums[2];
 #ifdef CONVCORE_HAS_AVX512
 extern const convcore_layers convcore_layers_avx512;
 #endif
