@@ -57,6 +57,18 @@ INLINE void OF(take_largest)(const int terms, const int begin, const T *const *a
     }
 }
 
+/* The value if it is chosen.  Of a single choice compilers make a branch, unless it is one of bits. */
+INLINE T OF(choose)(const int alone, int chosen, T value, T other)
+{
+    I bits, others;
+    if (!alone) return chosen ? value : other;
+    memcpy(&bits, &value, sizeof bits);
+    memcpy(&others, &other, sizeof others);
+    bits = (bits & -(I)chosen) | (others & ~-(I)chosen);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 INLINE void OF(take_largest_alone)(const int terms, const int begin, const T *const *at,
                                    ptrdiff_t shift, ptrdiff_t count, T *best)
 {
@@ -66,7 +78,7 @@ INLINE void OF(take_largest_alone)(const int terms, const int begin, const T *co
         T held = begin ? v[0][i] : best[i];
         UNROLLED for (int t = begin; t < terms; t++) {
             const T value = v[t][i];
-            held = (value > held) | (value != value) ? value : held;
+            held = OF(choose)(terms == begin + 1, (value > held) | (value != value), value, held);
         }
         best[i] = held;
     }
