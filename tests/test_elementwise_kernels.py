@@ -22,6 +22,13 @@ LAYOUTS = {
     ),
 }
 
+
+def numbers_of_channels(x, images):
+    """Return other numbers for each channel, of all images or of each."""
+    numbers = np.linspace(-2, 2, images * SHAPE[1]).reshape(images, SHAPE[1], 1, 1)
+    return convcore.from_numpy(numbers.astype(x.numpy(force=True).dtype))
+
+
 # (name, function of a Tensor)
 FUNCTIONS = {
     "relu": convcore.relu,
@@ -42,6 +49,13 @@ FUNCTIONS = {
     "softplus 2, 3": lambda x: F.softplus(x, 2.0, 3.0),
     "gelu": F.gelu,
     "gelu tanh": lambda x: F.gelu(x, "tanh"),
+    "logsigmoid": F.logsigmoid,
+    "mish": F.mish,
+    "prelu": lambda x: F.prelu(x, numbers_of_channels(x, 1).flatten()),
+    "prelu of one slope": lambda x: F.prelu(x, numbers_of_channels(x, 1).flatten()[1:2]),
+    "shift of channels": lambda x: x + numbers_of_channels(x, 1),
+    "scale of channels": lambda x: numbers_of_channels(x, 1) * x,
+    "scale of each image's channels": lambda x: x * numbers_of_channels(x, x.shape[0]),
     "sum": lambda x: x + F.relu(x),
     "product": lambda x: x * F.relu(x),
 }
@@ -76,6 +90,7 @@ def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkey
     assert elementwise.suits("relu", array, grad)
     found = results(FUNCTIONS[name], array, grad)
     monkeypatch.setattr(elementwise, "suits", lambda *args: False)
+    monkeypatch.setattr(elementwise, "by_channel", lambda *args: None)
     expected = results(FUNCTIONS[name], array, grad)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.strides == theirs.strides
@@ -85,9 +100,11 @@ def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkey
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_bits_do_not_depend_on_threads(numbers, rng, name):
+def test_bits_do_not_depend_on_threads(numbers, rng, name, layout):
     array = np.tile(numbers.astype("float32"), (8, 1, 1, 1))
+    array = LAYOUTS[layout](array)
     grad = rng.standard_normal(array.shape).astype("float32")
     before = convcore.get_num_threads()
     bits = set()
@@ -117,6 +134,35 @@ def test_arrays_with_gaps_or_of_other_layouts_do_not_suit():
     assert not suits(array, np.asfortranarray(array))
     assert not suits(array.astype("f2"))
     assert not suits(array[0, :2])
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("shape", [(2, 3, 49), (1, 2, 90, 100), (2, 600, 3, 3), (1, 9000, 2)])
+@pytest.mark.parametrize("images", ["one", "all"])
+def test_channels_meet_their_numbers_in_every_shape(shape, images, layout, rng):
+    order = (0, *range(2, len(shape)), 1)
+    x = rng.standard_normal(shape).astype("f4")
+    if layout == "channels_last" and len(shape) == 4:
+        x = np.ascontiguousarray(x.transpose(order)).transpose(0, 3, 1, 2)
+    numbers = rng.standard_normal((shape[0] if images == "all" else 1, shape[1])).astype("f4")
+    numbers = numbers.reshape(*numbers.shape, *(1,) * (len(shape) - 2))
+    found = elementwise.by_channel("product", x, numbers)
+    if x.size < 2048:
+        assert found is None
+    else:
+        assert found.strides == x.strides
+        np.testing.assert_array_equal(found, x * numbers)
+
+
+def test_numbers_that_are_not_of_channels_are_left_to_numpy(rng):
+    x = rng.standard_normal((4, 8, 16, 16)).astype("f4")
+    for shape in [(4, 1, 1, 1), (8, 1, 1), (1, 8, 16, 1), (2, 8, 1, 1), (1, 8, 1)]:
+        assert elementwise.by_channel("sum", x, np.zeros(shape, "f4")) is None
+    numbers = np.zeros((1, 8, 1, 1), "f4")
+    assert elementwise.by_channel("sum", x, numbers) is not None
+    assert elementwise.by_channel("sum", x, numbers.astype("f8")) is None
+    assert elementwise.by_channel("sum", x[:, :, ::2], numbers) is None
+    assert elementwise.by_channel("sum", np.asfortranarray(x), numbers) is None
 
 
 def test_in_place_relu_writes_the_array(numbers):

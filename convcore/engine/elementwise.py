@@ -7,12 +7,14 @@ tells which arrays come here.  Results lie in memory as their arguments do.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from convcore.engine import memory
+from convcore.engine.layout import is_channels_last
 from convcore.kernels import _elementwise
 
 Array = np.ndarray[Any, Any]
@@ -21,9 +23,23 @@ Array = np.ndarray[Any, Any]
 # functions that NumPy has in one.  Chosen by hand.
 _LEAST = 16
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
+_LEAST_BY_CHANNEL = 1 << 11
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
-_CHEAP = dict.fromkeys(("relu", "clamp", "leaky_relu", "sum", "product"), 8.0)
+_CHEAP = dict.fromkeys(
+    (
+        "relu",
+        "clamp",
+        "leaky_relu",
+        "prelu",
+        "prelu_slope",
+        "sum",
+        "product",
+        "huber",
+        "huber_slope",
+    ),
+    8.0,
+)
 _DEAR = dict.fromkeys(_elementwise.FUNCTIONS.keys() - _CHEAP.keys(), 32.0)
 _WORK = _CHEAP | _DEAR
 
@@ -131,7 +147,7 @@ def gradient(
 ) -> Array:
     """Return the gradient of a function's argument; ``grad`` and ``kept`` suit each other.
 
-    Of 'sum' and 'product', return that of the two arrays.
+    Of 'sum' and other functions of two arrays, return that of the two.
 
     Parameters
     ----------
@@ -147,6 +163,38 @@ def gradient(
     if out is None:
         out = empty_like(grad)
     _elementwise.apply(_elementwise.FUNCTIONS[function], kept, grad, out, _WORK[function], terms)
+    return out
+
+
+def by_channel(function: str, x: Array, numbers: Array) -> Array | None:
+    """Return a function of two arrays, one of which has a number a channel; None if not for these.
+
+    Parameters
+    ----------
+    function : 'sum', 'product', 'prelu' or 'prelu_slope'
+    x : (N, C, *sizes), float32 or float64, in one of the two memory formats
+    numbers : (N, C, 1, ...) or (1, C, 1, ...), of x's dtype
+    """
+    shape, images = x.shape, numbers.shape[:1]
+    if (
+        x.size < _LEAST_BY_CHANNEL
+        or x.dtype not in (_SINGLE, _DOUBLE)
+        or numbers.dtype != x.dtype
+        or len(shape) < 3
+        or numbers.shape != (*images, shape[1], *(1,) * (len(shape) - 2))
+        or images not in ((1,), shape[:1])
+    ):
+        return None
+    last = not x.flags.c_contiguous
+    if not is_dense(x) or (last and not is_channels_last(shape, x.strides)):
+        return None
+    out = empty_like(x)
+    numbers = np.ascontiguousarray(numbers)
+    pixels = math.prod(shape[2:])
+    _elementwise.apply_channels(
+        *(_elementwise.FUNCTIONS[function], x, numbers, out, images[0], shape[1], pixels, last),
+        _WORK[function],
+    )
     return out
 
 

@@ -356,21 +356,37 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         )
     if rank > 1 or weight._array.ndim != rank:
         weight = reshape(weight, (1, size, *(1,) * (rank - 2)) if rank > 1 else (1,) * rank)
-    x, w = input._array, weight._array
-    out = wrap(np.asarray(np.where(x > 0, x, quiet(np.multiply, x, w))))
+    out = wrap(_by_slopes("prelu", input._array, weight._array))
     if mode.enabled:
         saved = (input, weight)
         record("PreluKernelBackward0", saved, out, fitted(_prelu_backward, *saved), saved)
     return out
 
 
+def _by_slopes(kernel: str, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Return each element, or 1, times its channel's slope where it is negative."""
+    if x.ndim > 2:
+        value = elementwise.by_channel(kernel, x, np.broadcast_to(slopes, _of_channels(x)))
+        if value is not None:
+            return value
+    factors = np.where(x > 0, x.dtype.type(1), slopes)
+    return np.asarray(factors if kernel == "prelu_slope" else quiet(np.multiply, x, factors))
+
+
+def _of_channels(x: np.ndarray) -> tuple[int, ...]:
+    return (1, x.shape[1], *(1,) * (x.ndim - 2))
+
+
 def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Tensor) -> tuple:
-    positive = x._array > 0
     grad_x = grad_weight = None
     if needs[0]:
-        grad_x = add(masked(grad, positive), masked(mul(grad, weight), ~positive))
+        if mode.enabled:
+            positive = x._array > 0
+            grad_x = add(masked(grad, positive), masked(mul(grad, weight), ~positive))
+        else:
+            grad_x = mul(grad, wrap(_by_slopes("prelu_slope", x._array, weight._array)))
     if needs[1]:
-        grad_weight = masked(mul(grad, x), ~positive)
+        grad_weight = masked(mul(grad, x), ~(x._array > 0))
     return grad_x, grad_weight
 
 
@@ -513,7 +529,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _mish(x: Tensor) -> Tensor:
     value = lambda array: array * np.tanh(np.logaddexp(array, array.dtype.type(0)))  # noqa: E731
-    return _recorded("MishBackward0", x, value, _mish_backward)
+    return _recorded("MishBackward0", x, value, _mish_backward, kernel=("mish",))
 
 
 def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -552,7 +568,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return mul(grad, sigmoid(neg(x)))
 
-    return _recorded("LogSigmoidBackward0", input, value, backward)
+    return _recorded("LogSigmoidBackward0", input, value, backward, kernel=("logsigmoid",))
 
 
 def softsign(input: Tensor) -> Tensor:

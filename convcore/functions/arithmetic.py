@@ -16,6 +16,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable, inplace
+from convcore.engine import elementwise
 from convcore.functions.broadcast import broadcast_shape, fitted
 from convcore.functions.calls import check_tensor
 from convcore.functions.inplace import in_place, in_place_methods
@@ -69,6 +70,12 @@ def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
+
+
+def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the sum or product of two arrays of different shapes or dtypes."""
+    value = elementwise.by_channel(kernel, *((a, b) if a.size >= b.size else (b, a)))
+    return compute(ufunc, a, b) if value is None else value
 
 
 def _apply(ufunc: np.ufunc, a: Any, b: Any, dtype: np.dtype, out: np.ndarray | None = None) -> Any:
@@ -134,7 +141,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             backward = _mul_backward
         else:
-            out = wrap(compute(np.multiply, a, b))
+            out = wrap(_broadcast("product", np.multiply, a, b))
             backward = None
         if mode.enabled:
             # A view may have come to require a gradient with its base; else the flag is enough.
@@ -203,7 +210,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             record("AddBackward0", (input, other), out, _add_backward)
             return out
-        out = wrap(compute(np.add, a, b))
+        out = wrap(_broadcast("sum", np.add, a, b))
         record("AddBackward0", (input, other), out, fitted(_add_backward, input, other))
         return out
     input, other = operand(input, "+"), operand(other, "+")

@@ -266,8 +266,14 @@ cdef extern from "leaves/layers.h":
         SOFTPLUS "CONVCORE_SOFTPLUS"
         GELU "CONVCORE_GELU"
         GELU_TANH "CONVCORE_GELU_TANH"
+        LOGSIGMOID "CONVCORE_LOGSIGMOID"
+        MISH "CONVCORE_MISH"
         SUM "CONVCORE_SUM"
         PRODUCT "CONVCORE_PRODUCT"
+        PRELU "CONVCORE_PRELU"
+        PRELU_SLOPE "CONVCORE_PRELU_SLOPE"
+        HUBER "CONVCORE_HUBER"
+        HUBER_SLOPE "CONVCORE_HUBER_SLOPE"
         MAPS "CONVCORE_MAPS"
 
     ctypedef struct Map "convcore_map":
@@ -372,12 +378,6 @@ cdef extern from "leaves/layers.h":
             int log, void *gx,
         ) noexcept nogil
 
-    ctypedef struct Layers "convcore_layers":
-        const char *name
-        NormRows[2] norm_rows
-        NormRuns[2] norm_runs
-        NormPixels[2] norm_pixels
-        Map[32][2] maps          # the first MAPS rows
     enum:
         SUMMED "CONVCORE_SUMMED"
 
@@ -387,12 +387,18 @@ cdef extern from "leaves/layers.h":
             const void *x, Py_ssize_t pixels, Py_ssize_t channels, Py_ssize_t step, double *sums,
         ) noexcept nogil
 
+    ctypedef struct Layers "convcore_layers":
+        const char *name
+        NormRows[2] norm_rows
+        NormRuns[2] norm_runs
+        NormPixels[2] norm_pixels
+        Map[32][2] maps          # the first MAPS rows
         Step[8][2] steps         # the first RULES rows
         Pools[2] pools
         Clipping[2] clipping
         Softmax[2] softmax
+        Sums[2] sums
 
 cdef const Leaves *leaves() noexcept nogil
 cdef const Layers *layers() noexcept nogil
 cdef Filters filters(dict fields)
-        Sums[2] sums

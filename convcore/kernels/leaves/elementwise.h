@@ -81,6 +81,22 @@ INLINE T OF(soft)(T z)
 FORWARD(softplus, x * a > b ? x : OF(soft)(x * a) / a)
 GRADIENT(softplus_gradient, x * a > b ? g : g * OF(logistic)(x * a))
 
+FORWARD(logsigmoid, -OF(soft)(-x))
+GRADIENT(logsigmoid_gradient, g * OF(logistic)(-x))
+
+/* tanh(log(1 + e)) = n / (n + 2) of n = e (e + 2), e = exp(x); beyond 20 it is 1. */
+INLINE T OF(tanh_of_soft)(T x)
+{
+    const T e = OF(exponential)(x > 20 ? 20 : x), n = e * (e + 2);
+    return n / (n + 2);
+}
+INLINE T OF(mish_slope)(T x, T t)
+{
+    return t + x * OF(logistic)(x) * (1 - t * t);
+}
+FORWARD(mish, x * OF(tanh_of_soft)(x))
+GRADIENT(mish_gradient, g * OF(mish_slope)(x, OF(tanh_of_soft)(x)))
+
 #if MANTISSA == 23
 INLINE T OF(normal)(T x, T density)
 {
@@ -113,9 +129,25 @@ INLINE T OF(tanh_gelu_slope)(T x, T root)
 FORWARD(gelu_tanh, OF(tanh_gelu)(x, a))
 GRADIENT(gelu_tanh_gradient, g * OF(tanh_gelu_slope)(x, a))
 
-/* Of two arrays. */
-GRADIENT(sum, g + x)
-GRADIENT(product, g * x)
+/* Of two arrays, or of one and a number. */
+GRADIENT(sum_of_two, g + x)
+FORWARD(sum_with, a + x)
+GRADIENT(product_of_two, g * x)
+FORWARD(product_with, a * x)
+
+/* Of an argument, and the slope where it is negative; and what its gradient is multiplied by. */
+GRADIENT(prelu_of_two, x > 0 ? x : g * x)
+FORWARD(prelu_with, x > 0 ? x : a * x)
+GRADIENT(prelu_slope_of_two, x > 0 ? 1 : g)
+FORWARD(prelu_slope_with, x > 0 ? 1 : a)
+
+/* b d^2 / 2 of d = x - g, a straight line from |d| = a on; and its derivative. */
+INLINE T OF(huber_value)(T size, T most)
+{
+    return size > most ? most * (size - (T)0.5 * most) : (T)0.5 * size * size;
+}
+GRADIENT(huber_of_two, b * OF(huber_value)(OF(absolute)(x - g), a))
+GRADIENT(huber_slope_of_two, b * OF(clamped)(x - g, -a, a))
 
 #undef FORWARD
 #undef GRADIENT

@@ -113,6 +113,16 @@
         {name##_float, name##_gradient_float}, {name##_double, name##_gradient_double}          \
     }
 
+#define OF_TWO(name)                                                                            \
+    {                                                                                           \
+        {NULL, name##_of_two_float}, {NULL, name##_of_two_double}                               \
+    }
+
+#define OF_TWO_OR_WITH(name)                                                                    \
+    {                                                                                           \
+        {name##_with_float, name##_of_two_float}, {name##_with_double, name##_of_two_double}    \
+    }
+
 #define NORM(form, type)                                                                        \
     {                                                                                           \
         moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
@@ -146,8 +156,14 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
         [CONVCORE_SOFTPLUS] = MAP(softplus),
         [CONVCORE_GELU] = {{gelu_float, gelu_gradient_float}, {NULL, NULL}},
         [CONVCORE_GELU_TANH] = MAP(gelu_tanh),
-        [CONVCORE_SUM] = {{NULL, sum_float}, {NULL, sum_double}},
-        [CONVCORE_PRODUCT] = {{NULL, product_float}, {NULL, product_double}},
+        [CONVCORE_LOGSIGMOID] = MAP(logsigmoid),
+        [CONVCORE_MISH] = MAP(mish),
+        [CONVCORE_SUM] = OF_TWO_OR_WITH(sum),
+        [CONVCORE_PRODUCT] = OF_TWO_OR_WITH(product),
+        [CONVCORE_PRELU] = OF_TWO_OR_WITH(prelu),
+        [CONVCORE_PRELU_SLOPE] = OF_TWO_OR_WITH(prelu_slope),
+        [CONVCORE_HUBER] = OF_TWO(huber),
+        [CONVCORE_HUBER_SLOPE] = OF_TWO(huber_slope),
     },
     .steps = {
         [CONVCORE_SGD] = BOTH(sgd),
@@ -163,5 +179,5 @@ const convcore_layers TABLE(CONVCORE_LEVEL) = {
         {squares_double, scale_double, clip_double},
     },
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
-};
     .sums = {{sum_run_float, sum_columns_float}, {sum_run_double, sum_columns_double}},
+};

@@ -26,8 +26,14 @@ enum {
     CONVCORE_SOFTPLUS,
     CONVCORE_GELU,               /* of floats alone */
     CONVCORE_GELU_TANH,
-    CONVCORE_SUM,                /* gx = gy + kept, without a forward, as is the product */
+    CONVCORE_LOGSIGMOID,
+    CONVCORE_MISH,
+    CONVCORE_SUM,                /* gx = gy + kept; y = terms[0] + x; so the next three */
     CONVCORE_PRODUCT,
+    CONVCORE_PRELU,
+    CONVCORE_PRELU_SLOPE,
+    CONVCORE_HUBER,              /* of two, without a forward */
+    CONVCORE_HUBER_SLOPE,
     CONVCORE_MAPS
 };
 
@@ -139,12 +145,6 @@ typedef struct {
                              ptrdiff_t step, int log, void *gx);
 } convcore_softmax;
 
-typedef struct {
-    const char *name;
-    convcore_norm_rows norm_rows[2];
-    convcore_norm_runs norm_runs[2];
-    convcore_norm_pixels norm_pixels[2];
-    convcore_map maps[CONVCORE_MAPS][2];
 /* ---- sums over pixels: sums.h ---- */
 
 /* The most channels of one call. */
@@ -156,17 +156,23 @@ typedef struct {
                     double *sums);
 } convcore_sums;
 
+typedef struct {
+    const char *name;
+    convcore_norm_rows norm_rows[2];
+    convcore_norm_runs norm_runs[2];
+    convcore_norm_pixels norm_pixels[2];
+    convcore_map maps[CONVCORE_MAPS][2];
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pools pools[2];
     convcore_clipping clipping[2];
     convcore_softmax softmax[2];
+    convcore_sums sums[2];
 } convcore_layers;
 
 extern const convcore_layers convcore_layers_base;
 #ifdef CONVCORE_HAS_AVX2
 extern const convcore_layers convcore_layers_avx2;
 #endif
-    convcore_sums sums[2];
 #ifdef CONVCORE_HAS_AVX512
 extern const convcore_layers convcore_layers_avx512;
 #endif
