@@ -205,6 +205,29 @@ def test_nll_loss_agrees_with_pytorch(torch, problem, reduction):
         agree(torch, function, scores, seed=seed, nodes=nodes, rtol=rtol)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("mse_loss", {}), ("smooth_l1_loss", {"beta": 0.3}), ("huber_loss", {"delta": 1.7})],
+)
+def test_distances_of_large_and_odd_numbers_agree_with_pytorch(
+    torch, name, options, dtype, reduction, rng
+):
+    x, y = (3 * rng.standard_normal((2, 5, 30, 31))).astype(dtype)
+    if reduction == "none":
+        x.flat[:6] = [0, -0.0, np.inf, -np.inf, np.nan, 1]
+        y.flat[:6] = [0, 0, 1, np.inf, 2, np.inf]
+    found = []
+    for m in (convcore, torch):
+        a, b = (m.from_numpy(v.copy()).requires_grad_() for v in (x, y))
+        loss = getattr(functional(m), name)(a, b, reduction=reduction, **options)
+        loss.backward(m.ones(loss.shape, dtype=loss.dtype) * 3)
+        found.append([t.detach().numpy() for t in (loss, a.grad, b.grad)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=32 * np.finfo(dtype).eps)
+
+
 @few(60)
 @given(class_problems(), REDUCTIONS, st.sampled_from([0.0, 0.1, 1.0]))
 def test_cross_entropy_agrees_with_pytorch(torch, problem, reduction, smoothing):

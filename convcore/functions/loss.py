@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.engine import class_loss
+from convcore.engine import class_loss, elementwise
 from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.axes import spread, wide_total_of
@@ -122,25 +121,36 @@ def _same_shapes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, 
 def _distance(
     name: str,
     kernel: str,
-    value: Callable[[np.ndarray], np.ndarray],
-    slope: Callable[[Tensor], Tensor],
+    most: float,
+    factor: float,
     input: Tensor,
     target: Tensor,
     reduction: str,
 ) -> Tensor:
-    """Return the reduced ``value(input - target)``, whose derivative is ``slope``.
+    """Return the reduced factor * h(input - target), h = d^2 / 2, a straight line from |d| = most.
 
     ``kernel`` is what PyTorch calls it in the error for a dtype of integers.
     """
-    difference = compute(np.subtract, input._array, target._array)
-    check_kind(kernel, wrap(difference), "f")
-    out = _reduced(np.asarray(quiet(value, difference), difference.dtype), reduction)
+    x, y = input._array, target._array
+    if elementwise.suits("huber", x, y):
+        values = elementwise.gradient("huber", y, x, (most, factor))
+    else:
+        difference = compute(np.subtract, x, y)
+        check_kind(kernel, wrap(difference), "f")
+        values = np.asarray(quiet(_bent, difference, most, factor), difference.dtype)
+    out = _reduced(values, reduction)
     if not mode.enabled:
         return out
-    shape = difference.shape
+    shape = values.shape
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
-        grad_input = mul(slope(sub(x, y)), _each(grad, reduction, shape))
+        a, b = x._array, y._array
+        if reduction != "none" and not mode.enabled and elementwise.suits("huber", a, b):
+            by = factor * float(grad._array) / (a.size if reduction == "mean" else 1)
+            grad_input = wrap(elementwise.gradient("huber_slope", b, a, (most, by)))
+        else:
+            slope = mul(clamp(sub(x, y), -most, most), factor)
+            grad_input = mul(slope, _each(grad, reduction, shape))
         return grad_input if needs[0] else None, neg(grad_input) if needs[1] else None
 
     record(name, (input, target), out, fitted(backward, input, target), (input, target))
@@ -148,6 +158,14 @@ def _distance(
 
 
 def mse_loss(
+def _bent(difference: np.ndarray, most: float, factor: float) -> np.ndarray:
+    size = np.absolute(difference)
+    if most == math.inf:
+        return np.square(size) * (0.5 * factor)
+    bent = np.minimum(size, size.dtype.type(most))
+    return bent * (size - bent * 0.5) * factor
+
+
     input: Tensor,
     target: Tensor,
     size_average: Any = None,
@@ -178,12 +196,11 @@ def mse_loss(
     """
     reduction = _reduction(reduction, size_average, reduce)
     input, target = _same_shapes("mse_loss", input, target)
-    name = "MseLossBackward0"
+    square = "MseLossBackward0", "mse_cpu", math.inf, 2.0, input, target
     if weight is None:
-        return _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, reduction)
+        return _distance(*square, reduction)
     _check_weight("mse_loss", input, weight)
-    values = _distance(name, "mse_cpu", np.square, lambda d: mul(d, 2), input, target, "none")
-    return _reduce_weighted(values, weight, reduction)
+    return _reduce_weighted(_distance(*square, "none"), weight, reduction)
 
 
 def l1_loss(
@@ -228,14 +245,8 @@ def smooth_l1_loss(
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return _reduce(abs(sub(input, target)), reduction)
-
-    def value(difference: np.ndarray) -> np.ndarray:
-        size = np.absolute(difference)
-        return np.where(size < beta, np.square(size) * (0.5 / beta), size - 0.5 * beta)
-
-    slope = lambda d: clamp(div(d, beta), -1.0, 1.0)  # noqa: E731
     return _distance(
-        "SmoothL1LossBackward0", "smooth_l1_cpu", value, slope, input, target, reduction
+        "SmoothL1LossBackward0", "smooth_l1_cpu", beta, 1 / beta, input, target, reduction
     )
 
 
@@ -260,18 +271,11 @@ def huber_loss(
     delta = number("huber_loss", "delta", delta)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-
-    def value(difference: np.ndarray) -> np.ndarray:
-        size = np.absolute(difference)
-        return np.where(size <= delta, np.square(size) * 0.5, (size - 0.5 * delta) * delta)
-
-    slope = lambda d: clamp(d, -delta, delta)  # noqa: E731
-    name = "HuberLossBackward0"
+    bent = "HuberLossBackward0", "huber_cpu", delta, 1.0, input, target
     if weight is None:
-        return _distance(name, "huber_cpu", value, slope, input, target, reduction)
+        return _distance(*bent, reduction)
     _check_weight("huber_loss", input, weight)
-    values = _distance(name, "huber_cpu", value, slope, input, target, "none")
-    return _reduce(mul(values, weight), reduction)
+    return _reduce(mul(_distance(*bent, "none"), weight), reduction)
 
 
 def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
