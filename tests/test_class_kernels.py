@@ -155,6 +155,34 @@ def test_losses_of_classes_and_their_gradient_are_exact(shape, dtype, form, rng)
     np.testing.assert_allclose(found, 1.5 * gradient, rtol=4 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("form", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(64, 10), (2, 5, 70, 61), (3, 1, 7), (5, 200)])
+def test_smoothed_losses_and_their_gradient_are_exact(shape, weighted, form, rng):
+    x = laid_out(rng.standard_normal(shape), form)
+    classes = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    classes[rng.random(classes.shape) < 0.2] = -7
+    weight = rng.random(shape[1]) if weighted else np.ones(shape[1])
+    losses, total, gradient = exact_loss(x, classes, weight, -7)
+    counted = classes != -7
+    column = weight.reshape(-1, *(1,) * (len(shape) - 2))
+    part = 0.3 / shape[1]
+    losses = 0.7 * losses - part * (x * column).sum(1) * counted
+    gradient = 0.7 * gradient - part * column * counted[:, None]
+    given = weight if weighted else None
+    each, weights = class_loss.forward(x, classes, given, -7, True, 0.3)
+    np.testing.assert_allclose(each, losses, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(weights, total, rtol=1e-12)
+    found, _ = class_loss.forward(x, classes, given, -7, False, 0.3)
+    np.testing.assert_allclose(found, losses.sum(), rtol=1e-11)
+    like = x.shape, x.dtype, class_loss.is_last(x)
+    found = class_loss.backward(np.array(3.0), 2.0, like, classes, given, -7, 0.3)
+    np.testing.assert_allclose(found, 1.5 * gradient, rtol=1e-12, atol=1e-15)
+    grad = rng.standard_normal(classes.shape)
+    found = class_loss.backward(grad, 1.0, like, classes, given, -7, 0.3)
+    np.testing.assert_allclose(found, grad[:, None] * gradient, rtol=1e-12, atol=1e-15)
+
+
 def test_gradients_of_each_loss_are_weighted(rng):
     shape = (2, 5, 70, 61)
     classes = rng.integers(0, 5, (2, 70, 61))
@@ -167,8 +195,9 @@ def test_gradients_of_each_loss_are_weighted(rng):
 
 
 @pytest.mark.parametrize("form", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("shape", [(2000, 100), (2, 21, 130, 130)])
-def test_bits_do_not_depend_on_threads(shape, form, rng):
+def test_bits_do_not_depend_on_threads(shape, smoothing, form, rng):
     array = laid_out(rng.standard_normal(shape).astype("f4"), form)
     classes = convcore.from_numpy(rng.integers(0, shape[1], (shape[0], *shape[2:])))
     before = convcore.get_num_threads()
@@ -177,7 +206,7 @@ def test_bits_do_not_depend_on_threads(shape, form, rng):
         for threads in (1, 2, 3, 7):
             convcore.set_num_threads(threads)
             x = convcore.from_numpy(array).requires_grad_()
-            loss = F.cross_entropy(x, classes)
+            loss = F.cross_entropy(x, classes, label_smoothing=smoothing)
             (F.softmax(x, 1).square().sum() + loss).backward()
             bits.add(loss.detach().numpy().tobytes() + x.grad.numpy().tobytes())
     finally:

@@ -3,7 +3,8 @@
     loss = -weight[k] x[k] of each pixel's class k, or their sum,    total = sum weight[k]
 
 x is (N, C), (C,) or (N, C, d1, ...), contiguous or with its classes last in memory, and its
-gradient lies alike.  A class that is ``ignore`` counts for nothing; float16 is computed in float32.
+gradient lies alike.  A class that is ``ignore`` counts for nothing; of ``smoothing``, a number from
+[0, 1], all classes have equal parts, each with its weight; float16 is computed in float32.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _prepared(array: Array, dtype: np.dtype) -> Array:
 
 
 def forward(
-    x: Array, classes: Array, weight: Array | None, ignore: int, each: bool
+    x: Array, classes: Array, weight: Array | None, ignore: int, each: bool, smoothing: float = 0.0
 ) -> tuple[Array | float, float]:
     """Return the losses, or their sum unless ``each``, and the sum of their weights.
 
@@ -65,6 +66,7 @@ def forward(
     weight : (C,) or None for ones
     ignore : int
     each : bool
+    smoothing : float
 
     Raises
     ------
@@ -84,7 +86,8 @@ def forward(
     if classes.size:
         sums = np.empty(3 * _classes.items_of(n, pixels))
         loss, total, wrong = _classes.losses(
-            x, classes, weight, losses, sums, n, c, pixels, last, ignore, _WORK
+            *(x, classes, weight, losses, sums, n, c, pixels, last, ignore, smoothing),
+            _WORK + c * (smoothing > 0),
         )
     if wrong:
         others = classes[(classes != ignore) & ((classes < 0) | (classes >= c))]
@@ -99,6 +102,7 @@ def backward(
     classes: Array,
     weight: Array | None,
     ignore: int,
+    smoothing: float = 0.0,
 ) -> Array:
     """Return the gradient of x.
 
@@ -109,7 +113,7 @@ def backward(
     total : float
         What losses were divided by.
     like : (shape, dtype, whether it `is_last`) of x
-    classes, weight, ignore
+    classes, weight, ignore, smoothing
         As they went forward.
     """
     shape, dtype, last = like
@@ -121,9 +125,9 @@ def backward(
     grads, one = (_prepared(grad, kernel), 1.0) if grad.ndim else (None, float(grad))
     if out.size:
         n, c, pixels, last = _sizes(shape, last)
-        work = _WORK + c
         _classes.losses_gradient(
-            out, classes, weight, grads, one, total, n, c, pixels, last, ignore, work
+            *(out, classes, weight, grads, one, total, n, c, pixels, last, ignore, smoothing),
+            _WORK + c,
         )
     return out if kernel == dtype else out.astype(dtype)
 

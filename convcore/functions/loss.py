@@ -28,7 +28,8 @@ from convcore.functions.calls import (
     refuse_gradients,
 )
 from convcore.functions.elementwise import abs, exp, log, sigmoid
-from convcore.functions.piecewise import clamp, clamp_min, masked, where
+from convcore.functions.large import pairwise
+from convcore.functions.piecewise import clamp, clamp_min, where
 from convcore.functions.quiet import quiet
 from convcore.functions.reduce import mean, sum
 from convcore.functions.shape import reshape
@@ -157,7 +158,6 @@ def _distance(
     return out
 
 
-def mse_loss(
 def _bent(difference: np.ndarray, most: float, factor: float) -> np.ndarray:
     size = np.absolute(difference)
     if most == math.inf:
@@ -166,6 +166,7 @@ def _bent(difference: np.ndarray, most: float, factor: float) -> np.ndarray:
     return bent * (size - bent * 0.5) * factor
 
 
+def mse_loss(
     input: Tensor,
     target: Tensor,
     size_average: Any = None,
@@ -522,7 +523,12 @@ def nll_loss(
 
 
 def _class_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float = 0.0,
 ) -> Tensor:
     refuse_gradients("nll_loss_forward", weight=weight)
     ignore_index = checked_int("nll_loss", "ignore_index", ignore_index)
@@ -534,7 +540,7 @@ def _class_loss(
         classes = classes.reshape(())
     weights = None if weight is None else weight._array
     each = reduction == "none"
-    loss, total = class_loss.forward(x, classes, weights, ignore_index, each)
+    loss, total = class_loss.forward(x, classes, weights, ignore_index, each, smoothing)
     divisor = total if reduction == "mean" else 1.0
     if reduction == "mean":
         loss = loss / total if total else quiet(np.divide, loss, total)
@@ -543,7 +549,8 @@ def _class_loss(
         like = x.shape, x.dtype, class_loss.is_last(x)
 
         def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
-            return _class_gradient(grad, like, divisor, target, weight, ignore_index, reduction)
+            options = ignore_index, reduction, smoothing
+            return _class_gradient(grad, like, divisor, target, weight, *options)
 
         name = "NllLossBackward0" if x.ndim <= 2 else "NllLoss2DBackward0"
         record(name, (input,), out, backward, (target, weight))
@@ -558,15 +565,15 @@ def _class_gradient(
     weight: Tensor | None,
     ignore_index: int,
     reduction: str,
+    smoothing: float,
 ) -> Tensor:
     """Return the adjoint of `_class_loss`, which is linear: each is the other's gradient."""
     weights = None if weight is None else weight._array
-    out = wrap(
-        class_loss.backward(grad._array, divisor, like, target._array, weights, ignore_index)
-    )
+    options = weights, ignore_index, smoothing
+    out = wrap(class_loss.backward(grad._array, divisor, like, target._array, *options))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
-        return _class_loss(grad, target, weight, ignore_index, reduction)
+        return _class_loss(grad, target, weight, ignore_index, reduction, smoothing)
 
     record("NllLossBackward0Backward0", (grad,), out, backward, (target, weight))
     return out
@@ -662,27 +669,7 @@ def cross_entropy(
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     along = class_loss.class_axis(shape)
     likelihood = log_softmax(input, along) if shape else input
-    loss = _class_loss(likelihood, target, weight, ignore_index, reduction)
-    if label_smoothing == 0:
-        return loss
-    rest = _uniform_loss(likelihood, target, weight, ignore_index, reduction)
-    return add(mul(loss, 1 - label_smoothing), mul(rest, label_smoothing / shape[along]))
-
-
-def _uniform_loss(
-    likelihood: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
-) -> Tensor:
-    """Return the sum over the classes of -weight * likelihood, reduced as `nll_loss` would."""
-    classes = target._array
-    counts = classes != ignore_index
-    losses = neg(sum(_weighted(likelihood, weight), class_loss.class_axis(likelihood._array.shape)))
-    if not counts.all():
-        losses = masked(losses, counts)
-    if reduction == "mean":
-        counted = classes[counts]
-        total = counted.size if weight is None else weight._array[counted].sum(dtype=np.float64)
-        return div(sum(losses), float(total))
-    return _reduce(losses, reduction)
+    return _class_loss(likelihood, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _weighted(x: Tensor, weight: Tensor | None) -> Tensor:
@@ -703,11 +690,23 @@ def _soft_cross_entropy(
     if smoothing:
         target = add(mul(target, 1 - smoothing), smoothing / shape[along])
     likelihood = _weighted(log_softmax(input, along), weight)
-    product = mul(likelihood, target)
-    if reduction == "none":
-        return neg(sum(product, along))
-    total = neg(sum(product))
-    return div(total, math.prod(shape) / shape[along]) if reduction == "mean" else total
+    count = math.prod(shape) / shape[along] if reduction == "mean" else 1
+    over = (along,) if reduction == "none" else tuple(range(len(shape)))
+    return _negative_product(likelihood, target, over, count)
+
+
+def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float) -> Tensor:
+    """Return -x * y summed over some axes, divided by a count."""
+    products = np.asarray(pairwise("product", np.multiply, x._array, y._array))
+    total = quiet(np.true_divide, wide_total_of(products, over, False), -count)
+    out = wrap(np.asarray(total, products.dtype))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+        each = spread(div(grad, -count), over, products.shape)
+        return mul(y, each) if needs[0] else None, mul(x, each) if needs[1] else None
+
+    record("SoftCrossEntropyBackward0", (x, y), out, fitted(backward, x, y), (x, y))
+    return out
 
 
 METHODS: dict = {}

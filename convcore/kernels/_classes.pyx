@@ -4,7 +4,8 @@ Softmax works on an array that is (outer, count, inner) in memory, along its mid
 inner is 1 its vectors are rows, else they are columns that lie side by side.
 
 Losses work on logarithms that are (N, C, S) or, with the class last, (N, S, C), and on classes
-(N, S).  A class that is `ignore` counts for nothing.  Each function is one pass.
+(N, S).  A class that is `ignore` counts for nothing.  Of `smoothing` all classes have equal parts.
+Each function is one pass.
 """
 
 from cython.parallel cimport parallel, prange
@@ -12,7 +13,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from convcore.kernels._buffers cimport Buffers
-from convcore.kernels._isa cimport COLUMNS, Softmax, layers
+from convcore.kernels._isa cimport COLUMNS, SUMMED, Softmax, Sums, layers
 from convcore.kernels._threads cimport team
 
 ctypedef fused real:
@@ -112,11 +113,16 @@ cdef struct Job:
     Py_ssize_t pixel             # from one pixel to the next, and from one class
     Py_ssize_t plane
     int64_t ignore
+    double own                   # how much of a target is its own class, and how much each class
+    double part
 
 
-cdef Job job_of(Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last, int64_t ignore):
+cdef Job job_of(
+    Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last, int64_t ignore, double smoothing
+):
     cdef Job job
     job.n, job.c, job.s, job.ignore = n, c, s, ignore
+    job.own, job.part = 1 - smoothing, smoothing / max(c, 1)
     job.blocks = (s + PIXELS - 1) // PIXELS
     job.pixel = c if last else 1
     job.plane = 1 if last else s
@@ -128,6 +134,28 @@ def items_of(Py_ssize_t n, Py_ssize_t s):
     return n * ((s + PIXELS - 1) // PIXELS)
 
 
+cdef void sum_classes(
+    const Job *job, Py_ssize_t first, Py_ssize_t count, const real *x, const real *weight,
+    double *totals,
+) noexcept nogil:
+    """totals[i] = sum over k of weight[k] x[first + i, k]."""
+    cdef const Sums *leaf = &layers().sums[sizeof(real) == 8]
+    cdef Py_ssize_t i, k
+    memset(totals, 0, count * sizeof(double))
+    if weight != NULL:
+        for k in range(job.c):
+            for i in range(count):
+                totals[i] += <double>weight[k] * x[(first + i) * job.pixel + k * job.plane]
+    elif job.plane == 1:
+        for i in range(count):
+            leaf.run(x + (first + i) * job.pixel, job.c, totals + i)
+    else:
+        i = 0
+        while i < count:
+            leaf.columns(x + first + i, job.c, min(SUMMED, count - i), job.plane, totals + i)
+            i += SUMMED
+
+
 cdef void add_item(
     const Job *job, Py_ssize_t item, const real *x, const int64_t *classes, const real *weight,
     real *losses, double *sums,
@@ -135,10 +163,14 @@ cdef void add_item(
     """Write some losses, -weight x, unless losses is NULL, and the item's sums."""
     cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
     cdef Py_ssize_t at = n * job.s
+    cdef Py_ssize_t end = min(first + PIXELS, job.s)
+    cdef double[PIXELS] totals
     cdef real w = 1, loss
     cdef int64_t k
     sums[0] = sums[1] = sums[2] = 0
-    for i in range(first, min(first + PIXELS, job.s)):
+    if job.part != 0:
+        sum_classes(job, first, end - first, x + at * job.c, weight, totals)
+    for i in range(first, end):
         k = classes[at + i]
         loss = 0
         if k != job.ignore:
@@ -148,6 +180,8 @@ cdef void add_item(
             if weight != NULL:
                 w = weight[k]
             loss = -x[at * job.c + i * job.pixel + k * job.plane] * w
+            if job.part != 0:
+                loss = <real>(job.own * loss - job.part * totals[i - first])
             sums[0] += loss
             sums[1] += w
         if losses != NULL:
@@ -167,9 +201,11 @@ cdef void add_all(
 
 def losses(
     x, classes, weight, each, sums, Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last,
-    int64_t ignore, double work,
+    int64_t ignore, double smoothing, double work,
 ):
     """Return the sum of -weight[k] x[k], the sum of weight[k], and how many are no class.
+
+    The smoothed first sum has (1 - smoothing) of that, and smoothing / c of it for every k.
 
     Parameters
     ----------
@@ -181,7 +217,7 @@ def losses(
     sums : (items_of(n, s), 3), float64
         Scratch.
     """
-    cdef Job job = job_of(n, c, s, last, ignore)
+    cdef Job job = job_of(n, c, s, last, ignore, smoothing)
     cdef Buffers arrays = Buffers()
     cdef void *x_ptr = arrays.borrow(x, False)
     cdef int64_t *k_ptr = <int64_t *>arrays.borrow(classes, False)
@@ -204,17 +240,53 @@ def losses(
     return loss, total, wrong
 
 
+cdef inline double grad_of(
+    const Job *job, Py_ssize_t at, const real *grads, const int64_t *classes, double factor
+) noexcept nogil:
+    """The gradient of one pixel's loss, 0 of one that counts for nothing."""
+    cdef int64_t k = classes[at]
+    if k == job.ignore or k < 0 or k >= job.c:
+        return 0
+    return factor if grads == NULL else factor * grads[at]
+
+
+cdef void put_parts(
+    const Job *job, Py_ssize_t at, Py_ssize_t first, Py_ssize_t count, const real *grads,
+    const int64_t *classes, const real *weight, double factor, real *to,
+) noexcept nogil:
+    """Write what all classes of some pixels get in equal parts, but for their weights."""
+    cdef real[PIXELS] parts
+    cdef real w = 1
+    cdef Py_ssize_t i, k
+    for i in range(count):
+        parts[i] = <real>(-job.part * grad_of(job, at + first + i, grads, classes, factor))
+    if job.plane == 1:
+        for i in range(count):
+            for k in range(job.c):
+                to[(first + i) * job.pixel + k] = parts[i] if weight == NULL else (
+                    parts[i] * weight[k]
+                )
+        return
+    for k in range(job.c):
+        if weight != NULL:
+            w = weight[k]
+        for i in range(count):
+            to[k * job.plane + first + i] = parts[i] * w
+
+
 cdef void put_item(
     const Job *job, Py_ssize_t item, const real *grads, const int64_t *classes,
     const real *weight, double factor, real *gx,
 ) noexcept nogil:
-    """Write some pixels of gx: zeros, and -weight times the gradient at their classes."""
+    """Write some pixels of gx: zeros, or parts, and -weight times the gradient at their classes."""
     cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
     cdef Py_ssize_t at = n * job.s, count = min(PIXELS, job.s - first)
     cdef real *to = gx + at * job.c
-    cdef double g = factor
+    cdef double g
     cdef int64_t k
-    if job.plane == 1:
+    if job.part != 0:
+        put_parts(job, at, first, count, grads, classes, weight, factor, to)
+    elif job.plane == 1:
         memset(to + first * job.pixel, 0, count * job.c * sizeof(real))
     else:
         for i in range(job.c):
@@ -223,9 +295,8 @@ cdef void put_item(
         k = classes[at + i]
         if k == job.ignore or k < 0 or k >= job.c:
             continue
-        if grads != NULL:
-            g = factor * grads[at + i]
-        to[i * job.pixel + k * job.plane] = <real>(-g if weight == NULL else -g * weight[k])
+        g = job.own * grad_of(job, at + i, grads, classes, factor)
+        to[i * job.pixel + k * job.plane] -= <real>(g if weight == NULL else g * weight[k])
 
 
 cdef void put_all(
@@ -241,19 +312,19 @@ cdef void put_all(
 
 def losses_gradient(
     gx, classes, weight, grads, double grad, double total, Py_ssize_t n, Py_ssize_t c,
-    Py_ssize_t s, bint last, int64_t ignore, double work,
+    Py_ssize_t s, bint last, int64_t ignore, double smoothing, double work,
 ):
-    """Write the gradient of x: -weight[k] grads grad / total at the classes, and zeros.
+    """Write the gradient of x: -weight[k] grads grad / total at the classes, and zeros, smoothed.
 
     Parameters
     ----------
     gx : (n, c, s), or (n, s, c) if last; float32 or float64, contiguous
     grads : (n, s) of gx's dtype, or None for ones
     grad, total : float
-    classes, weight, n, c, s, last, ignore, work
+    classes, weight, n, c, s, last, ignore, smoothing, work
         As they went forward.
     """
-    cdef Job job = job_of(n, c, s, last, ignore)
+    cdef Job job = job_of(n, c, s, last, ignore, smoothing)
     cdef Buffers arrays = Buffers()
     cdef void *x_ptr = arrays.borrow(gx, True)
     cdef int64_t *k_ptr = <int64_t *>arrays.borrow(classes, False)
