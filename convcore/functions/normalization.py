@@ -409,11 +409,12 @@ def _batch_norm(
     if running_mean is None and not training:
         raise RuntimeError("running_mean must be defined in evaluation mode")
     _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
-    norm = _Norm("NativeBatchNormBackward0", eps, activation=activation)
     given = None
-    if not training:
-        given = np.stack([v._array for v in (running_mean, running_var)]).astype(np.float64)  # type: ignore[union-attr]
-    out, statistics = _normalized("batch_norm", norm, input, weight, bias, residual, given)
+    if running_mean is not None and running_var is not None and not training:
+        given = np.empty((2, shape[1]))
+        given[0], given[1] = running_mean._array, running_var._array
+    norm = _Norm("NativeBatchNormBackward0", eps, activation=activation, given=given)
+    out, statistics = _normalized("batch_norm", norm, input, weight, bias, residual)
     if training and input._array.size:
         _follow(running_mean, running_var, statistics, momentum, count)
     return out
@@ -538,7 +539,6 @@ def _normalized(
     weight: Tensor | None,
     bias: Tensor | None,
     residual: Tensor | None = None,
-    given: Array | None = None,
 ) -> tuple[Tensor, Array]:
     """Return the result and the means and variances, recorded."""
     check_kind(function, x, "f")
@@ -546,10 +546,9 @@ def _normalized(
     if dtype == np.float16:
         single = np.dtype(np.float32)
         wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
-        out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3], given)
+        out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3])
         return cast(out, dtype), statistics
     _check_dtypes(dtype, weight, bias)
-    norm = norm._replace(given=given) if given is not None else norm
     w, b, r = (None if t is None else t._array for t in (weight, bias, residual))
     y, statistics = quiet(norm.forward, x._array, w, b, r)
     out = wrap(y)
