@@ -18,7 +18,9 @@ from convcore.autograd.node import describe, record
 from convcore.engine.average_pooling import avg_pool_checked
 from convcore.engine.geometry import index, is_sequence
 from convcore.engine.maximum_pooling import Picked, adaptive_max_pool_taps, max_pool_taps
+from convcore.engine.means import plane_means
 from convcore.functions.calls import check_kind, check_tensor, computed
+from convcore.functions.quiet import quiet
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -394,10 +396,15 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
 
 
 def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
-    output = wrap(computed(engine.adaptive_avg_pool, input._array, outs))
-    sizes = input._array.shape[-rank:]
+    array = input._array
+    one = set(outs) == {1}
+    if one and array.size and array.ndim == rank + 2:
+        output = wrap(quiet(plane_means, array))
+    else:
+        output = wrap(computed(engine.adaptive_avg_pool, array, outs))
+    sizes = array.shape[-rank:]
     # One window is the mean over the axes, and PyTorch computes and calls it that.
-    name = "MeanBackward1" if set(outs) == {1} else f"AdaptiveAvgPool{rank}DBackward0"
+    name = "MeanBackward1" if one else f"AdaptiveAvgPool{rank}DBackward0"
     record(name, (input,), output, lambda needs, grad: _adaptive_mean_grad(rank, grad, sizes))
     axes = tuple(range(input._array.ndim - rank, input._array.ndim))
     describe(
