@@ -84,7 +84,8 @@ def _plan(shape: tuple[int, ...], groups: int | None, channels_last: bool) -> _P
 
 
 def _pixels_plan(images: int, pixels: int, channels: int, units: int, work: float) -> _Plan:
-    repeat = max(1, min(_ROW // channels, pixels))
+    # Each place of a row has sums of its own to add up: no more of them than rows, about.
+    repeat = max(1, min(_ROW // channels, math.isqrt(4 * pixels // channels)))
     rows, width = pixels // repeat, repeat * channels
     block = max(8, _LEAST_ITEM // width, math.ceil(rows * images / _MOST_RUNS))
     runs = max(1, math.ceil(rows / block))
