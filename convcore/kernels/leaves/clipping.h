@@ -5,15 +5,17 @@ static double OF(squares)(const void *from, ptrdiff_t count)
 {
     const T *v = from;
     double total = 0;
-    for (ptrdiff_t first = 0; first < count; first += 512) {
-        const ptrdiff_t end = first + 512 < count ? first + 512 : count;
-        T lanes[16] = {0}, rest = 0;
-        ptrdiff_t i = first;
-        for (; i + 16 <= end; i += 16)
-            for (int l = 0; l < 16; l++) lanes[l] += v[i + l] * v[i + l];
+    for (ptrdiff_t i = 0; i < count;) {
+        const ptrdiff_t end = i + 1024 < count ? i + 1024 : count;
+        LINE some[4];
+        T rest = 0;
+        UNROLLED for (int k = 0; k < 4; k++) some[k] = SPREAD(0);
+        for (; i + 4 * LINE_LANES <= end; i += 4 * LINE_LANES)
+            UNROLLED for (int k = 0; k < 4; k++)
+                some[k] += LOAD(v + i + k * LINE_LANES) * LOAD(v + i + k * LINE_LANES);
         for (; i < end; i++) rest += v[i] * v[i];
-        for (int l = 0; l < 16; l++) total += lanes[l];
-        total += rest;
+        total += (double)OF(sum_of_lanes)((some[0] + some[1]) + (some[2] + some[3]));
+        total += (double)rest;
     }
     return total;
 }
