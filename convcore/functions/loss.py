@@ -422,8 +422,10 @@ def binary_cross_entropy_with_logits(
         each = _each(grad, reduction, shape)
         each = each if w is None else mul(each, w)
         grad_input = grad_target = None
-        if needs[0]:
-            positive = t if pos is None else mul(t, pos)
+        if needs[0] and pos is None:
+            grad_input = mul(sub(sigmoid(x), t), each)
+        elif needs[0]:
+            positive = mul(t, pos)
             grad_input = mul(each, sub(mul(sub(add(positive, 1), t), sigmoid(x)), positive))
         if needs[1]:
             slope = neg(x)
@@ -439,10 +441,13 @@ def binary_cross_entropy_with_logits(
 
 
 def _with_logits(x: np.ndarray, t: np.ndarray, pos: np.ndarray | None) -> np.ndarray:
-    minus_log_sigmoid = np.log1p(np.exp(-np.absolute(x))) - np.minimum(x, 0)
+    if elementwise.suits("logsigmoid", x):
+        log_sigmoid = elementwise.forward("logsigmoid", x)
+    else:
+        log_sigmoid = np.minimum(x, 0) - np.log1p(np.exp(-np.absolute(x)))
     if pos is not None:
-        minus_log_sigmoid = ((pos - 1) * t + 1) * minus_log_sigmoid
-    return (1 - t) * x + minus_log_sigmoid
+        log_sigmoid = ((pos - 1) * t + 1) * log_sigmoid
+    return (1 - t) * x - log_sigmoid
 
 
 def kl_div(
