@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 # functions that NumPy has in one.  Chosen by hand.
 _LEAST = 16
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
-_LEAST_BY_CHANNEL = 1 << 11
+_LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
 _CHEAP = dict.fromkeys(
@@ -177,7 +177,7 @@ def by_channel(function: str, x: Array, numbers: Array) -> Array | None:
     """
     shape, images = x.shape, numbers.shape[:1]
     if (
-        x.size < _LEAST_BY_CHANNEL
+        x.size < _LEAST_BY_CHANNEL.get(function, _LEAST)
         or x.dtype not in (_SINGLE, _DOUBLE)
         or numbers.dtype != x.dtype
         or len(shape) < 3

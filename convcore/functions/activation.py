@@ -366,15 +366,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def _by_slopes(kernel: str, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Return each element, or 1, times its channel's slope where it is negative."""
     if x.ndim > 2:
-        value = elementwise.by_channel(kernel, x, np.broadcast_to(slopes, _of_channels(x)))
+        channels = np.zeros((1, x.shape[1], *(1,) * (x.ndim - 2)), slopes.dtype) + slopes
+        value = elementwise.by_channel(kernel, x, channels)
         if value is not None:
             return value
-    factors = np.where(x > 0, x.dtype.type(1), slopes)
-    return np.asarray(factors if kernel == "prelu_slope" else quiet(np.multiply, x, factors))
-
-
-def _of_channels(x: np.ndarray) -> tuple[int, ...]:
-    return (1, x.shape[1], *(1,) * (x.ndim - 2))
+    if kernel == "prelu":
+        return np.asarray(np.where(x > 0, x, quiet(np.multiply, x, slopes)))
+    return np.where(x > 0, x.dtype.type(1), slopes)
 
 
 def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Tensor) -> tuple:
