@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from draws import is_channels_last, is_dense, lay_out
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 import convcore
 from convcore import engine
 from convcore.engine import boxes
+
+pad = importlib.import_module("convcore.engine.pad")  # whose name is the function's too
 
 SOME = settings(
     deadline=None,
@@ -67,11 +71,14 @@ def test_put_copies_what_lies_within(data, kernels, seed):
 def test_pads_by_kernels_are_those_by_slices(layout, mode, rank, rng, monkeypatch, threads):
     x = lay_out(rng.integers(-4, 5, (2, 3, *(6, 5, 20)[-rank:])).astype("f4"), layout, rng)
     for pairs in ([(1, 2), (0, 3), (4, 1)][-rank:], [(-1, 2), (2, -2), (-3, 0)][-rank:]):
-        y = engine.pad(x, pairs, mode, 0)
-        g = lay_out(rng.integers(-4, 5, y.shape).astype("f4"), layout, rng)
-        gx = engine.pad_grad(g, pairs, mode)
+        with monkeypatch.context() as patch:
+            patch.setattr(pad, "_border_map", lambda *args: None)
+            y = engine.pad(x, pairs, mode, 0)
+            g = lay_out(rng.integers(-4, 5, y.shape).astype("f4"), layout, rng)
+            gx = engine.pad_grad(g, pairs, mode)
         with monkeypatch.context() as patch:
             patch.setattr(boxes, "LEAST_BYTES", 0)
+            patch.setattr(pad, "_LEAST_OF_PLANES", 0)
             for n in (1, 2, 3, 7):
                 threads(n)
                 found, grad = engine.pad(x, pairs, mode, 0), engine.pad_grad(g, pairs, mode)
