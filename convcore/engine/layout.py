@@ -7,6 +7,7 @@ one has size 1.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +17,8 @@ import numpy as np
 from convcore.engine import memory
 
 
-def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+@functools.lru_cache(maxsize=1024)
+def is_channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Return whether an (N, C, *sizes) array is channels_last, as PyTorch would suggest.
 
     Walk C, then the sizes from the last to the first, then N: strides must not fall.  Where both
