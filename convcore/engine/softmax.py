@@ -8,6 +8,8 @@ Results lie in memory as x does, or y; float16 is computed in float32.
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -23,20 +25,18 @@ _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 _WORK = 32.0
 
 
-def _laid_out(x: Array, along: int) -> tuple[int, int, int]:
+@functools.lru_cache(maxsize=256)
+def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...], along: int) -> tuple[int, int, int]:
     """Return the sizes before, of and behind an axis of a dense array, in order of its memory."""
-    shape = x.shape
     if not shape:
         return 1, 1, 1
-    order = list(range(x.ndim))
-    if not x.flags.c_contiguous:
-        order.sort(key=lambda axis: (-x.strides[axis], axis))
+    order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
     count, inner = shape[along], 1
     for axis in reversed(order):
         if axis == along:
             break
         inner *= shape[axis]
-    return x.size // (count * inner), count, inner
+    return math.prod(shape) // (count * inner), count, inner
 
 
 def _dense(x: Array) -> Array:
@@ -59,7 +59,7 @@ def forward(x: Array, along: int, log: bool) -> Array:
     dense = _dense(x)
     y = elementwise.empty_like(dense)
     if x.size:
-        sizes = _laid_out(dense, along)
+        sizes = _laid_out(dense.shape, dense.strides, along)
         _classes.softmax(dense, None, y, *sizes, log, _WORK)
     return y if y.dtype == x.dtype else y.astype(x.dtype)
 
@@ -78,7 +78,7 @@ def backward(grad: Array, y: Array, along: int, log: bool) -> Array:
     dense = _dense(y)
     grad_input = elementwise.empty_like(dense)
     if y.size:
-        sizes = _laid_out(dense, along)
+        sizes = _laid_out(dense.shape, dense.strides, along)
         grad = elementwise.laid_out_like(grad, dense)
         _classes.softmax(dense, grad, grad_input, *sizes, log, _WORK)
     return grad_input if grad_input.dtype == y.dtype else grad_input.astype(y.dtype)
