@@ -9,7 +9,6 @@ Where a value changes nothing in a layer's plan, nothing is timed.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib
 import itertools
 import os
@@ -130,7 +129,7 @@ def _prepared(layer: Layer, map_name: str, arrays: dict[str, Any], kept: bool) -
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     # Not the remembered one, which was made with the constant's first value.
     call = make.__wrapped__(*shapes, *first, *layer.steps.values(), current(), **keeps)
-    plan = dataclasses.replace(call.plan, refused=())  # whose texts may name the constant
+    plan = call.plan._replace(refused=())  # whose texts may name the constant
     if not plan.kept:
         return plan, lambda: call(left, right, ())
     block = memory.Block(plan.kept_bytes)
