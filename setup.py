@@ -1,4 +1,4 @@
-r"""Build convcore's kernels: every .pyx of convcore/kernels is an extension module.
+r"""Build convcore's kernels: every .pyx below convcore/kernels is an extension module.
 
 Everything that is not about compiling stands in pyproject.toml. Switches, from the environment:
 
@@ -46,8 +46,10 @@ BUILD = "build/" + "-".join(
     + ["debug"] * DEBUG
 )
 
-# Leaf loops in C, compiled once an instruction set.
-LEAVES = Path("convcore/kernels/leaves")
+KERNELS = Path("convcore/kernels")
+# Microkernels in C, compiled once an instruction set: kernels/conv and
+# kernels/layers have a file each.
+MICROKERNELS = sorted(KERNELS.glob("*/microkernels.c"))
 
 # A sum of the widest vectors, for the assembler to know too.
 VECTOR_PROBE = """
@@ -56,7 +58,7 @@ vec sum(vec a, vec b) { return a + b; }
 """
 
 # Of a loop in vectors, gcc writes the last elements in shorter vectors, and once more one by one: a
-# tenth of the leaves' code.  This has it write them one by one alone.
+# tenth of the microkernels' code.  This has it write them one by one alone.
 ONE_REST = ["--param=vect-epilogues-nomask=0"]
 
 # The kernels work on raw pointers, which Cython's own checks know nothing of; sanitizers do.
@@ -169,7 +171,7 @@ def scipy_blas_int():
 
 
 def instruction_sets(compiler):
-    """Map each level that the leaves are compiled for to the compiler's flags, base first."""
+    """Map each instruction set of the microkernels to the compiler's flags, base first."""
     levels = {"base": []}
     # The loops are the same at each level, and sanitizers take minutes to be compiled in.
     if DEBUG or compiler.compiler_type != "unix":
@@ -236,7 +238,7 @@ class BuildKernels(build_ext):
         )
         for extension, made in zip(self.extensions, translated, strict=True):
             extension.sources = made.sources
-            extension.depends = [*made.depends, *map(str, LEAVES.glob("*.[ch]"))]
+            extension.depends = [*made.depends, *map(str, KERNELS.rglob("*.h"))]
 
     def build_extensions(self):
         compiler = self.compiler
@@ -251,11 +253,11 @@ class BuildKernels(build_ext):
 
     def build_extension(self, extension):
         if extension.name.endswith("._isa"):
-            extension.extra_objects = self.compile_leaves(extension)
+            extension.extra_objects = self.compile_microkernels(extension)
         super().build_extension(extension)
 
-    def compile_leaves(self, extension):
-        """Compile each of the leaves' .c files once an instruction set; tell _isa.pyx of these."""
+    def compile_microkernels(self, extension):
+        """Compile each room's microkernels once an instruction set; tell _isa.pyx of these."""
         levels = instruction_sets(self.compiler)
         found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
         extension.define_macros = extension.define_macros + found
@@ -265,19 +267,20 @@ class BuildKernels(build_ext):
             return self.compiler.compile(
                 [source],
                 output_dir=f"{self.build_temp}/{level}",
-                macros=[("CONVCORE_LEVEL", level)],
+                macros=[("CONVCORE_ISA", level)],
+                include_dirs=[KERNELS.as_posix()],
                 extra_postargs=compile_flags(self.compiler.compiler_type) + levels[level],
                 depends=extension.depends,
             )
 
-        jobs = list(product(sorted(LEAVES.glob("*.c")), levels))
+        jobs = list(product(map(str, MICROKERNELS), levels))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [object for objects in pool.map(compile_one, jobs) for object in objects]
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.
         for pattern in ("*.so", "*.pyd"):
-            for built in Path("convcore/kernels").glob(pattern):
+            for built in KERNELS.rglob(pattern):
                 built.unlink()
         super().copy_extensions_to_source()
 
@@ -291,7 +294,7 @@ def kernel(source):
         ".".join(source.with_suffix("").parts),
         [source.as_posix()],
         define_macros=macros,
-        include_dirs=[LEAVES.parent.as_posix()],
+        include_dirs=[KERNELS.as_posix()],
         py_limited_api=LIMITED_API,
     )
 
@@ -299,7 +302,7 @@ def kernel(source):
 # Cython's worker processes import this file again where they are not forked.
 if __name__ == "__main__":
     setup(
-        ext_modules=[kernel(source) for source in sorted(Path("convcore/kernels").glob("*.pyx"))],
+        ext_modules=[kernel(source) for source in sorted(KERNELS.rglob("*.pyx"))],
         cmdclass={"build_ext": BuildKernels},
         options={
             "build": {"build_base": BUILD},

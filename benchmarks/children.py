@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from convcore.bench.environment import worker_environment
-from convcore.engine.cpus import cpu_limit
+from convcore.engine.runtime.cpus import cpu_limit
 
 
 def run_child(code: str, *arguments: str, threads: int | None = None) -> str:

@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 
 from convcore import engine
-from convcore.engine import layout, memory
+from convcore.engine.runtime import layout, memory
 
 MIB = 1 << 20
 in_pool, bytes_ = memory.empty, np.dtype(np.uint8)

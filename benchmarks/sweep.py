@@ -20,20 +20,22 @@ from types import ModuleType
 from typing import Any
 
 from convcore.bench.environment import worker_environment
-from convcore.bench.layer import FORMATS, MAPS, Layer, parse_layer
+from convcore.bench.layer import FORMATS, PASSES, Layer, parse_layer
 from convcore.bench.pairing import geometric_mean, paired_ratios, spread
 from convcore.bench.peers import in_format
 from convcore.bench.problem import draw_operands
 from convcore.bench.runner import take_turns
 from convcore.bench.sampling import calibrate, sample
 from convcore.bench.suites import layers_of
-from convcore.engine import calls, memory, set_num_threads
-from convcore.engine.algorithms.problem import MapPlan
-from convcore.engine.algorithms.selection import current
-from convcore.engine.cpus import cpu_limit
+from convcore.engine import set_num_threads
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms.problem import PassPlan
+from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.runtime import memory
+from convcore.engine.runtime.cpus import cpu_limit
 
 Number = int | float
-Timed = tuple[MapPlan, Callable[[], Any]]
+Timed = tuple[PassPlan, Callable[[], Any]]
 
 
 def main() -> int:
@@ -74,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--values", required=True, type=_numbers, metavar="V,...")
     parser.add_argument("--suite", default="", metavar="NAME,...", help="default: table")
     parser.add_argument("--layer", action="append", default=[], metavar="N,C,H,W,O,k,s,p,d,g")
-    parser.add_argument("--maps", default=MAPS, type=_names, metavar=",".join(MAPS))
+    parser.add_argument("--maps", default=PASSES, type=_names, metavar=",".join(PASSES))
     parser.add_argument("--formats", default=FORMATS, type=_names, metavar=",".join(FORMATS))
     parser.add_argument("--kept", action="store_true", help="prepare the forward maps' weights")
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
@@ -93,7 +95,7 @@ def _numbers(text: str) -> list[Number]:
 def _constant(text: str) -> tuple[ModuleType, str]:
     file, _, name = text.partition(".")
     try:
-        module = importlib.import_module(f"convcore.engine.algorithms.{file}")
+        module = importlib.import_module(f"convcore.engine.conv.algorithms.{file}")
     except ImportError:
         raise argparse.ArgumentTypeError(f"{file!r} is no file of the algorithms") from None
     if not isinstance(getattr(module, name, None), Number):
@@ -121,9 +123,9 @@ def _prepared(layer: Layer, map_name: str, arrays: dict[str, Any], kept: bool) -
     """Return a call, made as the constants are now, and its plan."""
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
     make, left, right, first = {
-        "forward": (calls.forward_call, x, w, ()),
-        "input_grad": (calls.input_grad_call, gy, w, ((layer.h, layer.w),)),
-        "weight_grad": (calls.weight_grad_call, x, gy, (layer.kernel,)),
+        "forward": (executables.forward_executable, x, w, ()),
+        "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
+        "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
     }[map_name]
     keeps = {"kept": True} if kept and map_name == "forward" else {}
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)

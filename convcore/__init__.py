@@ -35,13 +35,13 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._tensor import *
     from convcore._tensor_str import *
     from convcore.autograd.grad_mode import *
-    from convcore.engine.memory import empty_cache as empty_cache
-    from convcore.engine.memory import get_cache_limit as get_cache_limit
-    from convcore.engine.memory import memory_stats as memory_stats
-    from convcore.engine.memory import reset_peak_memory_stats as reset_peak_memory_stats
-    from convcore.engine.memory import set_cache_limit as set_cache_limit
-    from convcore.engine.threads import get_num_threads as get_num_threads
-    from convcore.engine.threads import set_num_threads as set_num_threads
+    from convcore.engine.runtime.memory import empty_cache as empty_cache
+    from convcore.engine.runtime.memory import get_cache_limit as get_cache_limit
+    from convcore.engine.runtime.memory import memory_stats as memory_stats
+    from convcore.engine.runtime.memory import reset_peak_memory_stats as reset_peak_memory_stats
+    from convcore.engine.runtime.memory import set_cache_limit as set_cache_limit
+    from convcore.engine.runtime.threads import get_num_threads as get_num_threads
+    from convcore.engine.runtime.threads import set_num_threads as set_num_threads
     from convcore.functions import *
     from convcore.random import *
 
@@ -117,7 +117,9 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
         if name in _ROOMS:
             return importlib.import_module(f"convcore.{name}")
         if name in _ENGINE:
-            value = getattr(importlib.import_module(f"convcore.engine.{_ENGINE[name]}"), name)
+            value = getattr(
+                importlib.import_module(f"convcore.engine.runtime.{_ENGINE[name]}"), name
+            )
             globals()[name] = value
             return value
         if name in _UPSTAIRS:

@@ -19,7 +19,7 @@ from convcore._device import device as _device
 from convcore._reads import reads
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
-from convcore.engine.layout import is_channels_last
+from convcore.engine.runtime.layout import is_channels_last
 
 __all__ = [
     "Tensor",

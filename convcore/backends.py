@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from types import EllipsisType
 from typing import Any
 
-from convcore.engine.algorithms import NAMES
-from convcore.engine.algorithms.selection import current, select, selected
+from convcore.engine.conv.algorithms import NAMES
+from convcore.engine.conv.algorithms.selection import current, select, selected
 
 __all__ = ["conv", "cuda", "cudnn", "mkldnn", "mps"]
 

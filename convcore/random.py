@@ -31,8 +31,8 @@ from convcore._creation.arguments import DtypeLike, checked_number, leaf, shape
 from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, memory_format, preserve_format, wrap
-from convcore.engine.layout import real_parts
-from convcore.engine.locks import process_lock
+from convcore.engine.runtime.layout import real_parts
+from convcore.engine.runtime.locks import process_lock
 
 __all__ = [
     "Generator",

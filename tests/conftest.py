@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def make_scratch_exact() -> None:
     """Have every call allocate its memory, no byte more than it asked for, and free it."""
-    from convcore.engine import memory
+    from convcore.engine.runtime import memory
 
     memory.empty = np.empty
     memory.take = lambda n_bytes: np.empty(n_bytes, np.uint8)

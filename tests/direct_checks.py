@@ -19,7 +19,7 @@ from convcore import backends, engine
 from convcore.engine import reference
 
 EPS = 2.0**-23
-MAPS = ("forward", "input_grad", "weight_grad")
+PASSES = ("forward", "input_grad", "weight_grad")
 
 
 def drawn_layer(draw: random.Random, groups: list[tuple[int, int, int]]) -> dict[str, Any]:
@@ -114,14 +114,14 @@ def chosen(layer: dict[str, Any], channels_last: bool) -> dict[str, str]:
     """Return the algorithms of a layer's maps."""
     geometry = engine.make_geometry(layer["input"], layer["weight"], **layer["steps"])
     plan = engine.plan_conv(geometry, "float32", channels_last)
-    return {name: getattr(plan, name).algorithm for name in MAPS}
+    return {name: getattr(plan, name).algorithm for name in PASSES}
 
 
 def largest_errors(
     algorithm: str, groups: list[tuple[int, int, int]], seed: int, cases: int
 ) -> dict[str, float]:
     """Return the largest error of each map over drawn layers: eps of the largest sum of sizes."""
-    worst = dict.fromkeys(MAPS, 0.0)
+    worst = dict.fromkeys(PASSES, 0.0)
     for case in range(cases):
         draw, rng = random.Random(f"{seed} {case}"), np.random.default_rng([seed, case])
         layer = drawn_layer(draw, groups)
@@ -131,7 +131,7 @@ def largest_errors(
             assert chosen(layer, channels_last)["forward"] == algorithm, layer
             found = results(layer, *arrays)
         wanted, bounds = exact(layer, *arrays), exact(layer, *map(np.abs, arrays))
-        for name in MAPS:
+        for name in PASSES:
             # Nothing but padding is summed where the bound is 0.
             error = np.abs(found[name] - wanted[name]).max() / EPS
             if error != 0:
@@ -150,9 +150,9 @@ import os, sys
 os.environ["CONVCORE_ISA"] = {level!r}
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import json
-from convcore.kernels import _isa
+from convcore.kernels.runtime import _isa
 from direct_checks import largest_errors
-assert _isa.level() == {level!r}
+assert _isa.name() == {level!r}
 print(json.dumps(largest_errors({algorithm!r}, {groups!r}, {seed}, 40)))
 """
     return json.loads(run_child(program))
@@ -162,7 +162,7 @@ def check_integers(layer: dict[str, Any], rng: np.random.Generator, channels_las
     """Assert that small integers give exact integers."""
     arrays = layer_arrays(layer, rng, channels_last, integers=True)
     found, wanted = results(layer, *arrays), exact(layer, *arrays)
-    for name in MAPS:
+    for name in PASSES:
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=f"{name} {layer}")
 
 

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from convcore import engine
 from convcore.backends import conv
-from convcore.engine import calls, layout, memory, reference
-from convcore.engine.algorithms import ALGORITHMS
-from convcore.engine.geometry import Axis
+from convcore.engine import reference
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.geometry import Axis
+from convcore.engine.runtime import layout, memory
 
 CASES = 120
 # In units of the dtype's eps, out of the largest sum of absolute products.
@@ -76,7 +78,7 @@ def chosen(monkeypatch):
     """Return a list that gets each call's plan, and whether three threads gave the same bits."""
     seen = []
 
-    def call(self, left, right, extra, run=calls.Call.__call__):
+    def call(self, left, right, extra, run=executables.Call.__call__):
         result = run(self, left, right, extra)
         # Not by set_num_threads: as small as these are, they would run on one thread.
         again = layout.empty(self.shape, left.dtype, self.channels_last)
@@ -89,7 +91,7 @@ def chosen(monkeypatch):
         seen.append((self.plan, again.tobytes("A") == result.tobytes("A")))
         return result
 
-    monkeypatch.setattr(calls.Call, "__call__", call)
+    monkeypatch.setattr(executables.Call, "__call__", call)
     return seen
 
 

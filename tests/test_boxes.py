@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import engine
-from convcore.engine import boxes
+from convcore.engine.layers import strided_copy
 
-pad = importlib.import_module("convcore.engine.pad")  # whose name is the function's too
+pad = importlib.import_module("convcore.engine.layers.padding")  # whose name is the function's too
 
 SOME = settings(
     deadline=None,
@@ -28,11 +28,11 @@ SOME = settings(
 @pytest.fixture
 def kernels(monkeypatch):
     """Have arrays of any size go to the kernels."""
-    monkeypatch.setattr(boxes, "LEAST_BYTES", 0)
+    monkeypatch.setattr(strided_copy, "LEAST_BYTES", 0)
 
 
 def plainly(target: np.ndarray, source: np.ndarray, before: list[int], value: float) -> None:
-    """Do what `boxes.put` is for, element by element."""
+    """Do what `strided_copy.put` is for, element by element."""
     for place in np.ndindex(target.shape):
         at = tuple(j - b for j, b in zip(place, before, strict=True))
         inside = all(0 <= i < n for i, n in zip(at, source.shape, strict=True))
@@ -59,7 +59,7 @@ def test_put_copies_what_lies_within(data, kernels, seed):
     value = data.draw(st.sampled_from((0, 3)))
     expected = np.empty_like(target)
     plainly(expected, source, before, value)
-    if boxes.put(target, source, before, np.asarray(value, dtype)):
+    if strided_copy.put(target, source, before, np.asarray(value, dtype)):
         np.testing.assert_array_equal(target, expected)
     else:  # the axis that runs fastest has gaps
         assert layout in ("permuted", "strided", "channels_last") or target.flags.f_contiguous
@@ -77,7 +77,7 @@ def test_pads_by_kernels_are_those_by_slices(layout, mode, rank, rng, monkeypatc
             g = lay_out(rng.integers(-4, 5, y.shape).astype("f4"), layout, rng)
             gx = engine.pad_grad(g, pairs, mode)
         with monkeypatch.context() as patch:
-            patch.setattr(boxes, "LEAST_BYTES", 0)
+            patch.setattr(strided_copy, "LEAST_BYTES", 0)
             patch.setattr(pad, "_LEAST_OF_PLANES", 0)
             for n in (1, 2, 3, 7):
                 threads(n)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine import class_loss, softmax
+from convcore.engine.layers import nll, softmax
 from convcore.nn import functional as F
 
 # (shape, axis): behind whole vectors a rest, rows and columns, blocks and what is left of them.
@@ -141,14 +141,14 @@ def test_losses_of_classes_and_their_gradient_are_exact(shape, dtype, form, rng)
     weight = rng.random(shape[1]).astype(dtype)
     losses, total, gradient = exact_loss(x, classes, weight.astype("f8"), -7)
     eps = np.finfo(dtype if dtype != "float16" else "float32").eps
-    each, weights = class_loss.forward(x, classes, weight, -7, True)
+    each, weights = nll.forward(x, classes, weight, -7, True)
     np.testing.assert_allclose(each, losses, rtol=4 * eps)
-    found, weights_again = class_loss.forward(x, classes, weight, -7, False)
+    found, weights_again = nll.forward(x, classes, weight, -7, False)
     assert weights == weights_again
     np.testing.assert_allclose(found, losses.sum(), rtol=8 * eps, atol=1e-12 * np.abs(losses).sum())
     np.testing.assert_allclose(weights, total, rtol=1e-12)
-    like = x.shape, x.dtype, class_loss.is_last(x)
-    found = class_loss.backward(np.array(3.0, dtype), 2.0, like, classes, weight, -7)
+    like = x.shape, x.dtype, nll.is_last(x)
+    found = nll.backward(np.array(3.0, dtype), 2.0, like, classes, weight, -7)
     assert found.dtype == x.dtype
     if form != "gaps":
         assert found.strides == x.strides
@@ -170,16 +170,16 @@ def test_smoothed_losses_and_their_gradient_are_exact(shape, weighted, form, rng
     losses = 0.7 * losses - part * (x * column).sum(1) * counted
     gradient = 0.7 * gradient - part * column * counted[:, None]
     given = weight if weighted else None
-    each, weights = class_loss.forward(x, classes, given, -7, True, 0.3)
+    each, weights = nll.forward(x, classes, given, -7, True, 0.3)
     np.testing.assert_allclose(each, losses, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(weights, total, rtol=1e-12)
-    found, _ = class_loss.forward(x, classes, given, -7, False, 0.3)
+    found, _ = nll.forward(x, classes, given, -7, False, 0.3)
     np.testing.assert_allclose(found, losses.sum(), rtol=1e-11)
-    like = x.shape, x.dtype, class_loss.is_last(x)
-    found = class_loss.backward(np.array(3.0), 2.0, like, classes, given, -7, 0.3)
+    like = x.shape, x.dtype, nll.is_last(x)
+    found = nll.backward(np.array(3.0), 2.0, like, classes, given, -7, 0.3)
     np.testing.assert_allclose(found, 1.5 * gradient, rtol=1e-12, atol=1e-15)
     grad = rng.standard_normal(classes.shape)
-    found = class_loss.backward(grad, 1.0, like, classes, given, -7, 0.3)
+    found = nll.backward(grad, 1.0, like, classes, given, -7, 0.3)
     np.testing.assert_allclose(found, grad[:, None] * gradient, rtol=1e-12, atol=1e-15)
 
 
@@ -188,7 +188,7 @@ def test_gradients_of_each_loss_are_weighted(rng):
     classes = rng.integers(0, 5, (2, 70, 61))
     grad = rng.standard_normal(classes.shape)
     like = shape, np.dtype("f8"), False
-    found = class_loss.backward(grad, 1.0, like, classes, None, -100)
+    found = nll.backward(grad, 1.0, like, classes, None, -100)
     expected = np.zeros(shape)
     np.put_along_axis(expected, classes[:, None], -grad[:, None], 1)
     np.testing.assert_array_equal(found, expected)

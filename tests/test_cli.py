@@ -18,8 +18,8 @@ from convcore.cli import diagnosis, machine
 from convcore.cli import plan as plan_command
 from convcore.cli.bench import layers as bench_layers
 from convcore.cli.diagnosis import Facts, diagnose
-from convcore.engine import threads
-from convcore.engine.cpus import allowed_cpus
+from convcore.engine.runtime import threads
+from convcore.engine.runtime.cpus import allowed_cpus
 
 LAYER = "2,64,56,56,64,3,1,1"
 AVX512 = frozenset({"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"})

@@ -9,9 +9,9 @@ import pytest
 from convcore import cli
 from convcore.backends import conv
 from convcore.engine import make_geometry, plan_conv
-from convcore.engine.algorithms import ALGORITHMS
-from convcore.engine.algorithms.problem import MAPS, MapPlan
-from convcore.kernels import _isa
+from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.algorithms.problem import PASSES, PassPlan
+from convcore.kernels.runtime import _isa
 
 LAYER = "2,32,24,24,48,3,2,1"
 
@@ -20,7 +20,7 @@ def printed(capsys, *arguments):
     """Return what the command prints, cut into the head and a text a map."""
     assert cli.main(["plan", *arguments]) == 0
     head, *maps = capsys.readouterr().out.split("\n\n")
-    return head, dict(zip(MAPS, maps, strict=True))
+    return head, dict(zip(PASSES, maps, strict=True))
 
 
 def test_plan_says_of_every_algorithm_whether_it_is_taken_or_why_not(capsys):
@@ -28,7 +28,7 @@ def test_plan_says_of_every_algorithm_whether_it_is_taken_or_why_not(capsys):
     for name, text in maps.items():
         chosen = re.match(rf"{name}: (\w+)\n", text)[1]
         refused = dict(re.findall(r"^  not +(\w+): (.+)$", text, re.MULTILINE))
-        assert {chosen, *refused} == {a.name for a in ALGORITHMS if name in a.maps}
+        assert {chosen, *refused} == {a.name for a in ALGORITHMS if name in a.passes}
         assert chosen not in refused and re.search(r"^  because +\S", text, re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ def test_plan_prints_the_bytes_that_the_engine_plans(capsys):
     plan = plan_conv(make_geometry((2, 32, 24, 24), (48, 32, 3, 3), 2, 1), "float64", True)
     _, maps = printed(capsys, LAYER, "--dtype", "float64", "--format", "channels_last")
     for name, text in maps.items():
-        of_map: MapPlan = getattr(plan, name)
+        of_map: PassPlan = getattr(plan, name)
         scratch, unit = re.search(r"scratch +([\d.]+) (\w+) a thread, of 8.0 MiB", text).groups()
         size = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
         assert float(scratch) == pytest.approx(of_map.scratch_bytes / size, abs=0.05)
@@ -47,7 +47,7 @@ def test_plan_prints_the_bytes_that_the_engine_plans(capsys):
 
 def test_plan_names_the_instruction_set(capsys):
     head, _ = printed(capsys, LAYER)
-    assert re.search(rf"^  instructions +{_isa.level()}$", head, re.MULTILINE)
+    assert re.search(rf"^  instructions +{_isa.name()}$", head, re.MULTILINE)
 
 
 FORBID = [part for name in ("im2col", "indirect", "phases") for part in ("--forbid", name)]
@@ -76,4 +76,4 @@ def test_plan_refuses_an_unknown_algorithm_by_name(option, capsys):
 def test_info_names_the_instruction_set_in_use(capsys):
     assert cli.main(["info"]) == 0
     in_use = re.search(r"^  in use +(\w+), out of (.+) \(", capsys.readouterr().out, re.MULTILINE)
-    assert in_use[1] == _isa.level() and in_use[2].split(", ") == _isa.levels()
+    assert in_use[1] == _isa.name() and in_use[2].split(", ") == _isa.names()

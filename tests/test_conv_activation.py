@@ -11,8 +11,8 @@ from convcore import engine
 from convcore.autograd import gradcheck, gradgradcheck
 from convcore.backends import conv
 from convcore.engine import make_geometry
-from convcore.engine.algorithms import ALGORITHMS
-from convcore.engine.algorithms.problem import dense_problem
+from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.algorithms.problem import dense_problem
 from convcore.nn import functional
 
 # input, weight, steps: maps of one block and of several, within an image and across images

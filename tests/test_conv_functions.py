@@ -522,14 +522,16 @@ NET = """if True:
     tasks = "/proc/self/task"
     print(json.dumps({
         "digests": found,
-        "architecture": cc.engine.threads.blas().architecture,
+        "architecture": cc.engine.runtime.threads.blas().architecture,
         "threads": len(os.listdir(tasks)) if os.path.isdir(tasks) else None,
     }))
 """
 
 
 @pytest.mark.subprocess
-@pytest.mark.skipif(not engine.threads.blas().held, reason="this BLAS gives no hold on its threads")
+@pytest.mark.skipif(
+    not engine.runtime.threads.blas().held, reason="this BLAS gives no hold on its threads"
+)
 @pytest.mark.parametrize("coretype", [None, "Haswell"])
 def test_bits_of_a_small_net_do_not_depend_on_the_number_of_threads(coretype, run_child):
     found = json.loads(run_child(NET, coretype=coretype))
@@ -537,5 +539,5 @@ def test_bits_of_a_small_net_do_not_depend_on_the_number_of_threads(coretype, ru
         assert found["architecture"] == coretype
     for number, digests in enumerate(zip(*found["digests"], strict=True)):
         assert len(set(digests)) == 1, f"result {number}"
-    if engine.threads.openmp() and found["threads"] is not None:
+    if engine.runtime.threads.openmp() and found["threads"] is not None:
         assert found["threads"] >= 7

@@ -11,10 +11,11 @@ import convcore
 from convcore import engine, nn
 from convcore.backends import conv
 from convcore.bench.suites import SUITES, layers_of
-from convcore.engine import calls, memory
-from convcore.engine.algorithms import blocks
-from convcore.engine.algorithms.problem import MAPS, WEIGHT_GRAD
-from convcore.engine.plan import plan_conv
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms import blocks
+from convcore.engine.conv.algorithms.problem import PASSES, WEIGHT_GRAD
+from convcore.engine.conv.plan import plan_conv
+from convcore.engine.runtime import memory
 from convcore.nn import functional
 
 TABLE = {layer.name: layer for layer in SUITES["table"]}
@@ -50,7 +51,7 @@ FORMATS = ("contiguous", "channels_last")
 
 def plans_of(layer, memory_format, dtype="float32"):
     plan = plan_conv(layer.geometry, dtype, memory_format == "channels_last")
-    return [getattr(plan, name) for name in MAPS]
+    return [getattr(plan, name) for name in PASSES]
 
 
 def bounds(name, plan, geometry):
@@ -108,7 +109,7 @@ def test_weights_of_the_table_take_at_most_four_times_their_bytes(memory_format)
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_memory_of_every_layer_keeps_its_bounds(memory_format, dtype):
     for layer in layers_of(SUITES):
-        for name, plan in zip(MAPS, plans_of(layer, memory_format, dtype), strict=True):
+        for name, plan in zip(PASSES, plans_of(layer, memory_format, dtype), strict=True):
             for n_bytes, most in bounds(name, plan, layer.geometry):
                 assert n_bytes <= most, (layer.name, name, plan)
 
@@ -133,7 +134,7 @@ def test_double_precision_and_strict_mode_do_every_product(memory_format):
 @pytest.fixture
 def counted(monkeypatch):
     """Count the maps that the engine computes, their multiply-adds, and the workspaces taken."""
-    counts = {"multiply_adds": 0, "workspaces": 0, **dict.fromkeys(MAPS, 0)}
+    counts = {"multiply_adds": 0, "workspaces": 0, **dict.fromkeys(PASSES, 0)}
 
     def counting(map, function):
         def count(*arguments, **steps):
@@ -142,7 +143,7 @@ def counted(monkeypatch):
 
         return count
 
-    def call(self, *arguments, run=calls.Call.__call__):
+    def call(self, *arguments, run=executables.Call.__call__):
         counts["multiply_adds"] += self.plan.multiply_adds
         return run(self, *arguments)
 
@@ -150,9 +151,9 @@ def counted(monkeypatch):
         counts["workspaces"] += 1
         return take(n_bytes)
 
-    for name in MAPS:
+    for name in PASSES:
         monkeypatch.setattr(engine, f"conv_{name}", counting(name, getattr(engine, f"conv_{name}")))
-    monkeypatch.setattr(calls.Call, "__call__", call)
+    monkeypatch.setattr(executables.Call, "__call__", call)
     monkeypatch.setattr(memory, "take", take)
     return counts
 
@@ -177,4 +178,4 @@ def test_inference_computes_the_forward_maps_alone(counted):
     with convcore.no_grad():
         functional.conv2d(x, w)
         functional.conv_activation(x, w)
-    assert [counted[name] for name in (*MAPS, "workspaces")] == [2, 0, 0, 2]
+    assert [counted[name] for name in (*PASSES, "workspaces")] == [2, 0, 0, 2]

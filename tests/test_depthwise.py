@@ -14,7 +14,7 @@ from direct_checks import (
 )
 
 from convcore import engine
-from convcore.kernels import _isa
+from convcore.kernels.runtime import _isa
 
 MOST_EPS = 4
 # Channels below a vector's, a whole number of vectors, and neither.
@@ -43,7 +43,7 @@ def test_depthwise_agrees_with_the_oracle(seed):
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("level", _isa.levels())
+@pytest.mark.parametrize("level", _isa.names())
 def test_depthwise_agrees_at_every_instruction_set(run_child, seed, level):
     errors = errors_of_a_child(run_child, level, "depthwise", GROUPS, seed)
     assert max(errors.values()) < MOST_EPS, errors

@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 import convcore
-from convcore.engine import elementwise
+from convcore.engine.layers import elementwise
 from convcore.nn import functional as F
 
 # A rest behind any vector and any chunk; the second array's axes lie in another order.
@@ -87,7 +87,7 @@ def results(function, array, grad):
 def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkeypatch):
     array = LAYOUTS[layout](numbers.astype(dtype))
     grad = LAYOUTS[layout](rng.standard_normal(SHAPE).astype(dtype))
-    assert elementwise.suits("relu", array, grad)
+    assert elementwise.has_kernel("relu", array, grad)
     found = results(FUNCTIONS[name], array, grad)
     monkeypatch.setattr(elementwise, "suits", lambda *args: False)
     monkeypatch.setattr(elementwise, "by_channel", lambda *args: None)
@@ -121,19 +121,19 @@ def test_bits_do_not_depend_on_threads(numbers, rng, name, layout):
 def test_arrays_with_gaps_or_of_other_layouts_do_not_suit():
     array = np.zeros((4, 64, 64, 8), "f4")
 
-    def suits(*arrays):
-        return elementwise.suits("relu", *arrays)
+    def has_kernel(*arrays):
+        return elementwise.has_kernel("relu", *arrays)
 
-    assert suits(array, array.copy())
-    assert elementwise.suits("gelu", array)
-    assert not elementwise.suits("gelu", array.astype("f8"))
-    assert not suits(array[:, ::2])
-    assert not suits(array[::-1])
-    assert not suits(np.broadcast_to(array[:1], array.shape))
-    assert not suits(array, array.astype("f8"))
-    assert not suits(array, np.asfortranarray(array))
-    assert not suits(array.astype("f2"))
-    assert not suits(array[0, :2])
+    assert has_kernel(array, array.copy())
+    assert elementwise.has_kernel("gelu", array)
+    assert not elementwise.has_kernel("gelu", array.astype("f8"))
+    assert not has_kernel(array[:, ::2])
+    assert not has_kernel(array[::-1])
+    assert not has_kernel(np.broadcast_to(array[:1], array.shape))
+    assert not has_kernel(array, array.astype("f8"))
+    assert not has_kernel(array, np.asfortranarray(array))
+    assert not has_kernel(array.astype("f2"))
+    assert not has_kernel(array[0, :2])
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])

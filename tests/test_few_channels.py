@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from convcore import engine
 from convcore.backends import conv
-from convcore.engine import layout, reference
-from convcore.engine.algorithms import few_channels
-from convcore.engine.algorithms.problem import MAPS, Problem, dense_problem
-from convcore.engine.geometry import Axis, Geometry
-from convcore.engine.plan import plan_conv
+from convcore.engine import reference
+from convcore.engine.conv.algorithms import few_channels
+from convcore.engine.conv.algorithms.problem import PASSES, Problem, dense_problem
+from convcore.engine.conv.geometry import Axis, Geometry
+from convcore.engine.conv.plan import plan_conv
+from convcore.engine.runtime import layout
 
 CASES = 150
 MOST_EPS = 4
@@ -201,7 +202,7 @@ def test_first_layers_are_planned_within_the_limits(
 ):
     geometry = engine.make_geometry((n, c, size, size), (o, c, kernel, kernel), stride, padding)
     plan = plan_conv(geometry, "float32", channels_last)
-    for name in MAPS:
+    for name in PASSES:
         a_map = getattr(plan, name)
         assert a_map.algorithm == NAME
         assert a_map.scratch_bytes <= 8 << 20

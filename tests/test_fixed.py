@@ -1,4 +1,4 @@
-"""FixedConvolution: what conv_forward returns, from weights that are packed once."""
+"""PrepackedConvolution: what conv_forward returns, from weights that are packed once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from convcore import backends, engine
 from convcore.engine import reference
-from convcore.engine.fixed import MOST_SHAPES, FixedConvolution
+from convcore.engine.conv.prepacked import MOST_SHAPES, PrepackedConvolution
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
 MOST_EPS = 12
@@ -54,9 +54,9 @@ def test_agrees_with_the_oracle(
     w = in_format(rng.standard_normal((o, c // groups, kernel, kernel)).astype("f4"), channels_last)
     bias = rng.standard_normal(o).astype("f4")
     with backends.conv.flags(algorithm=algorithm):
-        fixed = FixedConvolution(w, bias, activation="relu", **steps)
+        fixed = PrepackedConvolution(w, bias, activation="relu", **steps)
         first, second = fixed(x), fixed(x)
-        plain = FixedConvolution(w, **steps)(x)
+        plain = PrepackedConvolution(w, **steps)(x)
     assert error(plain, x, w, **steps) < MOST_EPS
     expected = np.maximum(plain + bias[:, None, None], 0)
     np.testing.assert_allclose(first, expected, atol=1e-5 * np.abs(plain).max())
@@ -76,7 +76,7 @@ def test_drawn_layers_agree_with_conv_forward(rng, seed, dtype):
         shape = (draw.choice([0, 1, 2]), c, *sizes)
         x = rng.standard_normal(shape[draw.choice([0, 0, 1]) :]).astype(dtype)
         w = rng.standard_normal((o, c // groups, *kernel)).astype(dtype)
-        y = FixedConvolution(w, **steps)(x)
+        y = PrepackedConvolution(w, **steps)(x)
         expected = engine.conv_forward(x, w, **steps)
         assert y.shape == expected.shape
         assert y.strides == expected.strides
@@ -95,7 +95,7 @@ def test_bits_do_not_depend_on_the_threads(rng):
                 engine.set_num_threads(threads)
                 for algorithm in ("winograd", "indirect"):
                     with backends.conv.flags(algorithm=algorithm):
-                        results.add((algorithm, FixedConvolution(w, padding=1)(x).tobytes()))
+                        results.add((algorithm, PrepackedConvolution(w, padding=1)(x).tobytes()))
             assert len(results) == 2
     finally:
         engine.set_num_threads(before)
@@ -103,7 +103,7 @@ def test_bits_do_not_depend_on_the_threads(rng):
 
 def test_a_fifth_shape_forgets_the_first(rng):
     w = rng.standard_normal((20, 16, 3, 3)).astype("f4")
-    fixed = FixedConvolution(w)
+    fixed = PrepackedConvolution(w)
     for n in (*range(1, MOST_SHAPES + 3), 1):
         x = rng.standard_normal((n, 16, 9, 9)).astype("f4")
         assert error(fixed(x), x, w) < MOST_EPS
@@ -113,10 +113,10 @@ def test_a_fifth_shape_forgets_the_first(rng):
 def test_threads_may_share_one(rng):
     w = rng.standard_normal((64, 32, 3, 3)).astype("f4")
     fixed, inputs = (
-        FixedConvolution(w),
+        PrepackedConvolution(w),
         [rng.standard_normal((1, 32, s, s)).astype("f4") for s in range(5, 13)],
     )
-    expected = [FixedConvolution(w)(x).tobytes() for x in inputs]
+    expected = [PrepackedConvolution(w)(x).tobytes() for x in inputs]
     wrong: list[int] = []
 
     def work() -> None:
@@ -136,10 +136,10 @@ def test_threads_may_share_one(rng):
 def test_errors_are_conv_forwards(rng):
     w = rng.standard_normal((4, 3, 3, 3))
     with pytest.raises(TypeError, match=r"weight must be a numpy\.ndarray, got list"):
-        FixedConvolution([1.0])
+        PrepackedConvolution([1.0])
     with pytest.raises(ValueError, match="bias must have one element an output channel"):
-        FixedConvolution(w, np.zeros(3))
-    fixed = FixedConvolution(w)
+        PrepackedConvolution(w, np.zeros(3))
+    fixed = PrepackedConvolution(w)
     with pytest.raises(TypeError, match="input must be a numpy"):
         fixed(3)
     with pytest.raises(TypeError, match="same dtype"):

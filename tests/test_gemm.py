@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from draws import numbers
 
-from convcore.kernels._conv import Correlation
-from convcore.kernels._gemm import gemm_arrays
+from convcore.kernels.conv._im2col_gemm import Correlation
+from convcore.kernels.runtime._gemm import gemm_arrays
 
 KINDS = {
     "float32": "float",

@@ -13,7 +13,7 @@ from direct_checks import (
 )
 
 from convcore import backends
-from convcore.kernels import _isa
+from convcore.kernels.runtime import _isa
 
 MOST_EPS = 4
 # Groups, and channels read and made of one: multipliers, blocks of four and their rests.
@@ -41,7 +41,7 @@ def test_grouped_agrees_with_the_oracle(seed):
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("level", _isa.levels())
+@pytest.mark.parametrize("level", _isa.names())
 def test_grouped_agrees_at_every_instruction_set(run_child, seed, level):
     errors = errors_of_a_child(run_child, level, "grouped", GROUPS, seed)
     assert max(errors.values()) < MOST_EPS, errors

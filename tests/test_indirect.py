@@ -11,10 +11,11 @@ from draws import lay_out
 
 from convcore import engine
 from convcore.backends import conv
-from convcore.engine import memory, reference
-from convcore.engine.algorithms.problem import MAPS
-from convcore.engine.algorithms.rows import cut_lines
-from convcore.kernels import _isa
+from convcore.engine import reference
+from convcore.engine.conv.algorithms.indirection import cut_lines
+from convcore.engine.conv.algorithms.problem import PASSES
+from convcore.engine.runtime import memory
+from convcore.kernels.runtime import _isa
 
 GUARD = 64
 
@@ -97,7 +98,7 @@ CHECK = f"CASES = {CASES}\n{inspect.getsource(wrong_maps)}"
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("level", _isa.levels()[:-1])
+@pytest.mark.parametrize("level", _isa.names()[:-1])
 def test_maps_are_the_oracles_at_every_instruction_set(run_child, seed, level):
     program = f"""
 import os
@@ -107,8 +108,8 @@ import numpy as np
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.kernels import _isa
-assert _isa.level() == {level!r}
+from convcore.kernels.runtime import _isa
+assert _isa.name() == {level!r}
 {CHECK}
 found = {{}}
 for name in CASES:
@@ -155,7 +156,7 @@ def test_memory_stays_within_its_bounds(channels_last, kernel, stride):
         g = engine.make_geometry((n, c, size, size), (o, c, kernel, kernel), stride, kernel // 2)
         with conv.flags(algorithm="indirect"):
             plan = engine.plan_conv(g, "float32", channels_last)
-        for name in MAPS:
+        for name in PASSES:
             part = getattr(plan, name)
             if part.algorithm != "indirect":
                 continue

@@ -16,7 +16,7 @@ import pytest
 
 import convcore
 from convcore import engine
-from convcore.engine import layout, memory
+from convcore.engine.runtime import layout, memory
 
 MIB = 1 << 20
 FLOAT = np.dtype("float32")
@@ -382,7 +382,7 @@ def test_empty_cache_gives_pages_back_to_the_system(run_child):
     import resource
     import numpy as np
     import convcore
-    from convcore.engine import memory
+    from convcore.engine.runtime import memory
 
     def resident():
         with open("/proc/self/statm") as file:
@@ -515,7 +515,7 @@ def test_forked_child_has_its_own_copy_of_every_block(run_child):
     import os, warnings
     import numpy as np
     import convcore
-    from convcore.engine import memory
+    from convcore.engine.runtime import memory
 
     warnings.filterwarnings("ignore", message=".*use of fork", category=DeprecationWarning)
     float32 = np.dtype("float32")
@@ -548,7 +548,7 @@ def test_blocks_may_die_while_the_interpreter_ends(run_child):
     out = run_child("""if True:
     import sys
     import numpy as np
-    from convcore.engine import memory
+    from convcore.engine.runtime import memory
 
     class Last:
         def __del__(self):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
-from convcore.engine import layer_norm, norm
+from convcore.engine.layers import layer_norm, norm
 from convcore.nn import functional as F
 
 # The second order of float32 has the largest sums; its terms cancel.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import convcore
 from convcore import engine
 from convcore.engine import reference
-from convcore.functions.pad import pad
+from convcore.functions.padding import pad
 
 SOME = settings(
     deadline=None,

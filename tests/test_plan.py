@@ -7,13 +7,13 @@ import pytest
 from draws import lay_out, numbers
 
 from convcore import engine
-from convcore.engine import memory
-from convcore.engine.algorithms import choose
-from convcore.engine.algorithms.problem import MAPS, Problem
-from convcore.engine.algorithms.selection import selection_of
-from convcore.engine.geometry import make_geometry
-from convcore.engine.layout import Layout, dense
-from convcore.engine.plan import plan_conv
+from convcore.engine.conv.algorithms import choose
+from convcore.engine.conv.algorithms.problem import PASSES, Problem
+from convcore.engine.conv.algorithms.selection import selection_of
+from convcore.engine.conv.geometry import make_geometry
+from convcore.engine.conv.plan import plan_conv
+from convcore.engine.runtime import memory
+from convcore.engine.runtime.layout import Layout, dense
 
 # input, weight, stride, padding, groups, and the algorithms of the three maps in contiguous float64
 LAYERS = {
@@ -45,12 +45,12 @@ def geometry_of(layer):
 @pytest.mark.parametrize("layer", LAYERS)
 def test_plan_chooses_the_algorithm(layer):
     plan = plan_conv(geometry_of(layer), "float64")
-    assert tuple(getattr(plan, name).algorithm for name in MAPS) == LAYERS[layer][-1]
+    assert tuple(getattr(plan, name).algorithm for name in PASSES) == LAYERS[layer][-1]
 
 
 def test_plan_of_depthwise_channels_last_needs_no_gemm():
     plan = plan_conv(geometry_of("depthwise"), "float32", channels_last=True)
-    assert {getattr(plan, name).algorithm for name in MAPS} == {"depthwise"}
+    assert {getattr(plan, name).algorithm for name in PASSES} == {"depthwise"}
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -70,7 +70,7 @@ def test_planned_memory_is_what_a_call_takes(layer, memory_format, rng, threads,
     engine.conv_input_grad(y, w, x_shape[2:], **steps)
     engine.conv_weight_grad(x, y, w_shape[2:], **steps)
     plan = plan_conv(g, "float32", memory_format == "channels_last")
-    maps = [getattr(plan, name) for name in MAPS]
+    maps = [getattr(plan, name) for name in PASSES]
     assert asked == [m.scratch_bytes + m.shared_bytes for m in maps]
 
 
@@ -83,7 +83,7 @@ def test_planned_memory_does_not_grow_with_the_batch_or_the_map(layer, channels_
         shape = (n, x_shape[1], *(factor * size for size in x_shape[2:]))
         g = make_geometry(shape, w_shape, stride, padding, 1, groups)
         plan = plan_conv(g, "float32", channels_last)
-        maps = [getattr(plan, name) for name in MAPS]
+        maps = [getattr(plan, name) for name in PASSES]
         return np.array([m.scratch_bytes + m.shared_bytes for m in maps])
 
     # Blocks are equal shares of at most a fixed size, so bytes vary, but only below a bound.  What
@@ -97,7 +97,7 @@ def test_patches_are_gathered_in_parts_of_at_most_half_a_mebibyte(shape, kernel)
     g = make_geometry(shape, (32, shape[1], *kernel), padding=[(k // 2, k) for k in kernel])
     for channels_last in (False, True):
         plan = plan_conv(g, "float32", channels_last)
-        for name in MAPS:
+        for name in PASSES:
             part = getattr(plan, name)
             # A row of columns takes up to 31 elements more than its pixels.
             assert part.patches * 4 <= (1 << 19) * (1 + 32 / part.block)
@@ -120,7 +120,7 @@ def test_scratch_of_the_general_algorithms_is_two_parts_at_most(layer, channels_
         pytest.skip("C_out is tied to the groups")
     g = make_geometry(x_shape, (c_out, *w_shape[1:]), stride, padding)
     plan = plan_conv(g, "float64", channels_last)
-    for name in MAPS:
+    for name in PASSES:
         assert getattr(plan, name).scratch_bytes <= 2 * (1 << 19) + 64 * 8
 
 

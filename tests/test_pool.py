@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import engine
-from convcore.engine import average_pooling, maximum_pooling, numpy_maxima, reference, windows
-from convcore.functions import pool as functions
+from convcore.engine import reference
+from convcore.engine.layers import avg_pooling, max_pooling, max_pooling_numpy, windows
+from convcore.functions import pooling as functions
 
 SOME = settings(
     deadline=None,
@@ -466,9 +467,9 @@ def test_pools_of_empty_batches_make_no_windows():
 
 def test_what_large_pools_need_is_not_kept():
     for made in (
-        average_pooling._regular,
-        average_pooling._adaptive,
-        numpy_maxima._tap_table,
+        avg_pooling._regular,
+        avg_pooling._adaptive,
+        max_pooling_numpy._tap_table,
     ):
         made.cache_clear()
     x = np.ones((1, 1, 200, 200))
@@ -476,9 +477,9 @@ def test_what_large_pools_need_is_not_kept():
     engine.avg_pool(x, 3, 1, 1)
     engine.adaptive_avg_pool(x, 150)
     for made in (
-        average_pooling._regular,
-        average_pooling._adaptive,
-        numpy_maxima._tap_table,
+        avg_pooling._regular,
+        avg_pooling._adaptive,
+        max_pooling_numpy._tap_table,
     ):
         assert made.cache_info().currsize == 0
 
@@ -804,9 +805,9 @@ def assert_max_pool_is_the_references(x: np.ndarray, layout: str, steps, rng) ->
         np.testing.assert_array_equal(indices, places)
         assert_format_kept(input, values, indices)
         np.testing.assert_array_equal(
-            maximum_pooling.max_pool_taps(False, input, kernel, *steps[1:]).values, exact
+            max_pooling.max_pool_taps(False, input, kernel, *steps[1:]).values, exact
         )
-        by_taps = maximum_pooling.max_pool_taps(True, input, kernel, *steps[1:])
+        by_taps = max_pooling.max_pool_taps(True, input, kernel, *steps[1:])
         g = lay_out(rng.integers(-9, 10, values.shape).astype(x.dtype), layout, rng)
         grad = by_taps.gradient(g, by_taps.taps)
         np.testing.assert_array_equal(by_taps.indices(by_taps.taps), indices)
@@ -873,7 +874,7 @@ def test_pools_have_the_same_bits_for_any_number_of_threads(layout, rng, threads
     results = []
     for n in (1, 2, 3, 7):
         threads(n)
-        picked = maximum_pooling.max_pool_taps(True, x, (3, 3), (2, 2), (1, 1), (1, 1), False)
+        picked = max_pooling.max_pool_taps(True, x, (3, 3), (2, 2), (1, 1), (1, 1), False)
         mean = engine.avg_pool(x, 3, 2, 1, False, False)
         results.append(
             (

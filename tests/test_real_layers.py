@@ -9,8 +9,8 @@ from draws import is_channels_last, is_dense, lay_out, numbers
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.algorithms import ALGORITHMS
-from convcore.engine.geometry import make_geometry
+from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.geometry import make_geometry
 
 # name: C_in, size, C_out, kernel, stride, padding, groups
 LAYERS = {

@@ -13,10 +13,10 @@ import convcore
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import make_geometry, plan_conv
-from convcore.engine.algorithms import ALGORITHMS, choose
-from convcore.engine.algorithms import selection as selections
-from convcore.engine.algorithms.problem import MAPS, dense_problem
-from convcore.engine.algorithms.selection import selection_of
+from convcore.engine.conv.algorithms import ALGORITHMS, choose
+from convcore.engine.conv.algorithms import selection as selections
+from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
+from convcore.engine.conv.algorithms.selection import selection_of
 
 DENSE = ((2, 16, 12, 12), (24, 16, 3, 3), {"padding": 1})
 STRIDED = ((2, 16, 12, 12), (24, 16, 3, 3), {"padding": 1, "stride": 2})
@@ -30,7 +30,7 @@ def plans(layer, **flags):
     x_shape, w_shape, steps = layer
     with conv.flags(**flags):
         plan = plan_conv(make_geometry(x_shape, w_shape, **steps), "float32", channels_last=True)
-    return {name: getattr(plan, name) for name in MAPS}
+    return {name: getattr(plan, name) for name in PASSES}
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def restored():
 
 def test_algorithm_has_the_name_of_its_file():
     for name in conv.algorithms:
-        assert find_spec(f"convcore.engine.algorithms.{name}")
+        assert find_spec(f"convcore.engine.conv.algorithms.{name}")
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -85,7 +85,7 @@ def test_something_computes_every_map_whatever_is_forbidden():
 
 def test_strict_mode_refuses_what_adds_up_no_products():
     g = make_geometry((2, 16, 12, 12), (24, 16, 3, 3), padding=1)
-    for name in MAPS:
+    for name in PASSES:
         problem = dense_problem(name, g, np.dtype("float32"), True)
         _, plan = choose(problem, selection_of(strict=True))
         indirect = {a.name for a in ALGORITHMS if not a.direct}
@@ -115,9 +115,9 @@ def test_every_possible_algorithm_computes_the_same(layer, rng):
 def test_call_is_chosen_for_under_the_selection_in_force(rng, monkeypatch):
     x, w = numbers(rng, (1, 16, 8, 8), "float32"), numbers(rng, (16, 16, 1, 1), "float32")
     seen = []
-    call = engine.calls.Call.__call__
+    call = engine.conv.executables.Executable.__call__
     monkeypatch.setattr(
-        engine.calls.Call,
+        engine.conv.executables.Executable,
         "__call__",
         lambda self, *rest: seen.append(self.plan.algorithm) or call(self, *rest),
     )
@@ -132,9 +132,9 @@ def test_backward_sees_the_selection_in_force_when_it_runs(monkeypatch):
     x = convcore.ones(1, 16, 8, 8, requires_grad=True)
     y = convcore.nn.functional.conv2d(x, convcore.ones(16, 16, 1, 1)).sum()
     seen = []
-    call = engine.calls.Call.__call__
+    call = engine.conv.executables.Executable.__call__
     monkeypatch.setattr(
-        engine.calls.Call,
+        engine.conv.executables.Executable,
         "__call__",
         lambda self, *rest: seen.append(self.plan.algorithm) or call(self, *rest),
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine import sums
+from convcore.engine.layers import reduce
 
 ORDERS = list(itertools.permutations(range(4)))
 
@@ -32,7 +32,7 @@ def test_sums_over_any_axes_in_any_order_of_memory_are_exact(shape, dtype, rng):
     for order in ORDERS:
         laid = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
         for over, keepdims in itertools.product(some_axes(4), (False, True)):
-            found = sums.total(laid, over, keepdims)
+            found = reduce.total(laid, over, keepdims)
             if found is None:  # more runs of axes than the kernel knows
                 continue
             computed += 1
@@ -45,18 +45,18 @@ def test_sums_over_any_axes_in_any_order_of_memory_are_exact(shape, dtype, rng):
 
 def test_small_arrays_gaps_and_other_dtypes_are_left_to_numpy(rng):
     array = rng.standard_normal((8, 16, 16))
-    assert sums.total(array, (0,), False) is not None
-    assert sums.total(array[:1, :1], (2,), False) is None
-    assert sums.total(array[:, ::2], (0,), False) is None
-    assert sums.total(array.astype("f2"), (0,), False) is None
-    assert sums.total(np.broadcast_to(array[:1], array.shape), (0,), False) is None
+    assert reduce.total(array, (0,), False) is not None
+    assert reduce.total(array[:1, :1], (2,), False) is None
+    assert reduce.total(array[:, ::2], (0,), False) is None
+    assert reduce.total(array.astype("f2"), (0,), False) is None
+    assert reduce.total(np.broadcast_to(array[:1], array.shape), (0,), False) is None
 
 
 def test_long_sums_of_one_sign_keep_their_digits(rng):
     array = rng.uniform(0, 1, 3_000_000).astype("f4")
     exact = array.astype("f8").sum()
     for shape, over in [((-1,), (0,)), ((-1, 3), (0,)), ((3, -1), (1,)), ((-1, 100, 3), (0, 2))]:
-        found = sums.total(array.reshape(shape), over, False)
+        found = reduce.total(array.reshape(shape), over, False)
         np.testing.assert_allclose(found.sum(), exact, rtol=1e-6)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from convcore.bench.layer import parse_layer
 from convcore.bench.problem import draw_operands
-from convcore.engine.algorithms import winograd
+from convcore.engine.conv.algorithms import winograd
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "benchmarks"
 

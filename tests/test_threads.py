@@ -12,12 +12,12 @@ import pytest
 
 import convcore
 from convcore import engine
-from convcore.engine.cpus import cpu_limit
+from convcore.engine.runtime.cpus import cpu_limit
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 OPENBLAS = pytest.mark.skipif(
-    not engine.threads.blas().held, reason="this BLAS gives no hold on its threads"
+    not engine.runtime.threads.blas().held, reason="this BLAS gives no hold on its threads"
 )
 
 # Put before every child's program: layers, and the thread count of the BLAS that SciPy links.
@@ -44,7 +44,7 @@ PRELUDE = """if True:
             library
             for library in threadpoolctl.ThreadpoolController().lib_controllers
             if library.user_api == "blas" and os.path.realpath(library.filepath)
-            == os.path.realpath(engine.threads.blas().path)
+            == os.path.realpath(engine.runtime.threads.blas().path)
         ]
         assert len(found) == 1, found
         return found[0]
@@ -178,9 +178,9 @@ BITS = """
     threads = len(os.listdir(tasks)) if os.path.isdir(tasks) else None
     print(json.dumps({
         "digests": found,
-        "openmp": engine.threads.openmp(),
+        "openmp": engine.runtime.threads.openmp(),
         "threads": threads,
-        "architecture": engine.threads.blas().architecture,
+        "architecture": engine.runtime.threads.blas().architecture,
     }))
 """
 
@@ -364,7 +364,7 @@ def test_first_calls_of_eight_python_threads_find_blas_once(run_child):
     for thread in threads:
         thread.join()
     assert not failures
-    if engine.threads.blas().held:
+    if engine.runtime.threads.blas().held:
         blas = scipys_blas()
         blas.set_num_threads(2)
         assert blas.get_num_threads() == 2
@@ -410,7 +410,7 @@ def test_all_calls_together_stay_within_what_blas_serves(run_child):
 def test_build_without_openmp_says_one_thread(run_child):
     run_child("""if True:
     import convcore
-    from convcore.engine import threads
+    from convcore.engine.runtime import threads
 
     convcore.set_num_threads(5)
     assert convcore.get_num_threads() == (5 if threads.openmp() else 1)
@@ -470,7 +470,7 @@ def test_child_forked_after_work_convolves_with_the_same_bits(parent_threads, ru
             + f"""
     convcore.set_num_threads({parent_threads})
     expected = convolve().tobytes()
-    blas = scipys_blas() if engine.threads.blas().held else None
+    blas = scipys_blas() if engine.runtime.threads.blas().held else None
     count = blas and blas.get_num_threads()
 
     def child():
@@ -510,7 +510,7 @@ def test_fork_waits_for_another_threads_region(run_child):
     import threading, time
     convcore.set_num_threads(2)
     expected = convolve().tobytes()
-    blas = scipys_blas() if engine.threads.blas().held else None
+    blas = scipys_blas() if engine.runtime.threads.blas().held else None
     if blas:
         blas.set_num_threads(2)
     count = blas and blas.get_num_threads()
@@ -559,7 +559,7 @@ def test_forked_child_finds_the_locks_of_the_process_free(run_child):
     import contextlib, threading
     from convcore import random
     from convcore.autograd import handle, traversal
-    from convcore.engine.algorithms import selection
+    from convcore.engine.conv.algorithms import selection
 
     locks = (
         random.default_generator._lock, traversal._accumulating, handle._ids, selection._changing
@@ -598,7 +598,7 @@ def test_forked_child_finds_the_locks_of_the_process_free(run_child):
 # The number of threads
 
 
-@pytest.mark.skipif(not engine.threads.openmp(), reason="built without OpenMP: one thread")
+@pytest.mark.skipif(not engine.runtime.threads.openmp(), reason="built without OpenMP: one thread")
 def test_num_threads_is_what_was_set(threads):
     for n in (1, 2, 3, 7, np.int64(5)):
         threads(n)

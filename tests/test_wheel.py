@@ -82,7 +82,7 @@ def test_contents_that_lack_a_file_are_found(inspector, missing):
     "extra",
     [
         "convcore/kernels/_gemm.c",
-        "convcore/kernels/_gemm.pyx",
+        "convcore/kernels/runtime/_gemm.pyx",
         "convcore/tests/test_conv.py",
         "tests/test_conv.py",
         "convcore/kernels/_conv.cpython-311-x86_64-linux-gnu.so",

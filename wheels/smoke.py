@@ -18,8 +18,9 @@ import threadpoolctl
 
 import convcore
 from convcore import engine, nn
-from convcore.engine import reference, threads
-from convcore.kernels import _isa
+from convcore.engine import reference
+from convcore.engine.runtime import threads
+from convcore.kernels.runtime import _isa
 
 # Pointwise, Winograd, a stem, dilated, grouped, depthwise: the shapes of x and w, and options.
 LAYERS = (
@@ -101,10 +102,10 @@ def openmp_runtime() -> str:
 
 def check_level(demanded: list[str]) -> None:
     """Compare the levels that there are, and the one in use, with what was demanded."""
-    levels = _isa.levels()
+    levels = _isa.names()
     assert not demanded or levels == demanded, f"levels are {levels} and not {demanded}"
     asked = os.environ.get("CONVCORE_ISA") or levels[-1]
-    assert _isa.level() == asked, f"the level is {_isa.level()} and not {asked}"
+    assert _isa.name() == asked, f"the level is {_isa.name()} and not {asked}"
 
 
 def main() -> None:
@@ -120,8 +121,8 @@ def main() -> None:
     train()
     print(
         f"convcore {convcore.__version__}: Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, SciPy {scipy.__version__}, {_isa.level()} of "
-        f"{','.join(_isa.levels())}, BLAS {threads.blas().architecture}, "
+        f"NumPy {np.__version__}, SciPy {scipy.__version__}, {_isa.name()} of "
+        f"{','.join(_isa.names())}, BLAS {threads.blas().architecture}, "
         f"OpenMP {openmp_runtime()}"
     )
 

@@ -17,7 +17,7 @@ from convcore._tensor import (
     memory_format,
     preserve_format,
 )
-from convcore.engine import layout
+from convcore.engine.runtime import layout
 
 
 def array_like(

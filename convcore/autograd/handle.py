@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from convcore.engine.locks import process_lock
+from convcore.engine.runtime.locks import process_lock
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 

@@ -20,8 +20,8 @@ from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
 from convcore.autograd.views import check_writable
-from convcore.engine import elementwise
-from convcore.engine.locks import process_lock
+from convcore.engine.layers import elementwise
+from convcore.engine.runtime.locks import process_lock
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
 add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]

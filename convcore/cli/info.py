@@ -61,8 +61,8 @@ def _facts() -> Iterator[tuple[str, str]]:
     import scipy
 
     import convcore
-    from convcore.engine import cpus, memory, threads
-    from convcore.kernels import _isa
+    from convcore.engine.runtime import cpus, memory, threads
+    from convcore.kernels.runtime import _isa
 
     blas = threads.blas()
     openmp, stable, compiler = threads.build()
@@ -77,7 +77,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "  threads", "held at one inside a region" if blas.held else "cannot be held"
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
-    yield "  in use", f"{_isa.level()}, out of {', '.join(_isa.levels())} (CONVCORE_ISA)"
+    yield "  in use", f"{_isa.name()}, out of {', '.join(_isa.names())} (CONVCORE_ISA)"
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
     yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB kept for results to come"
@@ -88,7 +88,7 @@ def _diagnosed() -> Facts:
     """Return what the diagnosis needs to know."""
     import threadpoolctl
 
-    from convcore.engine import cpus, threads
+    from convcore.engine.runtime import cpus, threads
 
     blas = threads.blas()
     loaded = threadpoolctl.threadpool_info()

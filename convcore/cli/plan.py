@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
+from convcore.bench.layer import FIELDS, FORMATS, PASSES, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from convcore.engine.geometry import Geometry
-    from convcore.engine.plan import MapPlan
+    from convcore.engine.conv.geometry import Geometry
+    from convcore.engine.conv.plan import PassPlan
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -46,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
-    from convcore.engine.algorithms.selection import selected
+    from convcore.engine.conv.algorithms.selection import selected
 
     asked = {name: getattr(arguments, name) for name in ("strict", "algorithm")}
     try:
@@ -63,12 +63,12 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
     # Here, not above: the engine loads the compiled kernels.
     import numpy as np
 
-    from convcore.engine.plan import plan_conv
-    from convcore.kernels import _isa
+    from convcore.engine.conv.plan import plan_conv
+    from convcore.kernels.runtime import _isa
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
-    lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.level()}"]
-    for name in MAPS:
+    lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
+    for name in PASSES:
         lines += ["", *_map_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 
@@ -87,7 +87,7 @@ def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
     ]
 
 
-def _map_lines(name: str, plan: MapPlan, geometry: Geometry) -> list[str]:
+def _map_lines(name: str, plan: PassPlan, geometry: Geometry) -> list[str]:
     work = f"{plan.items:,} independent items"
     if plan.block:
         work += f", blocks of up to {plan.block:,} {plan.units} by {plan.o_block:,} channels"
@@ -102,22 +102,22 @@ def _map_lines(name: str, plan: MapPlan, geometry: Geometry) -> list[str]:
     ]
 
 
-def _products(plan: MapPlan, geometry: Geometry) -> str:
+def _products(plan: PassPlan, geometry: Geometry) -> str:
     if not geometry.multiply_adds:
         return f"{plan.multiply_adds:,}"
     share = plan.multiply_adds / geometry.multiply_adds
     return f"{plan.multiply_adds:,}, {share:.2f} of the definition's"
 
 
-def _scratch(plan: MapPlan) -> str:
-    from convcore.engine.algorithms.blocks import SCRATCH_BYTES
+def _scratch(plan: PassPlan) -> str:
+    from convcore.engine.conv.algorithms.blocks import SCRATCH_BYTES
 
     return f"{_bytes(plan.scratch_bytes)} a thread, of {_bytes(SCRATCH_BYTES)} allowed"
 
 
-def _shared(plan: MapPlan, geometry: Geometry) -> str:
+def _shared(plan: PassPlan, geometry: Geometry) -> str:
     """Return the bytes that threads share, what they hold, and how that stands to its bound."""
-    from convcore.engine.algorithms import blocks, problem
+    from convcore.engine.conv.algorithms import blocks, problem
 
     if not plan.shared:
         return "0 B"

@@ -1,29 +1,13 @@
 """Convolutions on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
-The three maps are in conv.py, what surrounds them (im2col, col2im, folds) in patches.py, padding
-and its like in shaping.py, products of matrices in matmul.py; pools in maximum_pooling.py and
-average_pooling.py, what a pool has picked, by its indices, in pixels.py, other sizes of images in
-interpolation.py, padding in all modes with its adjoint in pad.py.  geometry.py has the sizes,
-algorithms/ the ways to compute a map and the choice among them, plan.py what that comes to,
-threads.py and memory.py what they run on.  reference.py is the slow, obvious oracle that all of it
-is tested against.
+- conv/: the three passes of a convolution, their plans, algorithms and executables
+- layers/: pooling, normalisation, activations, padding, interpolation, optimizers
+- runtime/: threads, memory, memory formats, checks of arguments
+- matmul.py: products of matrices
+- reference.py: the slow, obvious oracle that all of it is tested against
 """
 
-from convcore.engine.average_pooling import (
-    adaptive_avg_pool,
-    adaptive_avg_pool_grad,
-    avg_pool,
-    avg_pool_grad,
-)
-from convcore.engine.conv import (
-    conv_bias_grad,
-    conv_forward,
-    conv_input_grad,
-    conv_transpose,
-    conv_weight_grad,
-)
-from convcore.engine.fixed import FixedConvolution
-from convcore.engine.functional import (
+from convcore.engine.conv.conv_nd import (
     conv1d,
     conv2d,
     conv3d,
@@ -31,29 +15,43 @@ from convcore.engine.functional import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from convcore.engine.geometry import Axis, Geometry, make_geometry
-from convcore.engine.interpolation import interpolate, interpolate_grad
+from convcore.engine.conv.geometry import Axis, Geometry, make_geometry
+from convcore.engine.conv.passes import (
+    conv_bias_grad,
+    conv_forward,
+    conv_input_grad,
+    conv_transpose,
+    conv_weight_grad,
+)
+from convcore.engine.conv.patches import col2im, fold, im2col, im2col_view, unfold
+from convcore.engine.conv.plan import Plan, plan_conv
+from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.shaping import dilate, rotate180, unpad, zero_pad
+from convcore.engine.layers.avg_pooling import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_grad,
+    avg_pool,
+    avg_pool_grad,
+)
+from convcore.engine.layers.interpolation import interpolate, interpolate_grad
+from convcore.engine.layers.max_pooling import adaptive_max_pool, max_pool
+from convcore.engine.layers.max_unpooling import gather_pixels, place_pixels, scatter_pixels
+from convcore.engine.layers.padding import pad, pad_grad
 from convcore.engine.matmul import matmul
-from convcore.engine.maximum_pooling import adaptive_max_pool, max_pool
-from convcore.engine.memory import (
+from convcore.engine.runtime.memory import (
     empty_cache,
     get_cache_limit,
     memory_stats,
     reset_peak_memory_stats,
     set_cache_limit,
 )
-from convcore.engine.pad import pad, pad_grad
-from convcore.engine.patches import col2im, fold, im2col, im2col_view, unfold
-from convcore.engine.pixels import gather_pixels, place_pixels, scatter_pixels
-from convcore.engine.plan import Plan, plan_conv
-from convcore.engine.shaping import dilate, rotate180, unpad, zero_pad
-from convcore.engine.threads import get_num_threads, set_num_threads
+from convcore.engine.runtime.threads import get_num_threads, set_num_threads
 
 __all__ = [
     "Axis",
-    "FixedConvolution",
     "Geometry",
     "Plan",
+    "PrepackedConvolution",
     "adaptive_avg_pool",
     "adaptive_avg_pool_grad",
     "adaptive_max_pool",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore.engine import memory
-from convcore.engine.checks import Array, checked_array, whole_elements
-from convcore.kernels._matmul import matmul as _matmul
+from convcore.engine.runtime import memory
+from convcore.engine.runtime.checks import Array, checked_array, whole_elements
+from convcore.kernels.runtime._matmul import matmul as _matmul
 
 # Sides of a tile of C: wide enough for gemm's own blocking, small enough to keep two cores busy on
 # a 512 x 512 product.

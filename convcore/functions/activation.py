@@ -19,18 +19,18 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine import elementwise
-from convcore.engine import softmax as engine_softmax
+from convcore.engine.layers import elementwise
+from convcore.engine.layers import softmax as engine_softmax
+from convcore.functions._support.arguments import check_arguments, check_tensor, number
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.dispatch import Kernel, gradient_of, value_of
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
-from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import cast, expand_as, fitted
-from convcore.functions.calls import check_arguments, check_tensor, number
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
-from convcore.functions.inplace import in_place_methods
 from convcore.functions.joining import chunk
-from convcore.functions.large import Kernel, gradient_of, value_of
 from convcore.functions.piecewise import LARGE, clamp_min, clipped, kept, masked
-from convcore.functions.quiet import quiet
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import reshape
 
@@ -125,7 +125,7 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
     """Return the array with 0 for what is negative; NaN stays."""
-    if elementwise.suits("relu", array):
+    if elementwise.has_kernel("relu", array):
         return elementwise.forward("relu", array, out=out)
     if array.size >= LARGE and array.dtype.kind == "f":
         return np.clip(array, 0.0, math.inf, out=out)
@@ -138,7 +138,7 @@ def _clip_at_zero(array: np.ndarray) -> None:
 
 def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
     # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
-    if not mode.enabled and elementwise.suits("relu", grad._array, y._array):
+    if not mode.enabled and elementwise.has_kernel("relu", grad._array, y._array):
         return wrap(elementwise.gradient("relu", grad._array, y._array))
     return masked(grad, y._array != 0)
 
@@ -155,7 +155,7 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
         slopes = np.where(mask, dtype.type(1), dtype.type(slope))
     if mode.enabled:
         return mul(grad, wrap(slopes))
-    quiet(np.multiply, grad._array, slopes, out=slopes)
+    ignore_errstate(np.multiply, grad._array, slopes, out=slopes)
     return wrap(slopes)
 
 
@@ -371,7 +371,7 @@ def _by_slopes(kernel: str, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         if value is not None:
             return value
     if kernel == "prelu":
-        return np.asarray(np.where(x > 0, x, quiet(np.multiply, x, slopes)))
+        return np.asarray(np.where(x > 0, x, ignore_errstate(np.multiply, x, slopes)))
     return np.where(x > 0, x.dtype.type(1), slopes)
 
 

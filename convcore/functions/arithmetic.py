@@ -16,12 +16,12 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable, inplace
-from convcore.engine import elementwise
+from convcore.engine.layers import elementwise
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.dispatch import pairwise
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.broadcast import broadcast_shape, fitted
-from convcore.functions.calls import check_tensor
-from convcore.functions.inplace import in_place, in_place_methods
-from convcore.functions.large import pairwise
-from convcore.functions.quiet import quiet
 
 __all__ = [
     "add",
@@ -66,7 +66,7 @@ def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
     dtype = common(a, b) if a.__class__ is _ndarray else common(b, a)
     try:
-        result = quiet(_apply, ufunc, a, b, dtype)
+        result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
@@ -357,7 +357,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     if dtype.kind in "biu":
         dtype = get_default_dtype().numpy
     try:
-        value = quiet(np.true_divide, a, b, dtype=dtype, casting="unsafe")
+        value = ignore_errstate(np.true_divide, a, b, dtype=dtype, casting="unsafe")
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
@@ -385,7 +385,7 @@ def _div_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tupl
 def _reciprocal(x: Tensor) -> Tensor:
     array = x._array
     dtype = array.dtype if array.dtype.kind in "fc" else get_default_dtype().numpy
-    out = wrap(np.asarray(quiet(np.true_divide, 1, array, dtype=dtype)))
+    out = wrap(np.asarray(ignore_errstate(np.true_divide, 1, array, dtype=dtype)))
     record("ReciprocalBackward0", (x,), out, _reciprocal_backward, (out,))
     return out
 
@@ -448,7 +448,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
                 f"output with shape {list(a.shape)} doesn't match the broadcast shape "
                 f"{list(broadcast_shape(a.shape, shape))}"
             )
-        quiet(_apply, ufunc, a, b, dtype, a)
+        ignore_errstate(_apply, ufunc, a, b, dtype, a)
         x._counter[0] += 1
         return x
 

@@ -11,9 +11,9 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
-from convcore.functions.axes import total_of
-from convcore.functions.calls import check_arguments, check_tensor
-from convcore.functions.quiet import quiet
+from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.axes import total_of
+from convcore.functions._support.errstate import ignore_errstate
 
 __all__ = [
     "broadcast_shapes",
@@ -196,7 +196,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     before = array.dtype
     if array.dtype.kind == "c" and dtype.kind not in "c":
         array = array.real
-    out = wrap(quiet(array.astype, dtype))
+    out = wrap(ignore_errstate(array.astype, dtype))
     if dtype.kind in "fc":
         record("ToCopyBackward0", (x,), out, lambda needs, grad: cast(grad, before))
     return out

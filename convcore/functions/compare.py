@@ -13,11 +13,11 @@ import numpy as np
 from convcore._dtype import common, number_dtype
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
-from convcore.functions.calls import check_arguments, check_tensor
-from convcore.functions.inplace import in_place_methods
-from convcore.functions.quiet import quiet
 
 __all__ = [
     "allclose",
@@ -63,13 +63,17 @@ def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
             a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
         if a.shape != b.shape:
             broadcast_shape(a.shape, b.shape)
-        return quiet(ufunc, a, b)
+        return ignore_errstate(ufunc, a, b)
     array, number = (a, b) if a.__class__ is np.ndarray else (b, a)
     dtype = common(array, number)
     # NumPy compares an integer exactly with any Python int, also with one that does not fit.
     if dtype.kind not in "iu" or number_dtype(number).kind not in "iu":
-        array, number = array.astype(dtype, copy=False), quiet(dtype.type, number)
-    return quiet(ufunc, array, number) if a.__class__ is np.ndarray else quiet(ufunc, number, array)
+        array, number = array.astype(dtype, copy=False), ignore_errstate(dtype.type, number)
+    return (
+        ignore_errstate(ufunc, array, number)
+        if a.__class__ is np.ndarray
+        else ignore_errstate(ufunc, number, array)
+    )
 
 
 def eq(input: Tensor, other: Any) -> Tensor:
@@ -147,7 +151,7 @@ def isclose(
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     if a.shape != b.shape:
         broadcast_shape(a.shape, b.shape)
-    return wrap(np.asarray(quiet(_isclose, a, b, rtol, atol, equal_nan)))
+    return wrap(np.asarray(ignore_errstate(_isclose, a, b, rtol, atol, equal_nan)))
 
 
 def _isclose(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> Any:

@@ -18,13 +18,13 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.activation import Activation
-from convcore.engine.geometry import per_axis
+from convcore.engine.conv.epilogue import Activation
+from convcore.engine.conv.geometry import per_axis
+from convcore.functions._support.axes import spread
+from convcore.functions._support.conv_errors import Refused, conv_error
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import conj
-from convcore.functions.axes import spread
-from convcore.functions.conv_errors import Refused, conv_error
-from convcore.functions.pad import pad
-from convcore.functions.quiet import quiet
+from convcore.functions.padding import pad
 from convcore.functions.shape import squeeze, unsqueeze
 
 __all__ = [
@@ -361,7 +361,7 @@ def _transposed(
         y, output_padding = _below_stride(y, output_padding, steps)
     b = None if bias is None else bias._array
     named = {"output_padding": output_padding, **steps}
-    out = wrap(quiet(_computed, engine.conv_transpose, y._array, w._array, b, **named))
+    out = wrap(ignore_errstate(_computed, engine.conv_transpose, y._array, w._array, b, **named))
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
         record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
@@ -406,7 +406,7 @@ def _bias_grad(grad: Tensor) -> Tensor:
     """Return the sums of a gradient's channels."""
     array = grad._array
     if array.dtype.char == "e":
-        sums = quiet(engine.conv_bias_grad(array.astype(np.float32)).astype, np.float16)
+        sums = ignore_errstate(engine.conv_bias_grad(array.astype(np.float32)).astype, np.float16)
     else:
         sums = engine.conv_bias_grad(array)
     out = wrap(sums)
@@ -447,7 +447,7 @@ def _computed_in_another_dtype(
             arrays[place] = array.astype(wide)
     result = function(*arrays, **steps)
     if dtype.kind == "f":
-        return quiet(result.astype, dtype)
+        return ignore_errstate(result.astype, dtype)
     # No sum of some of the terms can be larger than that of all their absolute values.
     arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]
     if function(*arrays, **steps).max(initial=0) >= 2**53:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.engine.activation import Activation, activation_terms
+from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions.activation import sloped
-from convcore.functions.calls import check_arguments
 from convcore.functions.conv import convolution
 from convcore.functions.piecewise import masked
 
@@ -76,7 +76,7 @@ def conv_activation(
         raise RuntimeError(f"weight must have 3 to 5 axes, got shape {list(array.shape)}")
     fused = None
     if activation is not None:
-        activation_terms(activation, array.dtype)  # an error where there is no such activation
+        activation_parameters(activation, array.dtype)  # an error where there is no such activation
         if not isinstance(activation, str) and activation[1] < 0:
             raise ValueError(f"the slope of leaky_relu must be at least 0, got {activation[1]}")
         fused = activation, lambda grad, y: _derivative(activation, grad, y)

@@ -27,10 +27,10 @@ from convcore._tensor import (
 )
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import view, write
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, cast, fit
-from convcore.functions.calls import check_tensor
-from convcore.functions.quiet import quiet
 
 __all__ = ["clone", "imag", "real", "view_as_complex", "view_as_real"]
 
@@ -91,7 +91,7 @@ def store(out: np.ndarray, values: np.ndarray) -> None:
     if values.dtype is out.dtype:
         out[...] = values
     else:
-        quiet(np.copyto, out, values, casting="unsafe")
+        ignore_errstate(np.copyto, out, values, casting="unsafe")
 
 
 def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Tensor:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
+from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions.arithmetic import add, add_, mul, mul_
-from convcore.functions.calls import check_tensor, number
 from convcore.functions.shape import squeeze, unsqueeze
 from convcore.random import fill_bernoulli
 

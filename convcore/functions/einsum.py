@@ -14,8 +14,8 @@ from operator import index
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions.broadcast import broadcast_to
-from convcore.functions.calls import check_arguments
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
 from convcore.functions.shape import diagonal, permute, reshape, wrap_dims

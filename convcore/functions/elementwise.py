@@ -18,13 +18,13 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
+from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
+from convcore.functions._support.dispatch import Kernel, gradient_of, value_of
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.calls import check_arguments, check_tensor, check_tensors
-from convcore.functions.inplace import in_place, in_place_methods
-from convcore.functions.large import Kernel, gradient_of, value_of
 from convcore.functions.piecewise import masked, zeros_like
-from convcore.functions.quiet import quiet
 
 __all__ = [
     "abs",
@@ -84,7 +84,7 @@ def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tens
     """Return ``ufunc(x)``, recorded, where backward(needs, grad, x) needs the input."""
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
-    out = wrap(np.asarray(quiet(ufunc, _as_float(x._array))))
+    out = wrap(np.asarray(ignore_errstate(ufunc, _as_float(x._array))))
     if mode.enabled:
         record(name, (x,), out, backward, (x,))
         describe(out, forward=ufunc)
@@ -279,7 +279,7 @@ def _power(array: Any, n: Any) -> np.ndarray:
     if short is None:
         bools = _is_bool(array) and _is_bool(n)  # for which NumPy has no power
         return compute(np.greater_equal if bools else np.power, array, n)
-    return np.asarray(quiet(short, array))
+    return np.asarray(ignore_errstate(short, array))
 
 
 def _is_bool(value: Any) -> bool:
@@ -374,7 +374,7 @@ def _step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
     """Return ``ufunc(x)`` of a function that is constant between its jumps."""
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
-    out = wrap(np.asarray(quiet(ufunc, x._array)))
+    out = wrap(np.asarray(ignore_errstate(ufunc, x._array)))
     record(name, (x,), out, _step_backward)
     return out
 
@@ -435,7 +435,7 @@ def frac(input: Tensor) -> Tensor:
     """Return the fraction of each element, with its sign."""
     check_tensor("frac", input)
     array = input._array
-    out = wrap(np.asarray(quiet(np.subtract, array, np.trunc(array))))
+    out = wrap(np.asarray(ignore_errstate(np.subtract, array, np.trunc(array))))
     record("FracBackward0", (input,), out, lambda needs, grad: grad)
     return out
 
@@ -483,7 +483,7 @@ def _remains(ufunc: np.ufunc, quotient: Callable, name: str, x: Any, y: Any) -> 
         grad_y = None
         if needs[1]:
             a = x._array if isinstance(x, Tensor) else x
-            count = quiet(quotient, a, y._array)
+            count = ignore_errstate(quotient, a, y._array)
             grad_y = neg(mul(grad, wrap(np.asarray(count, grad._array.dtype))))
         return grad if needs[0] else None, grad_y
 
@@ -668,13 +668,13 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     way = compute(np.subtract, end._array, input._array)
     w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
     # From the nearer end, so that weight 1 gives exactly `end`.
-    near = quiet(lambda: np.absolute(w) < 0.5)
+    near = ignore_errstate(lambda: np.absolute(w) < 0.5)
     from_start = lambda: input._array + w * way  # noqa: E731
     from_end = lambda: end._array - way * (1 - w)  # noqa: E731
     if near.ndim == 0:
-        value = quiet(from_start if near else from_end)
+        value = ignore_errstate(from_start if near else from_end)
     else:
-        value = quiet(lambda: np.where(near, from_start(), from_end()))
+        value = ignore_errstate(lambda: np.where(near, from_start(), from_end()))
     out = wrap(np.asarray(value, way.dtype))
     if not mode.enabled:
         return out

@@ -18,9 +18,9 @@ from convcore import _creation
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
-from convcore.engine import layout
+from convcore.engine.runtime import layout
+from convcore.functions._support.arguments import check_tensor
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.calls import check_tensor
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
 from convcore.functions.shape import along, picked, reshape, slice_of, unsqueeze
 

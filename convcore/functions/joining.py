@@ -11,10 +11,11 @@ from convcore import _dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
-from convcore.engine import boxes, layout
-from convcore.functions.axes import with_numpy_names
+from convcore.engine.layers import strided_copy
+from convcore.engine.runtime import layout
+from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.calls import check_arguments, check_tensor
 from convcore.functions.shape import (
     along,
     ints,
@@ -95,8 +96,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     dtype = _common_dtype(arrays)
     shape = (*used[0].shape[:axis], total, *used[0].shape[axis + 1 :])
     out = layout.empty(shape, dtype, _all_channels_last(used))
-    if out.nbytes >= boxes.LEAST_BYTES:
-        boxes.concatenate(used, axis, out)
+    if out.nbytes >= strided_copy.LEAST_BYTES:
+        strided_copy.concatenate(used, axis, out)
     else:
         np.concatenate(used, axis, out=out, casting="unsafe")
     out = wrap(out)

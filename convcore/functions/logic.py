@@ -9,10 +9,10 @@ import numpy as np
 
 from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.functions._support.arguments import check_tensor, check_tensors
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import compute, operand
-from convcore.functions.calls import check_tensor, check_tensors
 from convcore.functions.compare import compare_arrays
-from convcore.functions.inplace import in_place, in_place_methods
 
 __all__ = [
     "bitwise_and",

@@ -15,22 +15,22 @@ from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.engine import class_loss, elementwise
-from convcore.functions.activation import log_softmax, logsigmoid
-from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
-from convcore.functions.axes import spread, wide_total_of
-from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
-from convcore.functions.calls import (
+from convcore.engine.layers import elementwise, nll
+from convcore.functions._support.arguments import (
     check_arguments,
     check_kind,
     check_optional,
     number,
     refuse_gradients,
 )
+from convcore.functions._support.axes import spread, wide_total_of
+from convcore.functions._support.dispatch import pairwise
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions.activation import log_softmax, logsigmoid
+from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
+from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
 from convcore.functions.elementwise import abs, exp, log, sigmoid
-from convcore.functions.large import pairwise
 from convcore.functions.piecewise import clamp, clamp_min, where
-from convcore.functions.quiet import quiet
 from convcore.functions.reduce import mean, sum
 from convcore.functions.shape import reshape
 
@@ -75,7 +75,7 @@ def _reduced(values: np.ndarray, reduction: str) -> Tensor:
         return wrap(values)
     total = wide_total_of(values, tuple(range(values.ndim)), False)
     if reduction == "mean":
-        total = quiet(np.true_divide, total, values.size)
+        total = ignore_errstate(np.true_divide, total, values.size)
     return wrap(np.asarray(total, values.dtype))
 
 
@@ -133,12 +133,12 @@ def _distance(
     ``kernel`` is what PyTorch calls it in the error for a dtype of integers.
     """
     x, y = input._array, target._array
-    if elementwise.suits("huber", x, y):
+    if elementwise.has_kernel("huber", x, y):
         values = elementwise.gradient("huber", y, x, (most, factor))
     else:
         difference = compute(np.subtract, x, y)
         check_kind(kernel, wrap(difference), "f")
-        values = np.asarray(quiet(_bent, difference, most, factor), difference.dtype)
+        values = np.asarray(ignore_errstate(_bent, difference, most, factor), difference.dtype)
     out = _reduced(values, reduction)
     if not mode.enabled:
         return out
@@ -146,7 +146,7 @@ def _distance(
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
         a, b = x._array, y._array
-        if reduction != "none" and not mode.enabled and elementwise.suits("huber", a, b):
+        if reduction != "none" and not mode.enabled and elementwise.has_kernel("huber", a, b):
             by = factor * float(grad._array) / (a.size if reduction == "mean" else 1)
             grad_input = wrap(elementwise.gradient("huber_slope", b, a, (most, by)))
         else:
@@ -334,7 +334,7 @@ def binary_cross_entropy(
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
-    values = quiet(_binary_cross_entropy, x, t) * factor
+    values = ignore_errstate(_binary_cross_entropy, x, t) * factor
     out = _reduced(np.asarray(values, x.dtype), reduction)
     if not mode.enabled:
         return out
@@ -409,7 +409,7 @@ def binary_cross_entropy_with_logits(
         )
     x, t = input._array, target._array
     _check_factors(x.shape, weight, pos_weight)
-    values = quiet(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
+    values = ignore_errstate(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
     values = values if weight is None else values * weight._array
     out = _reduced(np.asarray(values), reduction)
     if not mode.enabled:
@@ -441,7 +441,7 @@ def binary_cross_entropy_with_logits(
 
 
 def _with_logits(x: np.ndarray, t: np.ndarray, pos: np.ndarray | None) -> np.ndarray:
-    if elementwise.suits("logsigmoid", x):
+    if elementwise.has_kernel("logsigmoid", x):
         log_sigmoid = elementwise.forward("logsigmoid", x)
     else:
         log_sigmoid = np.minimum(x, 0) - np.log1p(np.exp(-np.absolute(x)))
@@ -545,13 +545,13 @@ def _class_loss(
         classes = classes.reshape(())
     weights = None if weight is None else weight._array
     each = reduction == "none"
-    loss, total = class_loss.forward(x, classes, weights, ignore_index, each, smoothing)
+    loss, total = nll.forward(x, classes, weights, ignore_index, each, smoothing)
     divisor = total if reduction == "mean" else 1.0
     if reduction == "mean":
-        loss = loss / total if total else quiet(np.divide, loss, total)
+        loss = loss / total if total else ignore_errstate(np.divide, loss, total)
     out = wrap(np.asarray(loss, x.dtype))
     if mode.enabled:
-        like = x.shape, x.dtype, class_loss.is_last(x)
+        like = x.shape, x.dtype, nll.is_last(x)
 
         def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
             options = ignore_index, reduction, smoothing
@@ -575,7 +575,7 @@ def _class_gradient(
     """Return the adjoint of `_class_loss`, which is linear: each is the other's gradient."""
     weights = None if weight is None else weight._array
     options = weights, ignore_index, smoothing
-    out = wrap(class_loss.backward(grad._array, divisor, like, target._array, *options))
+    out = wrap(nll.backward(grad._array, divisor, like, target._array, *options))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
         return _class_loss(grad, target, weight, ignore_index, reduction, smoothing)
@@ -612,7 +612,7 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
 
 
 def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | None) -> None:
-    classes = shape[class_loss.class_axis(shape)]
+    classes = shape[nll.class_axis(shape)]
     if weight is not None and weight._array.shape != (classes,):
         raise RuntimeError(
             f"{prefix}weight tensor should be defined either for all {classes} classes or no "
@@ -672,7 +672,7 @@ def cross_entropy(
         if checked_int("cross_entropy", "ignore_index", ignore_index) >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
-    along = class_loss.class_axis(shape)
+    along = nll.class_axis(shape)
     likelihood = log_softmax(input, along) if shape else input
     return _class_loss(likelihood, target, weight, ignore_index, reduction, label_smoothing)
 
@@ -682,7 +682,7 @@ def _weighted(x: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return x
     rank = x._array.ndim
-    return mul(x, reshape(weight, (-1, *(1,) * (rank - 1 - class_loss.class_axis(x._array.shape)))))
+    return mul(x, reshape(weight, (-1, *(1,) * (rank - 1 - nll.class_axis(x._array.shape)))))
 
 
 def _soft_cross_entropy(
@@ -691,7 +691,7 @@ def _soft_cross_entropy(
     shape = input._array.shape
     check_optional("cross_entropy", weight=weight)
     _check_class_weights("cross_entropy: ", shape, weight)
-    along = class_loss.class_axis(shape)
+    along = nll.class_axis(shape)
     if smoothing:
         target = add(mul(target, 1 - smoothing), smoothing / shape[along])
     likelihood = _weighted(log_softmax(input, along), weight)
@@ -703,7 +703,7 @@ def _soft_cross_entropy(
 def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float) -> Tensor:
     """Return -x * y summed over some axes, divided by a count."""
     products = np.asarray(pairwise("product", np.multiply, x._array, y._array))
-    total = quiet(np.true_divide, wide_total_of(products, over, False), -count)
+    total = ignore_errstate(np.true_divide, wide_total_of(products, over, False), -count)
     out = wrap(np.asarray(total, products.dtype))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:

@@ -18,11 +18,11 @@ from convcore._dtype import C_NAMES
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
+from convcore.functions._support.arguments import check_arguments, typename
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
-from convcore.functions.calls import check_arguments, typename
-from convcore.functions.inplace import in_place_methods
-from convcore.functions.quiet import quiet
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
 
 __all__ = [
@@ -62,7 +62,7 @@ def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
         return engine.matmul(a, b)
     if dtype.kind == "f":
         wide = engine.matmul(a.astype(np.float32), b.astype(np.float32))
-        return quiet(wide.astype, dtype)
+        return ignore_errstate(wide.astype, dtype)
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     return _integer_product(a, b)
@@ -547,7 +547,7 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
         c = broadcast_to(bias, out.shape)._array  # an error if it does not go
     if out.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
-    quiet(_add_into, out, c, beta, alpha)
+    ignore_errstate(_add_into, out, c, beta, alpha)
     result = wrap(out)
     if mode.enabled:
         record(

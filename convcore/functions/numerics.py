@@ -10,9 +10,9 @@ from convcore import _dtype
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.axes import spread, wrap_dim
 from convcore.functions.arithmetic import operand, sub
-from convcore.functions.axes import spread, wrap_dim
-from convcore.functions.calls import check_kind, check_tensor
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.functions.calls import check_tensor
+from convcore.functions._support.arguments import check_tensor
 
 __all__ = ["one_hot"]
 

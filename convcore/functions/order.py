@@ -14,11 +14,11 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.axes import axes, spread, with_numpy_names, wrap_dim
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
-from convcore.functions.axes import axes, spread, with_numpy_names, wrap_dim
-from convcore.functions.calls import check_tensor
 from convcore.functions.piecewise import masked, maximum, minimum
-from convcore.functions.quiet import quiet
 
 __all__ = [
     "amax",
@@ -192,7 +192,7 @@ def _largest(function: str, node: str, ufunc: np.ufunc, x: Tensor) -> Tensor:
     if x._array.size == 0:
         _refuse_empty(function, x, None)
     over = tuple(range(x._array.ndim))
-    out = wrap(np.asarray(quiet(ufunc.reduce, x._array, axis=over)))
+    out = wrap(np.asarray(ignore_errstate(ufunc.reduce, x._array, axis=over)))
     if mode.enabled:
         backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
         record(node, (x,), out, backward, (x, out))
@@ -238,7 +238,7 @@ def _extreme(
     for one in over:
         if array.shape[one] == 0:
             _non_empty_axis(function, x, one)
-    out = wrap(np.asarray(quiet(ufunc.reduce, array, axis=over, keepdims=keepdim)))
+    out = wrap(np.asarray(ignore_errstate(ufunc.reduce, array, axis=over, keepdims=keepdim)))
     if mode.enabled:
         backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
         record(node, (x,), out, backward, (x, out))
@@ -253,7 +253,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     if array.size == 0:
         _refuse_empty("aminmax", input, dim)
     least, most = (
-        wrap(np.asarray(quiet(ufunc.reduce, array, axis=over, keepdims=keepdim)))
+        wrap(np.asarray(ignore_errstate(ufunc.reduce, array, axis=over, keepdims=keepdim)))
         for ufunc in (np.minimum, np.maximum)
     )
     out = _AMINMAX(least, most)

@@ -12,11 +12,11 @@ from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import broadcast_shape, fitted
-from convcore.functions.calls import check_arguments, check_tensor, check_tensors
-from convcore.functions.inplace import in_place, in_place_methods
-from convcore.functions.quiet import quiet
 
 __all__ = [
     "clamp",
@@ -97,7 +97,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     dtype = result_numpy(a, b)
     broadcast_shape(mask.shape, np.shape(a), np.shape(b))
     a, b = (
-        quiet(np.asarray, v, dtype) if np.ndim(v) == 0 else v.astype(dtype, copy=False)
+        ignore_errstate(np.asarray, v, dtype) if np.ndim(v) == 0 else v.astype(dtype, copy=False)
         for v in (a, b)
     )
     out = wrap(np.asarray(np.where(mask, a, b)))
@@ -188,7 +188,7 @@ def clipped(array: np.ndarray, low: float | None, high: float | None) -> np.ndar
     """Return a floating-point array moved into [low, high]; None bounds nothing, NaN stays."""
     if array.size >= LARGE:
         low = -math.inf if low is None else low
-        return quiet(np.clip, array, low, math.inf if high is None else high)
+        return ignore_errstate(np.clip, array, low, math.inf if high is None else high)
     array = array if low is None else compute(np.maximum, array, low)
     return array if high is None else compute(np.minimum, array, high)
 

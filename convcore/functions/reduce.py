@@ -17,8 +17,8 @@ from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.functions.arithmetic import add, conj, div, mul, sub
-from convcore.functions.axes import (
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.axes import (
     axes,
     spread,
     total_of,
@@ -26,12 +26,12 @@ from convcore.functions.axes import (
     with_numpy_names,
     wrap_dim,
 )
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
+from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.broadcast import cast, fit, fitted
-from convcore.functions.calls import check_tensor
 from convcore.functions.elementwise import abs, exp, pow, sgn
-from convcore.functions.inplace import in_place_methods
 from convcore.functions.piecewise import kept, masked, where
-from convcore.functions.quiet import quiet
 from convcore.functions.shape import reshape
 
 __all__ = [
@@ -91,7 +91,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     check_tensor("sum", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    out = wrap(quiet(total_of, array, over, keepdim))
+    out = wrap(ignore_errstate(total_of, array, over, keepdim))
     if mode.enabled and input.requires_grad:
         name = "SumBackward0" if dim is None and not keepdim else "SumBackward1"
         record(name, (input,), out, _spread_backward(input, over))
@@ -142,8 +142,8 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
-    total = quiet(wide_total_of, array, over, keepdim)
-    out = wrap(np.asarray(quiet(np.true_divide, total, number), array.dtype))
+    total = ignore_errstate(wide_total_of, array, over, keepdim)
+    out = wrap(np.asarray(ignore_errstate(np.true_divide, total, number), array.dtype))
     if mode.enabled and input.requires_grad:
         name = "MeanBackward0" if dim is None and not keepdim else "MeanBackward1"
         record(name, (input,), out, _spread_backward(input, over, max(number, 1)))
@@ -160,7 +160,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    out = wrap(np.asarray(quiet(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
+    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
     if mode.enabled:
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         record(name, (input,), out, _prod_backward(input, over), (input, out))
@@ -222,7 +222,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
-    out = wrap(array.copy() if single else quiet(np.multiply.accumulate, array, along))
+    out = wrap(array.copy() if single else ignore_errstate(np.multiply.accumulate, array, along))
     if single:
         backward = fitted(lambda needs, grad: (grad,), input)
         record("CumprodBackward0", (input,), out, backward)
@@ -263,7 +263,7 @@ def _running_sum(array: np.ndarray, along: int) -> np.ndarray:
     if array.ndim == 0:
         return array.copy()
     wide = {"e": "d", "f": "d", "F": "D"}.get(array.dtype.char, array.dtype.char)
-    return quiet(np.add.accumulate, array, along, wide).astype(array.dtype, copy=False)
+    return ignore_errstate(np.add.accumulate, array, along, wide).astype(array.dtype, copy=False)
 
 
 def _cumsum_from_end(x: Tensor, along: int) -> Tensor:
@@ -353,9 +353,9 @@ def _spread_of(
             "the reduction factor (input numel divided by output numel).",
             stacklevel=5,
         )
-    value = quiet(_variance, array, over, keepdim, number, free)
+    value = ignore_errstate(_variance, array, over, keepdim, number, free)
     if function.startswith("std"):
-        value = quiet(np.sqrt, value)
+        value = ignore_errstate(np.sqrt, value)
     out = wrap(np.asarray(value, array.real.dtype))
     return out, 2 / free if free else math.nan
 
@@ -419,7 +419,7 @@ def norm(
             f"{scalar_name(array.dtype)}"
         )
     over = axes(dim, array.ndim)
-    value = quiet(_norm, array, p, over, keepdim)
+    value = ignore_errstate(_norm, array, p, over, keepdim)
     out = wrap(np.asarray(value, input.dtype.to_real().numpy))
     if mode.enabled:
         backward = _norm_backward(p, over, array.shape)
@@ -472,7 +472,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     if array.dtype.kind not in "fc":
         array = array.astype(get_default_dtype().numpy)
     over = axes(dim, array.ndim)
-    out = wrap(np.asarray(quiet(_logsumexp, array, over, keepdim)))
+    out = wrap(np.asarray(ignore_errstate(_logsumexp, array, over, keepdim)))
     if mode.enabled:
         shape = array.shape
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.autograd.views import write
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.piecewise import zeros_like
-from convcore.functions.quiet import quiet
 from convcore.random import (
     Generator,
     bernoulli,
@@ -116,7 +116,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     def fill(array: np.ndarray) -> None:
         drawn = np.empty_like(array, dtype=np.float64)
         fill_uniform(drawn, 0.0, 1.0, generator)
-        array[...] = quiet(lambda: np.log1p(-drawn) / -lambd)
+        array[...] = ignore_errstate(lambda: np.log1p(-drawn) / -lambd)
 
     return _filled(self, "ExponentialBackward0", fill)
 

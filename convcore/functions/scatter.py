@@ -15,9 +15,9 @@ import numpy as np
 from convcore._creation.arguments import number_as
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_arguments, check_tensor, typename
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_shape, expand, fit
-from convcore.functions.calls import check_arguments, check_tensor, typename
 from convcore.functions.convert import clone, element, store
 from convcore.functions.indexing import (
     Indices,

@@ -20,12 +20,12 @@ from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import conj
-from convcore.functions.axes import wrap_dim
 from convcore.functions.broadcast import sum_to
-from convcore.functions.calls import check_tensor
 from convcore.functions.convert import clone, contiguous
-from convcore.functions.inplace import in_place_methods
 
 __all__ = [
     "adjoint",

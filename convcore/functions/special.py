@@ -11,13 +11,13 @@ from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import compute, div, mul, operand, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.calls import check_kind, check_tensor, check_tensors
 from convcore.functions.elementwise import exp, sigmoid, square
-from convcore.functions.inplace import in_place_methods
 from convcore.functions.piecewise import masked
-from convcore.functions.quiet import quiet
 
 __all__ = ["erfinv", "logaddexp", "xlogy"]
 
@@ -107,7 +107,7 @@ def erfinv(input: Tensor) -> Tensor:
     check_tensor("erfinv", input)
     check_kind("erfinv_vml_cpu", input, "fiub")
     array = _as_float(input._array)
-    out = wrap(np.asarray(quiet(special.erfinv, array), array.dtype))
+    out = wrap(np.asarray(ignore_errstate(special.erfinv, array), array.dtype))
     record("ErfinvBackward0", (input,), out, _erfinv_backward, (out,))
     return out
 

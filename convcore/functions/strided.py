@@ -15,7 +15,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import needs_history
 from convcore.autograd.region import Region, may_overlap
-from convcore.functions.calls import check_tensor
+from convcore.functions._support.arguments import check_tensor
 from convcore.functions.shape import ints, squeeze, swapaxes, swapdims, t, transpose, unsqueeze
 
 __all__ = ["as_strided"]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.engine import layout
-from convcore.engine.checks import Array
+from convcore.engine.runtime import layout
+from convcore.engine.runtime.checks import Array
 from convcore.inference.trace import tensors_of
 
 # How far results may be apart, as a part of the largest: far above rounding, far below a mistake.

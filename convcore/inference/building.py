@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.checks import Array
-from convcore.engine.layout import is_channels_last
-from convcore.functions.quiet import quiet
+from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.layout import is_channels_last
+from convcore.functions._support.errstate import quiet
 from convcore.inference.operations import Operand, Operation, Operations
 from convcore.inference.plan import FLOAT, Plan, Step, Value
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.activation import CLAMP, LEAKY
-from convcore.engine.algorithms.selection import current
-from convcore.engine.calls import Call, transpose_call
-from convcore.engine.checks import Array, hashable
-from convcore.engine.fixed import FixedConvolution
+from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.epilogue import CLAMP, LEAKY
+from convcore.engine.conv.executables import Executable, transpose_executable
+from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.runtime.checks import Array, hashable
 from convcore.inference.building import Building, UnplannedError, computed, fixed
 from convcore.inference.fold import channels_last
 from convcore.inference.operations import Operand, Operation
@@ -45,7 +45,11 @@ def convolution(
 
 
 def fixed_convolution(
-    building: Building, conv: FixedConvolution, x: Value, terms: Terms, onto: Value | None = None
+    building: Building,
+    conv: PrepackedConvolution,
+    x: Value,
+    terms: Terms,
+    onto: Value | None = None,
 ) -> Value:
     """Add a convolution, perhaps onto what a value holds."""
     call, kept = conv.prepared(x.shape, x.strides, FLOAT)
@@ -67,7 +71,7 @@ def other_convolution(building: Building, operation: Operation) -> Value:
     offsets = None if attributes["bias"] is None else fixed(bias)
     if attributes["transposed"]:
         return _transposed(building, x, filters, offsets, steps)
-    return fixed_convolution(building, FixedConvolution(filters, offsets, **steps), x, PLAIN)
+    return fixed_convolution(building, PrepackedConvolution(filters, offsets, **steps), x, PLAIN)
 
 
 def _transposed(
@@ -77,7 +81,7 @@ def _transposed(
     names = ("stride", "padding", "output_padding", "dilation", "groups")
     parameters = [hashable(steps[name]) for name in names]
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    call = transpose_call(*arrays, *parameters, current())
+    call = transpose_executable(*arrays, *parameters, current())
     y = _called(building, call, x, filters, (offsets,) if call.plan.ends else ())
     if offsets is not None and not call.plan.ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))
@@ -87,7 +91,7 @@ def _transposed(
 
 def _called(
     building: Building,
-    call: Call,
+    call: Executable,
     x: Value,
     weight: Array,
     extra: tuple[Any, ...],
@@ -128,7 +132,7 @@ def _passes_on(building: Building, operation: Operation) -> bool:
 def _plain(building: Building, operand: Operand) -> Operation | None:
     """Return the convolution that waits to be joined with what takes its result."""
     before = building.waiting(operand)
-    return before if before is not None and before.name == "FixedConvolution" else None
+    return before if before is not None and before.name == "PrepackedConvolution" else None
 
 
 def ending(building: Building, operation: Operation) -> Operation | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore.engine.checks import Array
+from convcore.engine.runtime.checks import Array
 from convcore.nn import Module
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.activation import Activation, activation_terms
-from convcore.engine.checks import Array
-from convcore.engine.fixed import FixedConvolution
-from convcore.functions.calls import check_arguments, computed
+from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.runtime.checks import Array
+from convcore.functions._support.arguments import check_arguments, computed
 from convcore.inference.fold import channels_last
 from convcore.nn import Module
 
@@ -44,7 +44,7 @@ class FixedConv(Module):
         super().__init__()
         self._shared = (shared,)  # in a tuple it is no child
         self.steps, self.activation = steps, activation
-        self.fixed = FixedConvolution(weight, bias, activation=activation, **steps)
+        self.fixed = PrepackedConvolution(weight, bias, activation=activation, **steps)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -65,7 +65,7 @@ class FixedConv(Module):
     @property
     def terms(self) -> tuple[int, float, float, float]:
         """The activation, as kernels take it."""
-        return activation_terms(self.activation, self.fixed.weight.dtype) or (0, 0.0, 0.0, 0.0)
+        return activation_parameters(self.activation, self.fixed.weight.dtype) or (0, 0.0, 0.0, 0.0)
 
     def extra_repr(self) -> str:
         """Return what `repr` shows."""

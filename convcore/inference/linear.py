@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from convcore.engine.checks import Array
-from convcore.engine.fixed import FixedConvolution
+from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.matmul import matmul
+from convcore.engine.runtime.checks import Array
 from convcore.inference.building import Building, UnplannedError, computed, fixed
 from convcore.inference.convolutions import PLAIN, end, ending, fixed_convolution, terms_of
 from convcore.inference.operations import Operand, Operation
@@ -35,7 +35,7 @@ def linear(building: Building, operation: Operation) -> Value:
     terms = None if after is None else terms_of(after)
     weight = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]
     pixels = Value((*x.shape, 1, 1), True, x, _as_pixels)
-    y = fixed_convolution(building, FixedConvolution(weight, offsets), pixels, terms or PLAIN)
+    y = fixed_convolution(building, PrepackedConvolution(weight, offsets), pixels, terms or PLAIN)
     return end(building, after, Value(y.shape[:2], False, y, _as_rows))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
-from convcore.engine.activation import Activation
+from convcore.engine.conv.epilogue import Activation
 from convcore.inference.agreement import agree, copy_of
 from convcore.inference.fold import channels_last, folded
 from convcore.inference.layers import Activated, FixedConv

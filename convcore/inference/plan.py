@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine import layout, memory
-from convcore.engine.checks import Array
+from convcore.engine.runtime import layout, memory
+from convcore.engine.runtime.checks import Array
 
 FLOAT = np.dtype(np.float32)
 _LINE = 64  # bytes that values begin at multiples of

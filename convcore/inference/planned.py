@@ -9,9 +9,9 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.handle import RemovableHandle
-from convcore.engine.algorithms.selection import current
-from convcore.engine.checks import Array
-from convcore.engine.threads import get_num_threads
+from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.agreement import agree, other_like
 from convcore.inference.building import UnplannedError
 from convcore.inference.plan import Plan

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.boxes import concatenate
-from convcore.engine.checks import Array
-from convcore.engine.means import write_plane_means
+from convcore.engine.layers.global_avg_pooling import write_plane_means
+from convcore.engine.layers.strided_copy import concatenate
+from convcore.engine.runtime.checks import Array
 from convcore.inference.building import Building, UnplannedError, computed
 from convcore.inference.convolutions import (
     activated,
@@ -58,7 +58,7 @@ def _made(building: Building, operation: Operation) -> Value | Array:
 
 def _waits(building: Building, operation: Operation) -> bool:
     """Return whether an operation is made when its result is asked for: by what it may join."""
-    if operation.name == "FixedConvolution":
+    if operation.name == "PrepackedConvolution":
         return may_be_joined(building, operation)
     return feeds_linear(building, operation)
 
@@ -122,7 +122,7 @@ _MAKERS: dict[str, Callable[[Building, Operation], Value | Array]] = {
     "Cat": _joined,
     "Convolution": other_convolution,
     "Div": arithmetic,
-    "FixedConvolution": convolution,
+    "PrepackedConvolution": convolution,
     "MaxPool1DWithIndices": max_pool,
     "MaxPool2DWithIndices": max_pool,
     "MaxPool3DWithIndices": max_pool,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine import elementwise
-from convcore.functions.quiet import quiet
+from convcore.engine.layers import elementwise
+from convcore.functions._support.errstate import quiet
 from convcore.inference.building import Building, UnplannedError, computed
 from convcore.inference.operations import Operation
 from convcore.inference.plan import FLOAT, Value
@@ -33,7 +33,7 @@ def activation(building: Building, operation: Operation) -> Value:
 
 
 def kernel_of(operation: Operation) -> tuple[Any, ...]:
-    """Return an activation's kernel and its constants, as engine/elementwise.py has them."""
+    """Return an activation's kernel and its constants, as engine/layers/elementwise.py has them."""
     return ("relu",) if operation.name == "Relu" else operation.node.attributes["kernel"]
 
 

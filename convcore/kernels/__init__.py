@@ -3,7 +3,7 @@
 from importlib import import_module
 
 try:
-    import_module("convcore.kernels._threads")
+    import_module("convcore.kernels.runtime._threads")
 except ModuleNotFoundError as error:
     # The usual cause is a clone: Python started there finds the source before what was installed.
     raise ImportError(

@@ -9,14 +9,14 @@ from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
-from convcore.functions.interpolate import *  # noqa: F403
+from convcore.functions.interpolation import *  # noqa: F403
 from convcore.functions.loss import *  # noqa: F403
 from convcore.functions.matmul import linear as linear
-from convcore.functions.normalization import *  # noqa: F403
+from convcore.functions.max_unpooling import *  # noqa: F403
+from convcore.functions.norm import *  # noqa: F403
 from convcore.functions.one_hot import *  # noqa: F403
-from convcore.functions.pad import *  # noqa: F403
+from convcore.functions.padding import *  # noqa: F403
 from convcore.functions.patches import *  # noqa: F403
-from convcore.functions.pool import *  # noqa: F403
-from convcore.functions.unpool import *  # noqa: F403
+from convcore.functions.pooling import *  # noqa: F403
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -12,7 +12,7 @@ from convcore._dtype import float32, float64, get_default_dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.views import check_writable
-from convcore.engine import optim as engine
+from convcore.engine.layers import optimizers as engine
 from convcore.optim._checks import check_numbers
 from convcore.optim.optimizer import Optimizer
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.engine import optim as engine
+from convcore.engine.layers import optimizers as engine
 from convcore.optim._checks import check_numbers
 from convcore.optim._fused import (
     Fused,

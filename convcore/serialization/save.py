@@ -16,7 +16,7 @@ from convcore._device import device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
 from convcore._tensor import Tensor
-from convcore.engine.elementwise import is_dense
+from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Parameter
 from convcore.serialization import archive
 

@@ -11,8 +11,8 @@ import convcore
 from convcore import engine
 from convcore.bench.layer import Layer
 from convcore.bench.peers import Peer
-from convcore.engine import threads as engine_threads
-from convcore.kernels import _isa
+from convcore.engine.runtime import threads as engine_threads
+from convcore.kernels.runtime import _isa
 
 
 class _Own(Peer):
@@ -25,7 +25,7 @@ class _Own(Peer):
         blas = engine_threads.blas()
         return {
             "convcore": convcore.__version__,
-            "instructions": _isa.level(),
+            "instructions": _isa.name(),
             "BLAS": f"{blas.name} {blas.version}",
             "kernel": str(blas.architecture),
             "OpenMP": str(engine_threads.openmp() or "none"),

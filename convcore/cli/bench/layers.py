@@ -76,7 +76,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
     from convcore.bench.request import Request
     from convcore.bench.suites import layers_of
-    from convcore.engine.cpus import cpu_limit
+    from convcore.engine.runtime.cpus import cpu_limit
 
     if keeps_environment(arguments) and arguments.isa != "native":
         raise UsageError("--isa sets variables and --env keep leaves them: give one of the two")
@@ -132,6 +132,6 @@ def _measure(request: Request, outcome: Outcome) -> None:
     """Run the benchmark, and show how far it is."""
     from convcore.bench.progress import follow
     from convcore.bench.runner import run as run_bench
-    from convcore.engine.cpus import cpu_limit
+    from convcore.engine.runtime.cpus import cpu_limit
 
     follow(run_bench(request, os.environ, outcome, min(cpu_limit(), _MOST_ORACLES)))

@@ -89,7 +89,7 @@ def _cells(
     """Measure; yield what each net costs in each task, on each number of threads."""
     from convcore.bench.nets.catalogue import TASKS
     from convcore.bench.nets.measure import measure
-    from convcore.engine.cpus import cpu_limit
+    from convcore.engine.runtime.cpus import cpu_limit
 
     for threads in arguments.threads or (cpu_limit(),):
         yield from measure(

@@ -6,7 +6,7 @@ from typing import Any
 
 from convcore._creation import full
 from convcore._tensor import Tensor
-from convcore.functions.calls import number
+from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

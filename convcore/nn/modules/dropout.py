@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from convcore._tensor import Tensor
-from convcore.functions.calls import number
+from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 

@@ -12,7 +12,7 @@ from types import GeneratorType
 from convcore import _creation
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.engine import clipping
+from convcore.engine.layers import clip_grad
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm
 
@@ -71,8 +71,8 @@ def get_total_norm(
     if not given:
         return _creation.tensor(0.0)
     arrays = [tensor._array for tensor in given]
-    if order == 2 and clipping.suit(arrays):
-        total = _creation.tensor(clipping.length(arrays), dtype=given[0].dtype)
+    if order == 2 and clip_grad.suit(arrays):
+        total = _creation.tensor(clip_grad.length(arrays), dtype=given[0].dtype)
     else:
         total = norm(stack([norm(tensor, order) for tensor in given]), order)
     if error_if_nonfinite and not total.isfinite():
@@ -104,10 +104,10 @@ def clip_grads_with_norm_(
     """
     factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
     for grad in _grads(parameters):
-        if not clipping.suit([grad._array]):
+        if not clip_grad.suit([grad._array]):
             grad.mul_(factor)
         elif factor.item() != 1:  # most often gradients are short enough
-            clipping.scale(grad._array, factor.item())
+            clip_grad.scale(grad._array, factor.item())
             grad._counter[0] += 1
 
 
@@ -189,8 +189,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """
     bound = float(clip_value)
     for grad in _grads(parameters):
-        if bound >= 0 and clipping.suit([grad._array]):
-            clipping.clip(grad._array, bound)
+        if bound >= 0 and clip_grad.suit([grad._array]):
+            clip_grad.clip(grad._array, bound)
             grad._counter[0] += 1
         else:
             grad.clamp_(-bound, bound)

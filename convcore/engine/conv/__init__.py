@@ -1,0 +1,1 @@
+"""Convolutions on arrays: the three passes, their plans, algorithms and executables."""

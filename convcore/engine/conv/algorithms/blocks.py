@@ -1,0 +1,84 @@
+"""How work is cut into pieces that fit a core's cache: sizes in elements, pixels and channels.
+
+Cuts depend on shapes alone, never on the number of threads, and so neither do a result's bits.
+
+The constants were chosen by hand on 2 cores with AVX-512 and 1 MiB of L2 each; `convcore bench`
+shows what they come to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Patches of one part of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
+PART_BYTES = 512 << 10
+# Pixels of a block.  A gemm packs its weights anew for each block, at about 1/BLOCK of its work.
+BLOCK = 256
+# Fewer items than this are cut finer, along the output channels, to leave work for many threads.
+ITEMS = 8
+# Narrower blocks of output channels than this lose more in the gemm than the cut brings.
+LEAST_O_BLOCK = 128
+# Partial weight gradients: at most this many, and at most this many bytes in all.
+MOST_PARTIALS = 16
+PARTIAL_BYTES = 32 << 20
+# What every algorithm keeps to besides: a thread's scratch, and weights that are packed or
+# transformed, in weights.
+SCRATCH_BYTES = 8 << 20
+MOST_WEIGHTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How the pixels of a batch are cut: see kernels/conv/_blocks.pxd."""
+
+    unit: int
+    size: int
+    per_unit: int
+    count: int
+
+
+def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
+    """Cut N * pixels into equal blocks of at most `most`.
+
+    In contiguous memory a block of several images is no matrix in place and must be staged, so
+    there blocks stay within an image unless images are smaller than a block.
+    """
+    unit = n * pixels if channels_last or pixels < BLOCK else pixels
+    if unit == 0 or n == 0:
+        return Blocks(0, 0, 0, 0)
+    size = share(unit, most)
+    per_unit = -(-unit // size)
+    return Blocks(unit, size, per_unit, n * pixels // unit * per_unit)
+
+
+def lines(elements: int) -> int:
+    """Round up to whole cache lines, so that no two threads write one."""
+    return -(-elements // 64) * 64
+
+
+def share(total: int, most: int) -> int:
+    """Return the size of the fewest equal shares of ``total`` that are at most ``most``."""
+    shares = max(1, -(-total // most))
+    return max(1, -(-total // shares))
+
+
+def channel_block(o: int, items: int, most: int) -> int:
+    """Return the output channels of one item: at most `most`, and fewer where items are few."""
+    cuts = min(-(-ITEMS // max(items, 1)), o // LEAST_O_BLOCK)
+    return share(o, min(-(-o // max(cuts, 1)), most))
+
+
+def most_staged(block: int, itemsize: int) -> int:
+    """Return how many rows of `block` elements are staged at a time: as many as fit a part."""
+    return max(1, PART_BYTES // max(block * itemsize, 1))
+
+
+def parts(taps: int, c: int, row_bytes: int, channels_outer: bool) -> tuple[int, int]:
+    """Return (taps, channels) of a part of K: whole runs of the inner index, or a run of one."""
+    most = max(1, PART_BYTES // max(row_bytes, 1))
+    outer, inner = (c, max(taps, 1)) if channels_outer else (max(taps, 1), c)
+    if inner <= most:
+        part = (share(outer, most // inner), inner)
+    else:
+        part = (1, share(inner, most))
+    return (part[1], part[0]) if channels_outer else part

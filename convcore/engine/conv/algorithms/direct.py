@@ -1,0 +1,157 @@
+"""What the direct float32 kernels share: how outputs look at inputs, and which arrays they read.
+
+Field names are those of the structs DirectAxis and Direct in kernels/runtime/_isa.pxd.
+"""
+
+from __future__ import annotations
+
+from convcore.engine.conv.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
+from convcore.engine.conv.geometry import Axis
+from convcore.engine.conv.stride_phases import axis_phases
+from convcore.engine.conv.struct_fields import Fields, three
+from convcore.engine.runtime.layout import Layout
+from convcore.kernels.conv._depthwise_float import KERNEL, PHASES
+from convcore.kernels.runtime import _isa
+
+# Kernels and strides with loops of their own.
+_FORMS = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
+
+
+def cannot_read(problem: Problem) -> str | None:
+    """Return why the direct kernels cannot do a problem, whatever its channels and weights."""
+    g = problem.geometry
+    if problem.dtype.char != "f":
+        return "not float32"
+    axes = three(g.axes)
+    if axes[0] != Axis(1, 1):
+        return "three spatial axes"
+    if 0 in g.input_shape or g.n * g.pixels <= 0:
+        return "an empty array"
+    if max(a.kernel for a in axes) > KERNEL:
+        return f"a kernel longer than {KERNEL}"
+    if problem.pass_name == INPUT_GRAD and max(a.stride for a in axes) > PHASES:
+        return f"a stride of more than {PHASES}"
+    dense = dense_problem(problem.pass_name, g, problem.dtype, problem.channels_last)
+    pixels = is_dense(problem.left, dense.left)
+    if problem.pass_name == WEIGHT_GRAD:
+        pixels = pixels and is_dense(problem.right, dense.right)
+    if not pixels:
+        return "an array is not dense in the result's memory format"
+    return None
+
+
+def is_dense(array: Layout, dense: Layout) -> bool:
+    """Return whether an array lies in memory like a dense one of its shape."""
+    return all(
+        size == 1 or stride == wanted
+        for size, stride, wanted in zip(array.shape, array.strides, dense.strides, strict=True)
+    )
+
+
+def direct_fields(problem: Problem, rotate: bool, band: int) -> Fields:
+    """Return the fields of a Direct; rotate: number the taps of a kernel turned by half."""
+    g = problem.geometry
+    transposed = problem.pass_name == INPUT_GRAD
+    row, column = three(g.axes)[1:]
+    channels = g.c_out if transposed else g.c_in
+    axes = [_gradient_axis(a, rotate) if transposed else _axis(a) for a in (row, column)]
+    return {
+        "row": axes[0],
+        "column": axes[1],
+        "channels_last": problem.channels_last,
+        "form": _form(row, column, transposed),
+        "channels": channels,
+        "size": g.n * channels * axes[0]["size"] * axes[1]["size"],
+        "kernel_columns": column.kernel,
+        "taps": g.taps,
+        "band": band,
+    }
+
+
+def _form(row: Axis, column: Axis, transposed: bool) -> int:
+    """Return the number of the loops made for this kernel, or 0."""
+    kernel, stride = row.kernel, row.stride
+    if (column.kernel, column.stride) != (kernel, stride) or (kernel, stride) not in _FORMS:
+        return 0
+    if row.dilation != 1 or column.dilation != 1:
+        return 0
+    if transposed and stride == 2:
+        padded = row.before == column.before == kernel // 2
+        return -(10 * kernel + stride) if padded else 0
+    return 10 * kernel + stride
+
+
+def _axis(axis: Axis) -> Fields:
+    """Return the fields of a forward map's axis."""
+    taps = range(axis.kernel)
+    return _filled(
+        axis.size, axis.out, axis.stride, [[(k * axis.dilation - axis.before, k) for k in taps]]
+    )
+
+
+def _gradient_axis(axis: Axis, rotate: bool) -> Fields:
+    """Return the fields of an input gradient's axis: a phase for each remainder of the stride."""
+    phases: list[list[tuple[int, int]]] = [[] for _ in range(axis.stride)]
+    for phase in axis_phases(axis):
+        for t in range(phase.taps):
+            tap = phase.tap - t * phase.period
+            number = axis.kernel - 1 - tap if rotate else tap
+            phases[phase.start].append((phase.first + t * phase.step, number))
+    return _filled(axis.out, axis.size, 1, phases)
+
+
+def _filled(size: int, out: int, stride: int, phases: list[list[tuple[int, int]]]) -> Fields:
+    """Return the fields of an axis from the (offset, tap) of each phase."""
+    taps = [tap for phase in phases for tap in phase]
+    offsets = [offset for offset, _ in taps] or [0]
+    begin = [sum(map(len, phases[:i])) for i in range(len(phases) + 1)]
+    return {
+        "size": size,
+        "out": out,
+        "stride": stride,
+        "phases": len(phases),
+        "low": min(offsets),
+        "span": max(offsets) - min(offsets) + 1,
+        "begin": begin + [len(taps)] * (PHASES + 1 - len(begin)),
+        "offset": offsets[: len(taps)] + [0] * (KERNEL - len(taps)),
+        "tap": [tap for _, tap in taps] + [0] * (KERNEL - len(taps)),
+    }
+
+
+def segment_floats(column: Fields) -> int:
+    """Return the floats of one row of one channel: plane_shape's pitch, in band.h."""
+    lanes = _isa.lanes()
+    seen = -(-places(column, phase_rows(column)) // column["stride"])
+    return column["stride"] * up(seen + lanes, lanes)
+
+
+def phase_rows(fields: Fields) -> int:
+    """Return the outputs of the longest phase of an axis."""
+    return -(-fields["out"] // fields["phases"])
+
+
+def places(axis: Fields, outputs: int) -> int:
+    """Return the inputs that so many outputs of each phase see, with those between them."""
+    return (outputs - 1) * axis["stride"] + axis["span"]
+
+
+def plane_floats(fields: Fields, rows: int) -> int:
+    """Return the floats of the bands of one channel for `rows` rows of each phase.
+
+    That is `fill_plane`'s band, and the lines of outputs that wait to be put together: band.h.
+    """
+    lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
+    columns = phase_rows(column)
+    lines = rows * column["phases"] * up(columns + lanes, lanes) if column["phases"] > 1 else 0
+    return places(row, rows) * segment_floats(column) + lanes + lines
+
+
+def channel_floats(fields: Fields, rows: int, width: int) -> int:
+    """Return the floats of a band of `width` channels side by side."""
+    column = fields["column"]
+    return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()
+
+
+def up(n: int, unit: int) -> int:
+    """Round up to a multiple."""
+    return -(-n // unit) * unit

@@ -1,0 +1,313 @@
+"""Few input channels (the first layers of nets): tiles of outputs over a staged band of input.
+
+A product of matrices would be short on one side, and the patches before it many times the input.
+Here the input of a few rows of outputs is staged once, and read in place under every tap; for the
+input gradient, what the taps come to is added to such a band straight from the registers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
+from convcore.engine.conv.algorithms.problem import (
+    FORWARD,
+    INPUT_GRAD,
+    PASSES,
+    WEIGHT_GRAD,
+    Algorithm,
+    PassPlan,
+    Problem,
+)
+from convcore.engine.conv.geometry import Axis
+from convcore.engine.conv.struct_fields import Fields, forward_lines, three, window
+from convcore.engine.runtime.layout import Layout
+from convcore.kernels.conv._few_channels import FewChannels, leaf_sizes
+from convcore.kernels.conv._few_channels_input import FewChannelsInput
+from convcore.kernels.conv._few_channels_weight import FewChannelsWeight
+
+_NAME = "few_channels"
+
+# Input channels up to which it is the better choice; from 16 on Winograd's method may be.
+MOST_CHANNELS = 15
+# Input channels up to which it is the better choice for any number of outputs' channels.
+FEWEST_CHANNELS = 6
+# Columns of a tile: so many that the taps at its edges are few, and the band's rows short.
+COLUMNS = 512
+# Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
+# loaded once for each, and a sum over vectors of pixels ends with a sum over lanes: there longer
+# tiles pay.
+PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
+# Floats of a band that still leave room for the weights in a 1 MiB L2, and the most there may be.
+BAND = 64 << 10
+MOST_BAND = 1 << 20
+# Bytes of an output that will not stay in a cache until it is read.
+STREAMED = 16 << 20
+# Pixels that the leaf of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
+SUMMED_AT_ONCE = 128
+
+
+def _impossible(problem: Problem) -> str | None:
+    g = problem.geometry
+    if problem.dtype.char != "f":
+        return "it computes in float32 only"
+    if g.groups > 1:
+        return "it knows one group only"
+    if g.n * g.pixels == 0 or 0 in g.input_shape:
+        return "nothing to multiply"
+    outputs = _outputs(problem)
+    if not _by_pixel(problem) and outputs.shape[4] > 1 and outputs.strides[4] != 1:
+        return "neither channels nor pixels of grad_output lie side by side in memory"
+    if (band := _Tiles(problem).band) > MOST_BAND:
+        return f"a row of outputs looks at {band * 4 >> 10} KiB of input"
+    return None
+
+
+def _unprofitable(problem: Problem) -> str | None:
+    lanes, by_pixel = leaf_sizes()["lanes"], _by_pixel(problem)
+    forward, o = problem.pass_name == FORWARD, problem.o
+    if problem.c > MOST_CHANNELS:
+        return f"{problem.c} input channels: a product of matrices is wide enough"
+    if problem.geometry.taps == 1 and not (forward and by_pixel):
+        return "one tap: the input is the patches, and nothing is gained by staging it"
+    # Vectors of channels: filled up with zeros, and so are the weights.
+    if by_pixel and forward and 4 * o < lanes:
+        return f"{o} output channels: vectors of {lanes} would be mostly empty"
+    if problem.pass_name == WEIGHT_GRAD:
+        few = not by_pixel and 3 * o < 2 * lanes and problem.c > FEWEST_CHANNELS
+        return f"{o} output channels: not worth turning them side by side" if few else None
+    # Vectors of pixels: of gradients in either format, of outputs in contiguous memory.
+    width = _outputs(problem).shape[4]
+    least = 2 if by_pixel else 1.5 if forward else 3
+    if o > lanes and not (forward and by_pixel) and least * width < lanes:
+        return f"rows of {width} outputs: vectors of {lanes} would be mostly empty"
+    return None
+
+
+def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
+    if problem.pass_name == FORWARD:
+        return _forward(problem)
+    return (
+        _input_gradient(problem) if problem.pass_name == INPUT_GRAD else _weight_gradient(problem)
+    )
+
+
+def _outputs(problem: Problem) -> Layout:
+    """Return how the outputs, or their gradients, lie in memory."""
+    if problem.pass_name == FORWARD:
+        return problem.output
+    return problem.left if problem.pass_name == INPUT_GRAD else problem.right
+
+
+def _by_pixel(problem: Problem) -> bool:
+    """Return whether the channels of the outputs lie side by side, and not the pixels."""
+    outputs = _outputs(problem)
+    if outputs.shape[4] > 1 and outputs.strides[4] == 1:
+        return False
+    return outputs.shape[1] > 1 and outputs.strides[1] == 1
+
+
+class _Tiles:
+    """How a problem is cut into tiles; the sizes of kernels/conv/_few_channels.pxd's Tiling."""
+
+    def __init__(self, problem: Problem) -> None:
+        g = self.geometry = problem.geometry
+        self.axes = three(g.axes)
+        self.inputs = problem.pass_name == INPUT_GRAD
+        self.interleaved = not self.inputs and _by_pixel(problem)
+        self.lengths = [a.size if self.inputs else a.out for a in self.axes]
+        pixels = PIXELS[problem.pass_name]
+        least = 8 * max(self.axes[2].extent, 1) if self.inputs else 0
+        self.columns = share(self.lengths[2], max(COLUMNS, least))
+        rows = share(self.lengths[1], max(1, pixels // self.columns))
+        # Small batches of small images: finer, for there must be work for several threads.
+        others = g.n * self.lengths[0] * -(-self.lengths[2] // self.columns)
+        rows = min(rows, share(self.lengths[1], -(-self.lengths[1] * others // ITEMS)))
+        self.set_rows(max(rows, 1))
+        while self.band > BAND and self.rows > 1:
+            self.set_rows(self.rows // 2)
+
+    def set_rows(self, rows: int) -> None:
+        """Choose the rows of a tile, and with them the band."""
+        self.rows = rows
+        high, wide = self.axes[1:]
+        lanes = leaf_sizes()["lanes"]
+        self.band_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
+        outputs = self._outputs(wide, self.columns)
+        self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
+        # Whole vectors are read from a row's last pixels on.
+        reach = -(-outputs // lanes) * lanes + (wide.extent - 1) // wide.stride
+        self.pitch = -(-reach // lanes) * lanes
+        self.row_size = self.phases * self.pitch
+        channels = self.geometry.c_in
+        if self.interleaved:
+            self.row_size = (max(outputs - 1, 0) * wide.stride + wide.extent) * channels
+            channels = 1
+        depths = 1 if self.inputs else self.axes[0].kernel
+        self.band = lines(channels * depths * self.band_rows * self.row_size)
+
+    def _outputs(self, axis: Axis, size: int) -> int:
+        """Return the most outputs on an axis that a tile of `size` deals with."""
+        if self.inputs:
+            size = (size - 1 + axis.extent - 1) // axis.stride + 1
+        return min(size, max(axis.out, 0))
+
+    def fields(self, array: Layout, scratch: int, shared: int) -> Fields:
+        """Return the fields of a Tiling over the array of inputs."""
+        g = self.geometry
+        tiles = [
+            self.lengths[0],
+            -(-self.lengths[1] // self.rows),
+            -(-self.lengths[2] // max(self.columns, 1)),
+        ]
+        return {
+            "window": window(forward_lines(g), array),
+            "interleaved": self.interleaved,
+            "c": g.c_in,
+            "o": g.c_out,
+            "terms": g.columns,
+            "rows": self.rows,
+            "columns": self.columns,
+            "tiles": tiles,
+            "items": g.n * tiles[0] * tiles[1] * tiles[2],
+            "band_rows": self.band_rows,
+            "phases": self.phases,
+            "pitch": self.pitch,
+            "row_size": self.row_size,
+            "band": self.band,
+            "scratch": scratch,
+            "shared": shared,
+            "work": float(g.multiply_adds),
+        }
+
+    def terms(self, weight: Layout) -> tuple[list[int], list[int], list[int]]:
+        """Return for each term its place in the band, its row there, its place in the weights.
+
+        The depth's taps come first and rows last, so that neighbouring terms seldom add to the same
+        floats of the band.
+        """
+        deep, high, wide = self.axes
+        order = [
+            (d, x, c, y)
+            for d in range(deep.kernel)
+            for x in range(wide.kernel)
+            for c in range(self.geometry.c_in)
+            for y in range(high.kernel)
+        ]
+        offset = [self._offset(d, x * wide.dilation, c, y * high.dilation) for d, x, c, y in order]
+        row = [y * high.dilation for _, _, _, y in order]
+        _, s_c, s_d, s_y, s_x = weight.strides
+        place = [c * s_c + d * s_d + y * s_y + x * s_x for d, x, c, y in order]
+        return offset, row, place
+
+    def _offset(self, d: int, x: int, c: int, y: int) -> int:
+        """Return where the band holds an element of the first output's patch."""
+        if self.interleaved:
+            return (d * self.band_rows + y) * self.row_size + x * self.geometry.c_in + c
+        if self.inputs:
+            row = c * self.band_rows + y
+        else:
+            row = (c * self.axes[0].kernel + d) * self.band_rows + y
+        stride = self.axes[2].stride
+        return row * self.row_size + x % stride * self.pitch + x // stride
+
+    def plan(self, problem: Problem, fields: Fields, reason: str, partials: int = 1) -> PassPlan:
+        """Return the plan of a kernel with these fields."""
+        return PassPlan(
+            algorithm=_NAME,
+            reason=reason,
+            itemsize=problem.itemsize,
+            items=fields["items"] if partials == 1 else partials,
+            scratch=fields["scratch"],
+            shared=fields["shared"],
+            block=self.rows * self.columns,
+            o_block=problem.o,
+            part_taps=self.geometry.taps,
+            part_channels=problem.c,
+            partials=partials,
+            multiply_adds=self.geometry.multiply_adds,
+        )
+
+
+def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
+    tiles = _Tiles(problem)
+    x, w, y = problem.left, problem.right, problem.output
+    lanes = leaf_sizes()["lanes"]
+    o = -(-problem.o // lanes) * lanes if tiles.interleaved else problem.o
+    packed = tiles.geometry.columns * o
+    kept = packed if problem.kept else 0
+    fields = tiles.fields(x, tiles.band, lines(packed - kept))
+    job = {
+        "tiling": fields,
+        "stream": _streamed(y, tiles, lanes),
+        "w_o": w.strides[0],
+        **_strides("y", y),
+    }
+    plan = tiles.plan(problem, fields, _reason(tiles))
+    return FewChannels(job, tiles.terms(w)), plan._replace(kept=kept)
+
+
+def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
+    tiles = _Tiles(problem)
+    gy, w, gx = problem.left, problem.right, problem.output
+    leaf = leaf_sizes()
+    # A panel of gy; and, when that is done, lines of gx.
+    panel = max(problem.o * leaf["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
+    panel = lines(panel)
+    # The table of the terms that a panel needs has 8 bytes a term.
+    kept = lines(2 * tiles.geometry.columns)
+    shared = lines(tiles.geometry.columns * problem.o)
+    fields = tiles.fields(gx, tiles.band + panel + kept, shared)
+    job = {"tiling": fields, "panel": panel, "w_o": w.strides[0], **_strides("gy", gy)}
+    return FewChannelsInput(job, tiles.terms(w)), tiles.plan(problem, fields, _reason(tiles))
+
+
+def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
+    tiles = _Tiles(problem)
+    x, gy, gw = problem.left, problem.right, problem.output
+    leaf = leaf_sizes()
+    chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
+    sums_term = -(-problem.o // leaf["lanes"]) * leaf["lanes"]
+    size = tiles.geometry.columns * sums_term
+    fields = tiles.fields(x, tiles.band + lines(chunk), 0)
+    partials = max(
+        1, min(fields["items"], MOST_PARTIALS, PARTIAL_BYTES // (size * problem.itemsize))
+    )
+    fields["shared"] = lines(partials * size)
+    job = {
+        "tiling": fields,
+        "partials": partials,
+        "sums_term": sums_term,
+        "gw_o": gw.strides[0],
+        **_strides("gy", gy),
+    }
+    kernel = FewChannelsWeight(job, tiles.terms(gw))
+    return kernel, tiles.plan(problem, fields, _reason(tiles), partials)
+
+
+def _streamed(y: Layout, tiles: _Tiles, lanes: int) -> bool:
+    """Return whether y is large, and made of whole vectors at multiples of a vector."""
+    run = y.shape[1] if tiles.interleaved else tiles.columns
+    whole = all(size % lanes == 0 for size in (run, *y.strides) if size > 1)
+    return whole and 4 * math.prod(y.shape) >= STREAMED
+
+
+def _strides(name: str, array: Layout) -> Fields:
+    """Return an array's strides under the names of the kernels' fields."""
+    n, channel, d, row, pixel = array.strides
+    return {
+        f"{name}_n": n,
+        f"{name}_d": d,
+        f"{name}_row": row,
+        f"{name}_pixel": pixel if array.shape[4] > 1 else 1,
+        f"{name}_channel": channel,
+    }
+
+
+def _reason(tiles: _Tiles) -> str:
+    channels = tiles.geometry.c_in
+    return f"{channels} input channel{'s' * (channels > 1)}: read in place under every tap"
+
+
+FEW_CHANNELS = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

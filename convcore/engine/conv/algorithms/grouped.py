@@ -1,0 +1,191 @@
+"""Grouped: few channels a group, whose gemms would be narrow; summed pixel by pixel instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
+from convcore.engine.conv.algorithms.direct import (
+    cannot_read,
+    direct_fields,
+    phase_rows,
+    places,
+    segment_floats,
+    up,
+)
+from convcore.engine.conv.algorithms.problem import (
+    INPUT_GRAD,
+    PASSES,
+    WEIGHT_GRAD,
+    Algorithm,
+    PassPlan,
+    Problem,
+)
+from convcore.engine.conv.struct_fields import Fields
+from convcore.kernels.conv._grouped import GroupedCorrelation, GroupedGradient
+from convcore.kernels.runtime import _isa
+
+_NAME = "grouped"
+
+# Channels of a group up to which it is the better choice; and products of channels read and made
+# for the weight gradient, where all their sums are loaded and stored for each band.
+MOST_CHANNELS = 16
+MOST_SHORT_CHANNELS = 8
+MOST_PAIRS = 64
+MOST_SHORT_PAIRS = 16
+# Multiply-adds of one item: some 10 us of work.
+WORK = 1 << 20
+# Rows of a band: a multiple of those that are summed at a time.
+BAND = 28
+# Floats of a band and its lines that stay in L1, and the most there may be.
+BAND_FLOATS = 10 << 10
+MOST_BAND_FLOATS = 1 << 20
+# Terms of a sum, which are added one after another.
+MOST_TERMS = 1024
+# Vectors whose products are added one after another before their sums join a total.
+PIECE = 512
+# Floats of the sums of one item of the weight gradient.
+MOST_SUMS = 128 << 10
+
+
+def _impossible(problem: Problem) -> str | None:
+    g = problem.geometry
+    if g.groups == 1:
+        return "one group"
+    if reason := cannot_read(problem):
+        return reason
+    if problem.c * g.taps > MOST_TERMS or problem.o * g.taps > MOST_TERMS:
+        return f"sums of more than {MOST_TERMS} terms"
+    cut = _Cut(problem)
+    if cut.floats(cut.fields["band"]) > MOST_BAND_FLOATS:
+        return "a band of it is too long for a cache"
+    if problem.pass_name == WEIGHT_GRAD and cut.sums > MOST_SUMS:
+        return "its sums are too many for a cache"
+    return None
+
+
+def _unprofitable(problem: Problem) -> str | None:
+    g, lanes = problem.geometry, _isa.lanes()
+    weight = problem.pass_name == WEIGHT_GRAD
+    width = g.axes[-1].out
+    if g.taps == 1 and (weight or not problem.channels_last):
+        return "one tap: a gemm needs no patches"
+    short = width < lanes if weight else 2 * width <= lanes
+    most = MOST_SHORT_CHANNELS if short else MOST_CHANNELS
+    if max(problem.c, problem.o) > most:
+        return f"more than {most} channels a group: a gemm is wide enough"
+    pairs = MOST_SHORT_PAIRS if short else MOST_PAIRS
+    if weight and (problem.c * problem.o > pairs or 2 * width <= lanes):
+        return "many sums for few pixels: a gemm keeps them in registers"
+    return None
+
+
+def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
+    return _gradient(problem) if problem.pass_name == WEIGHT_GRAD else _correlation(problem)
+
+
+class _Cut:
+    """How a problem is cut into items: rows of groups."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.geometry = g = problem.geometry
+        self.c, self.o = problem.c, problem.o
+        if problem.pass_name == INPUT_GRAD:
+            self.c, self.o = self.o, self.c
+        self.fields = direct_fields(problem, False, BAND)
+        self.rows = phase_rows(self.fields["row"])
+        work = g.pixels * g.columns * problem.o
+        # channels_last is transposed by whole vectors of channels.
+        whole = -(-_isa.lanes() // min(self.c, self.o)) if problem.channels_last else 1
+        self.group_block = share(g.groups, max(whole, WORK // work))
+        band = min(BAND, self.rows)
+        while band > 4 and self.floats(band) > BAND_FLOATS * whole:
+            band -= 4
+        while self.group_block > whole and self.floats(band) > BAND_FLOATS * whole:
+            self.group_block -= 1
+        self.fields["band"] = band
+        self.sums = lines(self.group_block * self.c * self.o * g.taps * _isa.lanes())
+
+    def floats(self, rows: int) -> int:
+        """Return the floats of a band of so many rows, and of the lines beside it."""
+        lanes, row, column = _isa.lanes(), self.fields["row"], self.fields["column"]
+        band = places(row, rows) * segment_floats(column) + lanes
+        line = rows * column["phases"] * up(phase_rows(column), lanes) + lanes
+        return self.group_block * (self.c * band + self.o * line)
+
+    def job(self, weight: tuple[int, ...], row_block: int, shared: int, scratch: int) -> Fields:
+        """Return the fields of a Job, but for its items; weight: the strides of w or gw."""
+        g = self.geometry
+        s_o, s_c, _, s_row, s_column = weight
+        if self.problem.pass_name == INPUT_GRAD:
+            s_o, s_c = s_c, s_o
+        return {
+            "grouped": {"direct": self.fields, "groups": g.groups, "c": self.c, "o": self.o},
+            "group_block": self.group_block,
+            "group_blocks": -(-g.groups // self.group_block),
+            "rows": self.rows,
+            "row_block": row_block,
+            "row_blocks": -(-self.rows // row_block),
+            "w_group": self.problem.o * weight[0],
+            "w_o": s_o,
+            "w_c": s_c,
+            "w_row": s_row,
+            "w_column": s_column,
+            "shared": shared,
+            "scratch": scratch,
+            "work": float(g.multiply_adds),
+        }
+
+
+def _correlation(problem: Problem) -> tuple[GroupedCorrelation, PassPlan]:
+    g, cut = problem.geometry, _Cut(problem)
+    pieces = g.n * -(-g.groups // cut.group_block)
+    band = cut.fields["band"]
+    rows = up(-(-cut.rows * pieces // ITEMS), band) if pieces < ITEMS else cut.rows
+    shared = lines(g.c_out * g.columns)
+    scratch = lines(cut.floats(band))
+    job = cut.job(problem.right.strides, min(rows, cut.rows), shared, scratch)
+    job["items"] = g.n * job["group_blocks"] * job["row_blocks"]
+    return GroupedCorrelation(job), _plan(problem, job)
+
+
+def _gradient(problem: Problem) -> tuple[GroupedGradient, PassPlan]:
+    g, cut = problem.geometry, _Cut(problem)
+    rows, blocks = cut.fields["band"], -(-g.groups // cut.group_block)
+    size = g.c_out * g.columns
+    most = min(MOST_PARTIALS, PARTIAL_BYTES // (4 * size), g.n * -(-cut.rows // rows))
+    runs = max(1, min(-(-2 * ITEMS // blocks), most))
+    scratch = 2 * cut.sums + lines(cut.floats(rows))
+    job = cut.job(problem.output.strides, rows, lines(runs * size), scratch)
+    job["items"] = runs * blocks
+    fields = {
+        "job": job,
+        "n": g.n,
+        "runs": runs,
+        "sums": cut.sums,
+        "piece": PIECE,
+        "row_vectors": -(-cut.fields["column"]["out"] // _isa.lanes()),
+    }
+    return GroupedGradient(fields), _plan(problem, job, runs)
+
+
+def _plan(problem: Problem, job: Fields, runs: int = 1) -> PassPlan:
+    g, direct = problem.geometry, job["grouped"]["direct"]
+    return PassPlan(
+        algorithm=_NAME,
+        reason=f"{problem.c} to {problem.o} channels a group: too few for a gemm",
+        itemsize=problem.itemsize,
+        items=job["items"],
+        scratch=job["scratch"],
+        shared=job["shared"],
+        block=job["row_block"] * direct["row"]["phases"] * direct["column"]["out"],
+        o_block=job["group_block"] * job["grouped"]["o"],
+        part_taps=g.taps,
+        part_channels=job["grouped"]["c"],
+        partials=runs,
+        multiply_adds=g.multiply_adds,
+    )
+
+
+GROUPED = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

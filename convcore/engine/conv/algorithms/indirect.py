@@ -1,0 +1,83 @@
+"""Indirect: products whose rows are pointers to the pixels under each tap; no patch is copied.
+
+In float32, for any kernel, stride and dilation: the forward pass, the input gradient in its phases
+(engine/conv/stride_phases.py), and the weight gradient.  Channels are multiplied where they lie
+side by side in memory; where they do not, the lines that a block sees are transposed first, once
+for all taps.
+
+References
+----------
+M. Dukhan, The indirect convolution algorithm (2019), arXiv 1907.02129.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.conv.algorithms import indirect_correlation, indirect_weight
+from convcore.engine.conv.algorithms.gemm import too_many_phases, wasteful_to_gather
+from convcore.engine.conv.algorithms.indirection import MOST_CLASSES, too_many_pixels, too_many_taps
+from convcore.engine.conv.algorithms.pointwise import POINTWISE
+from convcore.engine.conv.algorithms.problem import (
+    FORWARD,
+    INPUT_GRAD,
+    PASSES,
+    WEIGHT_GRAD,
+    Algorithm,
+    PassPlan,
+    Problem,
+)
+from convcore.kernels.runtime import _isa
+
+_NAME = "indirect"
+# Where one tap of planes has no more pixels than this, turning them costs more than packing saves.
+FEW_PIXELS = 64
+# Planes are turned for each of their pixels' products with so many channels at least.
+LEAST_TURNED = 64
+# With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
+MOST_POINTWISE_WEIGHTS = 64 << 10
+
+
+def _impossible(problem: Problem) -> str | None:
+    g = problem.geometry
+    if problem.dtype != np.float32:
+        return f"{problem.dtype} is multiplied by BLAS"
+    if 4 * min(problem.c, problem.o) < _isa.lanes():
+        return f"few channels: vectors of {_isa.lanes()} would hold mostly zeros"
+    if problem.pass_name == INPUT_GRAD:
+        last = g.axes[-1]
+        if min(last.stride, last.size) > MOST_CLASSES:
+            return f"a stride of {last.stride}"
+        if reason := too_many_phases(g):
+            return reason
+    way = indirect_weight if problem.pass_name == WEIGHT_GRAD else indirect_correlation
+    return too_many_taps(g.taps) or too_many_pixels(way.most_seen(problem))
+
+
+def _unprofitable(problem: Problem) -> str | None:
+    g = problem.geometry
+    if problem.pass_name == INPUT_GRAD and (reason := wasteful_to_gather(problem)):
+        return reason
+    planes = problem.left.strides[1] != 1
+    few = planes and min(problem.c, problem.o) < LEAST_TURNED
+    if few and problem.pass_name != WEIGHT_GRAD and not POINTWISE.impossible(problem):
+        return "a pointwise product of few planes: turning them gains nothing"
+    if planes and problem.pass_name == FORWARD and g.taps == 1 and g.n * g.pixels <= FEW_PIXELS:
+        return f"one tap of {g.n * g.pixels} pixels: turning them gains nothing"
+    if problem.pass_name == WEIGHT_GRAD and g.taps == 1:
+        if planes:
+            return "a pointwise product of planes: turning them gains nothing"
+        if problem.c * problem.o > MOST_POINTWISE_WEIGHTS:
+            return "a large pointwise product: BLAS is as fast"
+    return None
+
+
+def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
+    if problem.pass_name == WEIGHT_GRAD:
+        return indirect_weight.weight_gradient(problem, _NAME)
+    return indirect_correlation.correlation(problem, _NAME)
+
+
+INDIRECT = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

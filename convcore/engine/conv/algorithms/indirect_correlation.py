@@ -1,0 +1,334 @@
+"""Forward pass and input gradient by indirection; kernel: kernels/conv/_indirect.pyx."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import product
+from typing import NamedTuple
+
+from convcore.engine.conv.algorithms.blocks import Blocks, lines, share
+from convcore.engine.conv.algorithms.indirection import (
+    BLOCK,
+    LEAST_BLOCK,
+    MOST_CLASSES,
+    POINTER,
+    counts_of,
+    cut_lines,
+    most_channels,
+    most_pixels,
+    rows,
+    seen_pixels,
+    span,
+    up,
+)
+from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan, Problem
+from convcore.engine.conv.geometry import Axis
+from convcore.engine.conv.stride_phases import Phase, axis_phases
+from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three
+from convcore.kernels.conv._indirect import IndirectCorrelation
+from convcore.kernels.runtime import _isa
+
+# Pixels of a block whose inputs, and outputs, are staged in a 1 MiB L2.
+STAGED_BLOCK = 96
+# Output channels of one item at most, so that few items see the same pixels; fewer where there
+# would be less than so many items.
+O_BLOCK = 1024
+ITEMS = 8
+# Where there are so few pixels, an item takes them all, and one panel of output channels, whose
+# weights it packs itself, so that they never leave the cache; if their pointers fit there too.
+FEW_PIXELS = 800
+FEW_POINTERS = 32 << 10
+LEAST_PANELS = 4
+# Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
+PART_BYTES = 512 << 10
+FEW_PART_BYTES = 256 << 10
+# Parts are whole chunks of summed channels, as kernels/conv/_indirect.pyx packs them.
+CHUNK = 16
+
+# A tap of the kernel: its index on each axis.
+Tap = tuple[int, ...]
+
+
+class Pass(NamedTuple):
+    """Outputs computed in one way: the forward map, or the phases that share their lines.
+
+    ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
+    """
+
+    lines: list[Fields]
+    columns: list[Fields]
+    taps: list[list[Tap]]
+    out_first: list[int]
+    out_step: list[int]
+
+    @property
+    def multiplied(self) -> int:
+        """Pairs of an output of one image and a tap."""
+        depth, height, _ = counts_of(self.lines)
+        pairs = zip(self.columns, self.taps, strict=True)
+        return depth * height * sum(c["count"] * len(taps) for c, taps in pairs)
+
+
+def passes_of(problem: Problem) -> list[Pass]:
+    """Return what is to be done: one pass, or one for each phase of all axes but the last."""
+    axes = three(problem.geometry.axes)
+    if problem.pass_name == FORWARD:
+        lines_of = forward_lines(problem.geometry)
+        taps = list(product(*(range(a.kernel) for a in axes)))
+        return [Pass(lines_of, [lines_of[2]], [taps], [0, 0, 0], [1, 1, 1])]
+    along = [axis_phases(a) for a in axes]
+    if not all(along):
+        return []
+    columns = [_line(axes[2], phase) for phase in along[2]]
+    last = columns[0] | {"count": axes[2].size}
+    return [
+        Pass(
+            [_line(axes[0], d), _line(axes[1], h), last],
+            columns,
+            [list(product(_taps(d), _taps(h), _taps(w))) for w in along[2]],
+            [d.start, h.start, 0],
+            [d.stride, h.stride, 1],
+        )
+        for d, h in product(*along[:2])
+    ]
+
+
+def _line(axis: Axis, phase: Phase) -> Fields:
+    return line(axis.out, phase.outs, 1, phase.taps, phase.first, phase.step)
+
+
+def _taps(phase: Phase) -> range:
+    return range(phase.tap, phase.tap - phase.taps * phase.period, -phase.period)
+
+
+def is_staged(problem: Problem) -> bool:
+    """Return whether channels lie apart in the array that is read, so that pixels are copied."""
+    return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
+
+
+def most_seen(problem: Problem) -> int:
+    """Return a bound of the pixels that a block sees, if they are staged."""
+    if not is_staged(problem):
+        return 0
+    passes = passes_of(problem)
+    views = [rows(p.lines, p.columns, problem.left, True) for p in passes]
+    most = most_pixels(problem.geometry.taps, STAGED_BLOCK)
+    blocks = [cut_lines(problem.geometry.n, counts_of(p.lines), most) for p in passes]
+    return max(map(seen_pixels, views, blocks), default=0)
+
+
+class _Sizes(NamedTuple):
+    """Channels summed and made, and how both and the pixels are cut."""
+
+    c: int
+    o: int
+    o_full: int
+    o_block: int
+    part: int
+    blocks: list[Blocks]
+    items: int
+    seen: int
+    packs: bool
+
+    @property
+    def block(self) -> int:
+        return max((b.size for b in self.blocks), default=0)
+
+
+def _is_alone(problem: Problem, passes: list[Pass], o: int) -> bool:
+    """Return whether each item is one panel of output channels of all pixels.
+
+    It packs that panel's weights itself, unless they are kept.
+    """
+    g = problem.geometry
+    if len(passes) != 1 or len(passes[0].columns) != 1:
+        return False
+    pixels = g.n * math.prod(counts_of(passes[0].lines))
+    return (
+        0 < pixels <= FEW_PIXELS
+        and pixels * g.taps <= FEW_POINTERS
+        and g.groups * -(-o // _isa.panel()) >= LEAST_PANELS
+        and (g.taps > 1 or not is_staged(problem))
+    )
+
+
+def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[int, list[Blocks]]:
+    """Return the output channels and the blocks of pixels of items; smaller where items are few."""
+    g, panel = problem.geometry, _isa.panel()
+    o_block = up(share(o, O_BLOCK), panel)
+    most = most_pixels(g.taps, STAGED_BLOCK if staged else BLOCK)
+    while True:
+        blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in passes]
+        items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
+        if o_block > panel and 0 < items < ITEMS:
+            o_block = up(o_block // 2, panel)
+        elif most > LEAST_BLOCK and 0 < items < ITEMS:
+            most = max(most // 2, LEAST_BLOCK)
+        else:
+            return o_block, blocks
+
+
+def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
+    g, panel = problem.geometry, _isa.panel()
+    c, o = (problem.c, problem.o) if problem.pass_name == FORWARD else (problem.o, problem.c)
+    alone = _is_alone(problem, passes, o)
+    if alone:
+        pixels = g.n * math.prod(counts_of(passes[0].lines))
+        o_block, blocks = panel, [Blocks(pixels, pixels, 1, 1)]
+    else:
+        o_block, blocks = _cuts(problem, passes, o, staged)
+    taps = max((len(t) for p in passes for t in p.taps), default=0)
+    seen = max(map(seen_pixels, views, blocks), default=0) if staged else 0
+    fit = (FEW_PART_BYTES if alone else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
+    fit = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen))
+    return _Sizes(
+        c=c,
+        o=o,
+        o_full=up(o, _isa.lanes()),
+        o_block=o_block,
+        part=up(share(c, fit), CHUNK),
+        blocks=blocks,
+        items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
+        seen=seen,
+        packs=alone and not problem.kept,
+    )
+
+
+def _packed(
+    problem: Problem, passes: list[Pass], size: int
+) -> tuple[list[list[int]], list[Fields]]:
+    """Return where each class's packed weights begin, and the fields of Tap for all taps.
+
+    size: packed weights of a tap.
+    """
+    firsts: list[list[int]] = []
+    found: dict[Tap, Fields] = {}
+    packed = 0
+    for p in passes:
+        firsts.append([])
+        for taps in p.taps:
+            firsts[-1].append(packed)
+            for index, tap in enumerate(taps):
+                found[tap] = {"packed": packed, "taps": len(taps), "index": index}
+            packed += len(taps) * size
+    unseen = {"packed": 0, "taps": 0, "index": 0}
+    steps = problem.right.strides[2:]
+    fields = [
+        {"offset": sum(i * s for i, s in zip(tap, steps, strict=True)), **found.get(tap, unseen)}
+        for tap in product(*(range(a.kernel) for a in three(problem.geometry.axes)))
+    ]
+    return firsts, fields
+
+
+def _memory(
+    problem: Problem, sizes: _Sizes, views: list[Fields], staged: bool, direct: bool
+) -> Fields:
+    """Return where the parts of a thread's scratch begin."""
+    lanes, block = _isa.lanes(), sizes.block
+    pixel, row = up(min(sizes.part, sizes.c), lanes), min(sizes.o_block, sizes.o_full)
+    classes = max((v["classes"] for v in views), default=1)
+    zeros = lines(pixel if staged else sizes.c)
+    pointers = zeros + lines(1)
+    inputs = pointers + lines(
+        (problem.geometry.taps + classes) * block * POINTER // problem.itemsize
+    )
+    outputs = inputs + lines(sizes.seen * pixel)
+    weights = outputs + (0 if direct else lines(block * row))
+    packed = problem.geometry.taps * min(sizes.part, sizes.c) * row if sizes.packs else 0
+    return {
+        "row": row,
+        "zeros": zeros,
+        "staged": zeros,
+        "pointers": pointers,
+        "inputs": inputs,
+        "outputs": outputs,
+        "weights": weights,
+        "scratch": weights + lines(packed),
+    }
+
+
+def _records(
+    passes: list[Pass], views: list[Fields], sizes: _Sizes, firsts: list[list[int]], each: int
+) -> Iterator[Fields]:
+    """Yield the fields of Phase for each pass; each: items of a block of pixels."""
+    items = 0
+    for p, view, blocks, packed in zip(passes, views, sizes.blocks, firsts, strict=True):
+        missing = [0] * (MOST_CLASSES - len(packed))
+        yield {
+            "rows": view,
+            "blocks": asdict(blocks),
+            "out_first": p.out_first,
+            "out_step": p.out_step,
+            "taps": [*map(len, p.taps), *missing],
+            "packed": [*packed, *missing],
+            "first_item": items,
+        }
+        items += blocks.count * each
+
+
+def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassPlan]:
+    """Return the kernel and its plan."""
+    g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
+    w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
+    staged, direct = is_staged(problem), problem.channels_last
+    passes = passes_of(problem)
+    views = [rows(p.lines, p.columns, x, staged) for p in passes]
+    sizes = _sizes(problem, passes, views, staged)
+    for view in views:
+        view.update(pitch=sizes.block, pixel=up(min(sizes.part, sizes.c), _isa.lanes()))
+    firsts, taps = _packed(problem, passes, g.groups * sizes.c * sizes.o_full)
+    o_blocks = -(-sizes.o // sizes.o_block)
+    memory = _memory(problem, sizes, views, staged, direct)
+    packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps)
+    shared = 0 if sizes.packs or problem.kept else lines(packed)
+    forwards = span(w) > 0
+    runs = forwards and w_o != 1
+    job = memory | {
+        "direct_y": direct,
+        "packs": sizes.packs,
+        "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in passes),
+        "tap_runs": runs
+        and len(taps) > 1
+        and all(tap["offset"] == i and tap["taps"] > 0 for i, tap in enumerate(taps)),
+        "channel_runs": runs and w_c == 1,
+        "groups": g.groups,
+        "c": sizes.c,
+        "o": sizes.o,
+        "o_full": sizes.o_full,
+        "o_block": sizes.o_block,
+        "o_blocks": o_blocks,
+        "part": sizes.part,
+        "kernel": len(taps),
+        "w_group": problem.o * w.strides[0],
+        "w_o": w_o,
+        "w_c": w_c,
+        "w_size": span(w),
+        "y_n": y.strides[0],
+        "y_c": y.strides[1],
+        "y_s": list(y.strides[2:]),
+        "shared": shared,
+        "phases": len(passes),
+        "items": sizes.items,
+        "work": float(g.multiply_adds),
+    }
+    how = "after lines are turned, once for all taps" if staged else "where they lie"
+    plan = PassPlan(
+        algorithm=name,
+        reason=f"pixels are multiplied {how}; no patches are copied",
+        itemsize=problem.itemsize,
+        items=sizes.items,
+        scratch=memory["scratch"],
+        shared=shared,
+        kept=packed if problem.kept else 0,
+        ends=True,
+        adds=direct,
+        block=sizes.block,
+        o_block=min(sizes.o_block, sizes.o),
+        part_taps=max((len(t) for p in passes for t in p.taps), default=0),
+        part_channels=min(sizes.part, sizes.c),
+        multiply_adds=g.n * sum(p.multiplied for p in passes) * g.groups * sizes.c * sizes.o,
+    )
+    records = list(_records(passes, views, sizes, firsts, g.groups * o_blocks))
+    return IndirectCorrelation(job, records, taps), plan

@@ -1,0 +1,128 @@
+"""The weight gradient by pointers: plan and kernel (kernels/conv/_indirect_weight.pyx)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from convcore.engine.conv.algorithms.blocks import (
+    ITEMS,
+    MOST_PARTIALS,
+    PARTIAL_BYTES,
+    Blocks,
+    lines,
+    share,
+)
+from convcore.engine.conv.algorithms.indirection import (
+    POINTER,
+    ROWS,
+    counts_of,
+    cut_lines,
+    most_channels,
+    most_pixels,
+    rows,
+    seen_pixels,
+    up,
+)
+from convcore.engine.conv.algorithms.problem import PassPlan, Problem
+from convcore.engine.conv.struct_fields import Fields, forward_lines, output_lines
+from convcore.kernels.conv._indirect_weight import IndirectWeightGradient
+from convcore.kernels.runtime import _isa
+
+# Taps of a piece of the gradient, and the floats of its sums: half a 1 MiB L2.
+TAPS = 32
+SUMS = 128 << 10
+# Input channels of a piece, over all its taps: whole panels, and then as many o as fit.
+CHANNELS = 256
+
+
+def is_staged(problem: Problem) -> bool:
+    """Return whether the input is copied: whole vectors of a pixel's own channels are read."""
+    return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
+
+
+def _views(problem: Problem) -> tuple[Fields, Fields, Blocks]:
+    """Return how a block looks at the input and at its own gradients, and the blocks."""
+    g = problem.geometry
+    lines_of, out_lines = forward_lines(g), output_lines(g)
+    return (
+        rows(lines_of, [lines_of[2]], problem.left, is_staged(problem)),
+        rows(out_lines, [out_lines[2]], problem.right, True),
+        cut_lines(g.n, counts_of(lines_of), most_pixels(g.taps)),
+    )
+
+
+def most_seen(problem: Problem) -> int:
+    """Return a bound of the pixels that a block sees, if they are staged."""
+    x, _, blocks = _views(problem)
+    return seen_pixels(x, blocks) if is_staged(problem) else 0
+
+
+def _pieces(problem: Problem, seen: int) -> Fields:
+    """Return how the gradient is cut."""
+    c, o, taps, panel = problem.c, problem.o, problem.geometry.taps, _isa.panel()
+    tap_block = share(taps, TAPS)
+    c_block = min(c, up(share(c, max(CHANNELS // tap_block, 1)), panel), most_channels(seen))
+    fit = SUMS // (tap_block * up(c_block, _isa.lanes()))
+    o_block = min(o, up(share(o, max(fit, ROWS)), ROWS))
+    return {
+        "tap_block": tap_block,
+        "tap_blocks": -(-taps // tap_block),
+        "c_block": c_block,
+        "c_blocks": -(-c // c_block),
+        "o_block": o_block,
+        "o_blocks": -(-o // o_block),
+    }
+
+
+def weight_gradient(problem: Problem, name: str) -> tuple[IndirectWeightGradient, PassPlan]:
+    """Return the kernel and its plan."""
+    g, lanes = problem.geometry, _isa.lanes()
+    x, gy, blocks = _views(problem)
+    seen = most_seen(problem)
+    cuts = _pieces(problem, seen)
+    pieces = g.groups * cuts["tap_blocks"] * cuts["c_blocks"] * cuts["o_blocks"]
+    size = g.c_out * g.columns
+    fit = min(MOST_PARTIALS, PARTIAL_BYTES // (size * problem.itemsize), blocks.count)
+    partials = max(1, min(-(-ITEMS // pieces), fit))
+    sum_row, gy_row = up(cuts["c_block"], lanes), up(cuts["o_block"], lanes)
+    zeros = lines(sum_row)
+    inputs = zeros + lines(g.taps * blocks.size * POINTER // problem.itemsize)
+    gradients = inputs + lines(seen * sum_row)
+    sums = gradients + lines(blocks.size * gy_row)
+    scratch = sums + lines(cuts["o_block"] * cuts["tap_block"] * sum_row)
+    shared = lines(partials * size) if partials > 1 else 0
+    job = cuts | {
+        "x": x | {"pitch": blocks.size, "pixel": sum_row},
+        "gy": gy | {"pitch": blocks.size, "pixel": gy_row},
+        "blocks": asdict(blocks),
+        "channels_last": problem.channels_last,
+        "groups": g.groups,
+        "c": problem.c,
+        "o": problem.o,
+        "partials": partials,
+        "sum_row": sum_row,
+        "pointers": zeros,
+        "inputs": inputs,
+        "gradients": gradients,
+        "sums": sums,
+        "scratch": scratch,
+        "shared": shared,
+        "items": pieces * partials,
+        "work": float(g.multiply_adds),
+    }
+    plan = PassPlan(
+        algorithm=name,
+        reason=f"{pieces} pieces of the gradient, each summed in {partials} runs of pixels; "
+        "no patches are copied",
+        itemsize=problem.itemsize,
+        items=pieces * partials,
+        scratch=scratch,
+        shared=shared,
+        block=blocks.size,
+        o_block=cuts["o_block"],
+        part_taps=cuts["tap_block"],
+        part_channels=cuts["c_block"],
+        partials=partials,
+        multiply_adds=g.multiply_adds,
+    )
+    return IndirectWeightGradient(job), plan

@@ -1,0 +1,165 @@
+"""What an algorithm is asked, what it is, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convcore.engine.conv.geometry import Geometry
+from convcore.engine.conv.struct_fields import three
+from convcore.engine.runtime.layout import Layout, dense
+
+FORWARD, INPUT_GRAD, WEIGHT_GRAD = PASSES = ("forward", "input_grad", "weight_grad")
+
+# What memory that all threads share may hold; blocks.py has the bounds.
+PACKED_WEIGHTS, TRANSFORMED_WEIGHTS = "packed weights", "transformed weights"
+PARTIAL_SUMS = "partial sums"
+TRANSFORMED_DATA = "transformed data"
+
+
+class Problem(NamedTuple):
+    """One of a convolution's three maps, on arrays that lie in memory in a given way.
+
+    ``left`` and ``right`` are the arrays as the map's function takes them: input and weight, or
+    grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
+    ``kept`` says that the weights stay as they are, so that what is made of them may be kept.
+    """
+
+    map: str
+    geometry: Geometry
+    dtype: np.dtype[Any]
+    left: Layout
+    right: Layout
+    channels_last: bool
+    kept: bool = False
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def c(self) -> int:
+        """Input channels of one group."""
+        return self.geometry.c_in // self.geometry.groups
+
+    @property
+    def o(self) -> int:
+        """Output channels of one group."""
+        return self.geometry.c_out // self.geometry.groups
+
+    @property
+    def output(self) -> Layout:
+        """How the result will lie in memory."""
+        return shapes_of(self.geometry, self.channels_last)[self.pass_name]
+
+
+class PassPlan(NamedTuple):
+    """How one of the three maps is computed: what `convcore plan` prints.
+
+    ``items`` independent pieces of work are shared among the threads.  Each thread needs
+    ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
+    all threads, and ``holds`` says what they are.  ``kept`` elements are of packed or transformed
+    weights, which the caller keeps from call to call.  ``ends`` says that the kernel takes a bias
+    and an activation in every map, ``adds`` that it can add to what the output holds (``add=``).
+
+    Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
+    ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
+    of the sum; ``partials`` sums are kept apart and added in index order; ``tile`` input indices
+    are made at a time.
+
+    ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
+    without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
+    the map.
+    """
+
+    algorithm: str
+    reason: str
+    itemsize: int
+    items: int
+    scratch: int
+    shared: int = 0
+    holds: str = ""
+    kept: int = 0
+    ends: bool = False
+    adds: bool = False
+    block: int = 0
+    units: str = "pixels"
+    o_block: int = 0
+    part_taps: int = 0
+    part_channels: int = 0
+    patches: int = 0
+    partials: int = 1
+    tile: int = 0
+    multiply_adds: int = 0
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch that each thread needs."""
+        return self.scratch * self.itemsize
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes that all threads need together."""
+        return self.shared * self.itemsize
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of weights, as the kernel reads them, that the caller keeps."""
+        return self.kept * self.itemsize
+
+
+def never(problem: Problem) -> str | None:
+    """Find nothing against a problem."""
+    return None
+
+
+class Algorithm(NamedTuple):
+    """One way to compute some of the maps.
+
+    Parameters
+    ----------
+    name : str
+        What users call it.
+    maps : tuple of str, out of PASSES
+    prepare : function from a problem to (kernel, PassPlan)
+        A kernel is an object with ``threads()``, how many threads it may use now, and
+        ``run(left, right, output, workspace, threads, *extra)``; the workspace has the plan's
+        shared bytes and the scratch bytes of so many threads, aligned to 64 bytes.  Where the plan
+        keeps weights, ``pack(right, kept)`` writes them, and ``run`` gets them as ``kept=``.
+    impossible : function from a problem to a reason why it cannot do it, or None
+    unprofitable : function from a problem to a reason why another is faster, or None
+    direct : bool
+        Whether it adds up the products themselves; strict mode refuses all others.
+    """
+
+    name: str
+    maps: tuple[str, ...]
+    prepare: Callable[[Problem], tuple[Any, PassPlan]]
+    impossible: Callable[[Problem], str | None] = never
+    unprofitable: Callable[[Problem], str | None] = never
+    direct: bool = True
+
+
+def dense_problem(
+    map: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
+) -> Problem:
+    """Return the problem of a map on new arrays of one memory format."""
+    arrays = shapes_of(geometry, channels_last)
+    # Each map takes the two arrays that the other two maps make, in this order.
+    left, right = (arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != map)
+    return Problem(map, geometry, dtype, left, right, channels_last)
+
+
+def shapes_of(geometry: Geometry, channels_last: bool) -> dict[str, Layout]:
+    """Return how each map's result lies in memory: (N, C, D, H, W), or (O, C, D, H, W)."""
+    g, axes = geometry, three(geometry.axes)
+    shapes = {
+        FORWARD: (g.n, g.c_out, *(a.out for a in axes)),
+        INPUT_GRAD: (g.n, g.c_in, *(a.size for a in axes)),
+        WEIGHT_GRAD: (g.c_out, g.c_in // g.groups, *(a.kernel for a in axes)),
+    }
+    return {name: dense(shape, channels_last) for name, shape in shapes.items()}

@@ -1,0 +1,118 @@
+"""Which algorithms may be chosen: one forced, some forbidden, none but direct sums.
+
+A setting of the whole process, over which a context (a thread, an asyncio task) may lay its own for
+a while.  `convcore.backends.conv` is how users meet it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import EllipsisType
+
+from convcore.engine.conv.algorithms import NAMES
+from convcore.engine.runtime.locks import process_lock
+
+
+# Compared and hashed by identity, which is fast: it is part of every call's key.
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """What a user asks of the choice; made by `selection_of`, so that equal ones are one object."""
+
+    algorithm: str | None
+    forbidden: frozenset[str]
+    strict: bool
+
+
+@functools.cache
+def selection_of(
+    algorithm: str | None = None, forbidden: frozenset[str] = frozenset(), strict: bool = False
+) -> Selection:
+    """Return the one Selection of these values."""
+    return Selection(algorithm, forbidden, strict)
+
+
+_default = selection_of()
+_changing = process_lock()
+_laid_over: ContextVar[Selection | None] = ContextVar("convcore selection", default=None)
+_get = _laid_over.get
+
+
+def current() -> Selection:
+    """Return the selection that is in force here."""
+    found = _get()
+    return _default if found is None else found
+
+
+def select(
+    *,
+    algorithm: str | EllipsisType | None = ...,
+    forbidden: Iterable[str] | EllipsisType = ...,
+    strict: bool | EllipsisType = ...,
+) -> None:
+    """Change what is given, in this `selected` block, or for the process outside of any.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No name of an algorithm, or no bool; an algorithm both forced and forbidden.
+    """
+    global _default
+    if (inner := _get()) is not None:
+        _laid_over.set(_changed(inner, algorithm, forbidden, strict))
+        return
+    with _changing:
+        _default = _changed(_default, algorithm, forbidden, strict)
+
+
+@contextmanager
+def selected(
+    *,
+    algorithm: str | EllipsisType | None = ...,
+    forbidden: Iterable[str] | EllipsisType = ...,
+    strict: bool | EllipsisType = ...,
+) -> Iterator[None]:
+    """Change what is given, in this context and until the block ends; errors as `select`."""
+    outer = _get()
+    _laid_over.set(_changed(current(), algorithm, forbidden, strict))
+    try:
+        yield
+    finally:
+        _laid_over.set(outer)
+
+
+def _changed(
+    selection: Selection,
+    algorithm: str | EllipsisType | None,
+    forbidden: Iterable[str] | EllipsisType,
+    strict: bool | EllipsisType,
+) -> Selection:
+    """Return the selection with what is given in place of its own."""
+    if algorithm is ...:
+        algorithm = selection.algorithm
+    elif algorithm is not None:
+        _check_name("algorithm must be None or", algorithm)
+    if forbidden is ...:
+        names = selection.forbidden
+    else:
+        if not isinstance(forbidden, Iterable):
+            raise TypeError(f"forbidden must be names of algorithms, got {forbidden!r}")
+        names = frozenset((forbidden,) if isinstance(forbidden, str) else forbidden)
+        for name in names:
+            _check_name("forbidden must have names out of", name)
+    if strict is ...:
+        strict = selection.strict
+    elif not isinstance(strict, bool):
+        raise TypeError(f"strict must be True or False, got {strict!r}")
+    if algorithm in names:
+        raise ValueError(f"{algorithm!r} is both forced (algorithm) and forbidden")
+    return selection_of(algorithm, names, strict)
+
+
+def _check_name(rule: str, name: object) -> None:
+    if name not in NAMES:
+        error = ValueError if isinstance(name, str) else TypeError
+        raise error(f"{rule} {', '.join(map(repr, NAMES))}; got {name!r}")

@@ -1,0 +1,328 @@
+"""The three bilinear maps of a convolution, on ndarrays.
+
+    forward      y[n, o, j] = sum over c, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t]
+    input_grad   the same sum read for x, given gy in y's place
+    weight_grad  the same sum read for w, given gy in y's place
+
+Each is linear in either argument, and the derivative of each is made of the other two; a transposed
+convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
+convolutions are these maps with the other argument conjugated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.executables import (
+    apply,
+    forward_executable,
+    input_grad_executable,
+    transpose_executable,
+    weight_grad_executable,
+)
+from convcore.engine.conv.geometry import Padding, Spatial
+from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
+from convcore.kernels.layers._reduce import channel_sums
+
+
+def conv_forward(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+    activation: Activation = None,
+) -> Array:
+    """Correlate input with weight.
+
+    y[n, o, j] = activation(bias[o] + sum over c, t of input[n, c, j*stride - before + t*dilation] *
+    weight[o, c, t]), where c runs over the channels of o's group and input is 0 in its padding.
+
+    Parameters
+    ----------
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
+        One to three spatial axes; any strides.
+    weight : (C_out, C_in/G, *kernel), the same dtype
+    bias : (C_out,), the same dtype, or None
+    stride, dilation : int, or one int a spatial axis; at least 1
+    padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
+    groups : int, a divisor of C_in and C_out
+    activation : None, 'relu', 'relu6' or ('leaky_relu', slope)
+        Of real dtypes; applied, like the bias, while a block of outputs is in cache: the result is
+        that of the same activation afterwards, in one pass over memory less.  A NaN stays a NaN.
+
+    Returns
+    -------
+    (N, C_out, *outs) or (C_out, *outs)
+        A new array; channels_last in memory if input or weight is.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array of the dtypes above, or the dtypes differ, or a parameter is no int.
+    ValueError
+        Shapes that do not go together, or a parameter out of range.
+    MemoryError
+        The result or the scratch cannot be had.
+
+    Notes
+    -----
+    At most N * C_out * P * K multiply-adds; for 3x3 kernels of stride 1 in float32 as few as a
+    quarter, by Winograd's method, which rounds more and spreads a NaN to its neighbours:
+    `convcore.backends.conv` says how much, and turns it off.  Memory besides the result does not
+    grow with N or with the sizes: at most 8 MiB of scratch a thread, most often 1, and the weights
+    once more where they are packed, some four times over where they are transformed.  Never a
+    matrix of all patches.  `plan_conv` tells the algorithm and the bytes.  Parallel over blocks of
+    pixels and of output channels; the bits do not depend on the number of threads.
+
+    A product with a zero of the padding may be left out or not, so whether an infinity or NaN of
+    the weights shows along the border depends on the algorithm.
+
+    References
+    ----------
+    K. Chellapilla, S. Puri, P. Simard, High performance convolutional neural networks for document
+    processing (2006), section 2, for the product of a matrix of patches; here block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
+    >>> conv_forward(x, np.ones((1, 1, 2, 2)))[0, 0]
+    array([[ 8., 12.],
+           [20., 24.]])
+    """
+    if bias is not None:
+        weight = checked_array("weight", weight)
+        bias = checked_bias(bias, weight.dtype, weight.shape[0] if weight.ndim else 0)
+    extra: tuple = (bias,)
+    if activation is not None:
+        extra += activation_parameters(activation, checked_array("weight", weight).dtype)
+    return apply(
+        forward_executable,
+        ("input", "weight"),
+        input,
+        weight,
+        (stride, padding, dilation, groups),
+        extra,
+    )
+
+
+def conv_input_grad(
+    grad_output: Array,
+    weight: Array,
+    input_size: Spatial,
+    *,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+) -> Array:
+    """Return the gradient of a convolution with respect to its input.
+
+    gx[n, c, i] = sum over o, t and the outputs j with j*stride - before + t*dilation = i of
+    grad_output[n, o, j] * weight[o, c, t].
+
+    Parameters
+    ----------
+    grad_output : (N, C_out, *outs) or (C_out, *outs); float32, float64, complex64 or complex128
+    weight : (C_out, C_in/G, *kernel), the same dtype
+    input_size : int, or one int a spatial axis
+        The input's spatial sizes: a stride above 1 leaves them open.
+    stride, padding, dilation, groups
+        As for the forward map.
+
+    Returns
+    -------
+    (N, C_in, *input_size) or (C_in, *input_size)
+        A new array; channels_last in memory if grad_output or weight is.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+
+    Notes
+    -----
+    At most N * C_out * P * K multiply-adds, and those with the zeros around grad_output where they
+    are fewer than half as many again; none with zeros put between its elements.  Algorithms and
+    memory as for the forward map, with a copy of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_input_grad(np.ones((1, 1, 2, 2)), np.ones((1, 1, 2, 2)), 3)[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
+    """
+    return apply(
+        input_grad_executable,
+        ("grad_output", "weight"),
+        grad_output,
+        weight,
+        (input_size, stride, padding, dilation, groups),
+    )
+
+
+def conv_weight_grad(
+    input: Array,
+    grad_output: Array,
+    kernel_size: Spatial,
+    *,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+) -> Array:
+    """Return the gradient of a convolution with respect to its weight.
+
+    gw[o, c, t] = sum over n, j of grad_output[n, o, j] * input[n, c, j*stride - before +
+    t*dilation].
+
+    Parameters
+    ----------
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
+    grad_output : (N, C_out, *outs) or (C_out, *outs), the same dtype
+    kernel_size : int, or one int a spatial axis
+        Needed because a stride above 1 leaves it open.  An unbatched input needs one int an axis,
+        because with a single int it would pass for a batch with an axis fewer.
+    stride, padding, dilation, groups
+        As for the forward map.
+
+    Returns
+    -------
+    (C_out, C_in/G, *kernel_size)
+        A new array; channels_last in memory if input or grad_output is.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+
+    Notes
+    -----
+    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward map; where
+    the gradient is small, partial sums of at most 32 MiB in all besides, added in index order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(9.0).reshape(1, 1, 3, 3)
+    >>> conv_weight_grad(x, np.ones((1, 1, 2, 2)), 2)[0, 0]
+    array([[ 8., 12.],
+           [20., 24.]])
+    """
+    return apply(
+        weight_grad_executable,
+        ("input", "grad_output"),
+        input,
+        grad_output,
+        (kernel_size, stride, padding, dilation, groups),
+    )
+
+
+def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
+    """Return the gradient of a convolution with respect to its bias.
+
+    gb[o] = sum over n, j of grad_output[n, o, j], added pairwise.
+
+    Parameters
+    ----------
+    grad_output : (N, C_out, *outs), or (C_out, *outs) if unbatched
+        float32, float64, complex64 or complex128; any number of spatial axes.
+
+    Returns
+    -------
+    (C_out,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        grad_output is no such array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_bias_grad(np.ones((2, 3, 4, 4)))
+    array([32., 32., 32.])
+    """
+    array = checked_array("grad_output", grad_output)
+    if array.ndim < (1 if unbatched else 2):
+        raise ValueError(
+            "grad_output must have an axis of channels: (N, C_out, *outs), or (C_out, *outs) if "
+            f"unbatched, got shape {list(array.shape)}"
+        )
+    if unbatched:
+        array = array[np.newaxis]
+    sums = np.empty(array.shape[1], array.dtype)
+    if array.size == 0:
+        sums[...] = 0
+        return sums
+    # A view wherever the pixels of an image lie in one run, as in both memory formats; else a copy.
+    pixels = whole_elements(array.reshape(*array.shape[:2], -1))
+    size = array.itemsize
+    image, channel, pixel = pixels.strides
+    strides = (image // size, channel // size, pixel // size)
+    channel_sums(array.dtype.char, pixels, sums, 1, *pixels.shape, strides)
+    return sums
+
+
+def conv_transpose(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    groups: int = 1,
+    dilation: Spatial = 1,
+) -> Array:
+    """Return the transposed convolution: `conv_input_grad` used forwards.
+
+    Parameters
+    ----------
+    input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
+    weight : (C_in, C_out/G, *kernel), the same dtype
+    bias : (C_out,), the same dtype, or None
+    stride, dilation : int, or one int a spatial axis
+    padding : int, one int an axis, or one (before, after) pair an axis
+        Elements cut off the output.
+    output_padding : int, or one int an axis, smaller than stride or dilation there
+        Elements added after the output.
+    groups : int
+
+    Returns
+    -------
+    (N, C_out, *outs) or (C_out, *outs)
+        With outs = (sizes - 1)*stride - before - after + dilation*(kernel - 1) + 1 +
+        output_padding.
+
+    Raises
+    ------
+    TypeError, ValueError, MemoryError
+        As `conv_forward`.
+
+    References
+    ----------
+    V. Dumoulin, F. Visin, A guide to convolution arithmetic for deep learning (2016), section 4,
+    arXiv 1603.07285.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose(np.ones((1, 1, 2)), np.ones((1, 1, 2)), stride=2)
+    array([[[1., 1., 1., 1.]]])
+    """
+    return apply(
+        transpose_executable,
+        ("input", "weight"),
+        input,
+        weight,
+        (stride, padding, output_padding, dilation, groups),
+        () if bias is None else (bias,),
+    )

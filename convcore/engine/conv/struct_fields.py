@@ -1,0 +1,66 @@
+"""From geometry and memory layout to the fields of the kernels' structs Line and Window.
+
+They stand in kernels/conv/_im2col.pxd: a Line is how a run of outputs looks at one axis of the
+input, a Window how it looks at an array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from convcore.engine.conv.geometry import Axis, Geometry
+from convcore.engine.runtime.layout import Layout
+
+Fields = dict[str, Any]
+
+
+def three(axes: Sequence[Axis]) -> list[Axis]:
+    """Return three axes: those missing have size 1 and a kernel of 1, and come first."""
+    return [Axis(1, 1)] * (3 - len(axes)) + list(axes)
+
+
+def line(size: int, count: int, stride: int, taps: int, first: int, step: int) -> Fields:
+    """Return the fields of a Line."""
+    return {
+        "size": size,
+        "count": count,
+        "stride": stride,
+        "taps": taps,
+        "first": first,
+        "step": step,
+    }
+
+
+def forward_lines(geometry: Geometry) -> list[Fields]:
+    """Return how outputs look at the input."""
+    return [
+        line(a.size, a.out, a.stride, a.kernel, -a.before, a.dilation) for a in three(geometry.axes)
+    ]
+
+
+def output_lines(geometry: Geometry) -> list[Fields]:
+    """Return how outputs look at themselves: one tap, no pads."""
+    return [line(a.out, a.out, 1, 1, 0, 1) for a in three(geometry.axes)]
+
+
+def window(lines: Sequence[Fields], array: Layout) -> Fields:
+    """Return the fields of a Window over an array.
+
+    An axis of length 1 may have any stride; where the array is a matrix in place, the window gets
+    the matrix's leading dimensions instead.
+    """
+    s_n, s_c, *s = array.strides
+    if array.dense_rows is not None:
+        s[2] = array.dense_rows
+    elif array.dense_columns is not None:
+        s_c = array.dense_columns
+    return {
+        "line": list(lines),
+        "s_n": s_n,
+        "s_c": s_c,
+        "s": s,
+        "taps": math.prod(n["taps"] for n in lines),
+        "pixels": math.prod(n["count"] for n in lines),
+    }

@@ -1,0 +1,1 @@
+"""Layers on arrays: pooling, normalisation, activations, padding, interpolation, optimizers."""

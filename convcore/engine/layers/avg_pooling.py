@@ -1,0 +1,372 @@
+"""The mean of the elements under a window, and its adjoint: see pooling.py."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convcore.engine.conv.geometry import Axis, Spatial, index, per_axis
+from convcore.engine.layers.global_avg_pooling import plane_means
+from convcore.engine.layers.pooling import (
+    FLOATS,
+    as_batch,
+    check_adaptive,
+    check_planes,
+    checked_flag,
+    checked_sizes,
+    empty_results,
+    output_sizes,
+    remembered_if_small,
+)
+from convcore.engine.layers.separable import Map, Terms, window_terms
+from convcore.engine.layers.windows import pool_axes
+from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.layout import is_channels_last
+
+
+def avg_pool(
+    input: Array,
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Return the mean of the elements under every window.
+
+    output[n, c, j] = sum over t of input[n, c, j*stride - padding + t] / count[j], padding being 0.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes) or (C, *sizes); float16, float32 or float64
+        One to three spatial axes; any strides.  N may be 0.
+    kernel_size, stride, padding, ceil_mode
+        As for `max_pool`.
+    count_include_pad : bool
+        Whether count takes in what a window covers of the padding.  What it covers beyond that
+        (see ceil_mode) never counts.
+    divisor_override : int, optional
+        Divide by this instead; not 0.
+
+    Returns
+    -------
+    (N, C, *outs) or (C, *outs), of the input's dtype
+        channels_last if the input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the name of the argument, what it was and what is allowed.
+
+    Notes
+    -----
+    Sums along the last axis what was summed along the others: fewer additions an output than the
+    product of the kernel's sizes.  float16 is summed in float32 and rounded once.
+
+    References
+    ----------
+    Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, Gradient-based learning applied to document
+    recognition (1998), section II.A ("sub-sampling").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> avg_pool(np.arange(16.0).reshape(1, 4, 4), (2, 2)).tolist()
+    [[[2.5, 4.5], [10.5, 12.5]]]
+    """
+    batch, unbatched, axes, include, override = _checked_steps(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+    outs = output_sizes(axes)
+    if not batch.size:
+        (means,) = empty_results(batch, outs, batch.dtype)
+    else:
+        made = remembered_if_small(outs, _regular)
+        means = made(axes, include, override, batch.dtype, False)(batch)
+    return means[0] if unbatched else means
+
+
+def avg_pool_grad(
+    grad_output: Array,
+    input_size: Sequence[int],
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Spread every mean over the elements it was made of: the adjoint of `avg_pool`.
+
+    grad_input[n, c, i] = sum over the windows j that cover i of grad_output[n, c, j] / count[j].
+
+    Parameters
+    ----------
+    grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
+    input_size : one int a spatial axis
+        The spatial sizes of the array that `avg_pool` had.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        As for `avg_pool`.
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of grad_output's dtype
+        channels_last if grad_output is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool`; also if grad_output has not the shape of its output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> avg_pool_grad(np.array([[4.0, 8.0]]), (5,), 2).tolist()
+    [[2.0, 2.0, 4.0, 4.0, 0.0]]
+    """
+    sizes = checked_sizes("input_size", input_size, least=0)
+    batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
+    kernel = per_axis("kernel_size", kernel_size, len(sizes))
+    ceil, include = (
+        checked_flag("ceil_mode", ceil_mode),
+        checked_flag("count_include_pad", count_include_pad),
+    )
+    override = _checked_divisor(divisor_override)
+    axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil)
+    outs = output_sizes(axes)
+    if batch.shape[2:] != outs:
+        raise ValueError(
+            f"grad_output must have the sizes of the pool's output, {list(outs)}, "
+            f"got {list(batch.shape[2:])}"
+        )
+    if not batch.size:
+        (grads,) = empty_results(batch, sizes, batch.dtype)
+    else:
+        made = remembered_if_small(outs, _regular)
+        grads = made(axes, include, override, batch.dtype, True)(batch)
+    return grads[0] if unbatched else grads
+
+
+def avg_pool_checked(input: Array, sizes: tuple[int, ...] | None, *steps: Any) -> Array:
+    """Return what `avg_pool` does, or `avg_pool_grad` of an input of ``sizes``; the quick way.
+
+    steps : all arguments of `avg_pool`, with one int an axis; checked once for arrays of one shape
+    """
+    rank = len(steps[0])
+    unbatched = input.ndim == rank + 1
+    batch = input[np.newaxis] if unbatched else input
+    shape = batch.shape[1:] if sizes is None else (batch.shape[1], *sizes)
+    try:
+        made = _map_of_steps(shape, input.dtype, sizes is not None, *steps)
+    except ValueError:
+        avg_pool(input, *steps)  # whose error names the whole shape
+        raise
+    means = made(batch)
+    return means[0] if unbatched else means
+
+
+@functools.lru_cache(maxsize=64)
+def _map_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], back: bool, *steps: Any) -> Map:
+    any_array = np.broadcast_to(np.zeros((), dtype), (1, *shape))
+    axes, include, override = _checked_steps(any_array, *steps)[2:]
+    return _regular(axes, include, override, dtype, back)
+
+
+def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
+    """Return the mean of each of ``output_size`` windows an axis.
+
+    Window i of an axis is [floor(i*size/out), ceil((i+1)*size/out)).
+
+    Parameters
+    ----------
+    input : as for `avg_pool`
+    output_size : int, or one int a spatial axis
+        As kernel_size of `avg_pool`; may be 0.
+
+    Returns
+    -------
+    (N, C, *output_size) or (C, *output_size), of the input's dtype
+        channels_last if the input is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool`.
+
+    References
+    ----------
+    As `adaptive_max_pool`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adaptive_avg_pool(np.array([[3.0, 1.0, 2.0]]), (2,))
+    array([[2. , 1.5]])
+    """
+    batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
+    check_adaptive(batch, unbatched, outs)
+    if batch.size and 0 not in outs:
+        means = _adaptive_map(batch, batch.shape[2:], outs, False)(batch)
+    else:
+        (means,) = empty_results(batch, outs, batch.dtype)
+    return means[0] if unbatched else means
+
+
+def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
+    """Spread every mean over its window: the adjoint of `adaptive_avg_pool`.
+
+    Parameters
+    ----------
+    grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
+    input_size : one int a spatial axis
+        The spatial sizes of the array that `adaptive_avg_pool` had.
+
+    Returns
+    -------
+    (N, C, *input_size) or (C, *input_size), of grad_output's dtype
+        channels_last if grad_output is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `avg_pool_grad`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adaptive_avg_pool_grad(np.array([[2.0, 4.0]]), (3,))
+    array([[1., 3., 2.]])
+    """
+    sizes = checked_sizes("input_size", input_size, least=1)
+    batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
+    outs = batch.shape[2:]
+    if batch.size:
+        grads = _adaptive_map(batch, sizes, outs, True)(batch)
+    else:
+        (grads,) = empty_results(batch, sizes, batch.dtype)
+        grads[...] = 0
+    return grads[0] if unbatched else grads
+
+
+class _Averaging(NamedTuple):
+    """A pool of means: sums along each axis, over one divisor an axis, or one a window of it."""
+
+    axes: tuple[Terms, ...]
+    counts: tuple[Array, ...]
+    override: int | None = None
+
+    def mean(self, dtype: np.dtype[Any]) -> Map:
+        """Return the map: its sums are divided at the end."""
+        if self.override is not None:
+            return Map(self.axes, dtype, self.override)
+        axes = [
+            t if _one(count) else t._replace(divisor=count)
+            for t, count in zip(self.axes, self.counts, strict=True)
+        ]
+        return Map(axes, dtype, self._common_divisor())
+
+    def spread(self, dtype: np.dtype[Any]) -> Map:
+        """Return its adjoint: divisors that differ become weights."""
+        if self.override is not None:
+            return Map([t.adjoint() for t in self.axes], dtype, self.override)
+        axes = [
+            t if _one(count) else t._replace(weight=t.weight / np.repeat(count, np.diff(t.begin)))
+            for t, count in zip(self.axes, self.counts, strict=True)
+        ]
+        return Map([t.adjoint() for t in axes], dtype, self._common_divisor())
+
+    def _common_divisor(self) -> float:
+        # Of floats: three large kernels cover more than an int64 can count.
+        return math.prod(float(count[0]) for count in self.counts if _one(count))
+
+
+def _one(counts: Array) -> bool:
+    """Return whether all windows of an axis have as many elements."""
+    return bool((counts == counts[0]).all())
+
+
+def _checked_steps(
+    input: Any,
+    kernel_size: Spatial,
+    stride: Spatial | None,
+    padding: Spatial,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> tuple[Array, bool, tuple[Axis, ...], bool, int | None]:
+    """Return (input with a batch axis, whether it had none, the pool's axes, its two options)."""
+    batch, unbatched, kernel = as_batch("input", input, "kernel_size", kernel_size, FLOATS)
+    check_planes(batch, unbatched)
+    ceil, include = (
+        checked_flag("ceil_mode", ceil_mode),
+        checked_flag("count_include_pad", count_include_pad),
+    )
+    override = _checked_divisor(divisor_override)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil)
+    return batch, unbatched, axes, include, override
+
+
+def _checked_divisor(override: Any) -> int | None:
+    if override is None:
+        return None
+    divisor = index("divisor_override", override)
+    if divisor == 0:
+        raise ValueError("divisor must be not zero: divisor_override is 0")
+    if not -(2**63) <= divisor < 2**63:
+        raise ValueError(f"divisor_override must be an int of 64 bits, got {divisor}")
+    return divisor
+
+
+@functools.lru_cache(maxsize=64)
+def _regular(
+    axes: tuple[Axis, ...],
+    include_pad: bool,
+    override: int | None,
+    dtype: np.dtype[Any],
+    back: bool,
+) -> Map:
+    """Return the map of means of windows at a stride, or its adjoint."""
+    terms, counts = [], []
+    for a in axes:
+        pad = a.before if include_pad else 0
+        start = np.arange(a.out) * a.stride - a.before
+        end = start + a.kernel
+        terms.append(window_terms(a.size, np.maximum(start, 0), np.minimum(end, a.size)))
+        counts.append(np.minimum(end, a.size + pad) - np.maximum(start, -pad))
+    pool = _Averaging(tuple(terms), tuple(counts), override)
+    return pool.spread(dtype) if back else pool.mean(dtype)
+
+
+@functools.lru_cache(maxsize=64)
+def _adaptive(
+    sizes: tuple[int, ...], outs: tuple[int, ...], dtype: np.dtype[Any], back: bool
+) -> Map:
+    """Return the map of means of windows that cut ``sizes`` into ``outs`` parts, or its adjoint."""
+    terms, counts = [], []
+    for size, out in zip(sizes, outs, strict=True):
+        parts = np.arange(out)
+        start, end = parts * size // out, -(-(parts + 1) * size // out)
+        terms.append(window_terms(size, start, end))
+        counts.append(end - start)
+    pool = _Averaging(tuple(terms), tuple(counts))
+    return pool.spread(dtype) if back else pool.mean(dtype)
+
+
+def _adaptive_map(
+    batch: Array, sizes: tuple[int, ...], outs: tuple[int, ...], back: bool
+) -> Callable[[Array], Array]:
+    """Return the map for an array's memory: the mean of whole planes is that of one long line."""
+    made = remembered_if_small(outs, _adaptive)
+    if set(outs) == {1} and not back:
+        return plane_means
+    if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):
+        return made(sizes, outs, batch.dtype, back)
+    line = made((math.prod(sizes),), (1,), batch.dtype, back)
+    n, c = batch.shape[:2]
+    results = sizes if back else outs
+    return lambda planes: line(planes.reshape(n, c, -1)).reshape(n, c, *results)

@@ -1,0 +1,47 @@
+"""The length of many arrays as of one vector, and its being made shorter, in compiled loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.layers.elementwise import is_dense
+from convcore.engine.layers.images import FLOATS
+from convcore.kernels.layers import _clip_grad
+
+Array = np.ndarray[Any, Any]
+
+
+def suit(arrays: Sequence[Array]) -> bool:
+    """Return whether the arrays are of one real dtype, without gaps, and may be written."""
+    return all(
+        array.dtype == arrays[0].dtype
+        and array.dtype in FLOATS
+        and array.flags.writeable
+        and is_dense(array)
+        for array in arrays
+    )
+
+
+def length(arrays: Sequence[Array]) -> float:
+    """Return sqrt(sum of the squares of all elements).
+
+    Squares are of the arrays' dtype, and summed in chunks that depend on the arrays' sizes alone;
+    the chunks' sums are float64.
+    """
+    largest = max((array.size for array in arrays), default=0)
+    partials = np.empty(_clip_grad.n_partials(largest))
+    total = sum(_clip_grad.squares(array, partials) for array in arrays)
+    return float(np.sqrt(total))
+
+
+def scale(array: Array, factor: float) -> None:
+    """Multiply an array that suits, in place."""
+    _clip_grad.change(array, False, factor)
+
+
+def clip(array: Array, bound: float) -> None:
+    """Put each element of an array that suits between -bound and bound, in place; NaN stays."""
+    _clip_grad.change(array, True, bound)

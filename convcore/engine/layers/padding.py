@@ -1,0 +1,294 @@
+"""Pad by a constant or by the array's own elements, and the adjoint of each, on ndarrays."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.conv.geometry import is_sequence, per_axis, shown
+from convcore.engine.layers import strided_copy
+from convcore.engine.layers.images import FLOATS
+from convcore.engine.layers.separable import Map, Terms
+from convcore.engine.layers.windows import Move, add_moved, adjoint
+from convcore.engine.runtime import layout
+from convcore.engine.runtime.checks import check_memory
+
+Pairs = Sequence[Sequence[int]]
+
+# Of planes, whose lines are short, NumPy copies the blocks of fewer bytes faster; chosen by hand.
+_LEAST_OF_PLANES = 1 << 22
+
+MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 0) -> np.ndarray:
+    """Put a border around the last axes of an array.
+
+    With i = j - before, output[j] = array[m(i)] along each axis, where m leaves 0 <= i < size as it
+    is and beyond that mirrors it at the first or last element, which is not repeated ('reflect'),
+    takes the nearest element ('replicate') or counts on from the other end ('circular'); 'constant'
+    puts ``value`` there.
+
+    Parameters
+    ----------
+    array : (..., *sizes), of any dtype
+    padding : one (before, after) pair for each of the last axes
+        A negative pad crops.  A circular pad repeats what is left after cropping.
+    mode : 'constant', 'reflect', 'replicate' or 'circular'
+    value : number
+        Cast to the array's dtype; read in mode 'constant' alone.
+
+    Returns
+    -------
+    (..., *(before + size + after)), of the array's dtype
+        A new array; channels_last if array is, else contiguous.
+
+    Raises
+    ------
+    TypeError
+        array is no ndarray; padding is no sequence of pairs of ints; value is no number, or complex
+        where array is real.
+    ValueError
+        Too many pairs; an unknown mode; a crop beyond the axis; a reflected pad as long as its axis
+        or a circular one longer than it; a replicated pad of nothing; a value beyond the dtype.
+
+    Notes
+    -----
+    Each of the 3**rank blocks of the result is copied once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pad(np.arange(4), [(2, 1)], "reflect").tolist()
+    [2, 1, 0, 1, 2, 3, 2]
+    >>> pad(np.arange(4), [(2, -1)], "circular").tolist()
+    [1, 2, 0, 1, 2]
+    """
+    _check_array("array", array)
+    pairs = _checked_pairs(padding, array.ndim)
+    sizes = array.shape[array.ndim - len(pairs) :]
+    moves = _moves(array.shape, sizes, pairs, mode)
+    outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
+    shape = (*array.shape[: array.ndim - len(pairs)], *outs)
+    check_memory(shape, array.itemsize)
+    channels_last = layout.is_channels_last(array.shape, array.strides)
+    kernel = _border_map(array, pairs, mode, False)
+    if kernel is not None:
+        return kernel(array)
+    result = layout.empty(shape, array.dtype, channels_last)
+    if mode == "constant":
+        number = _as_dtype(value, array.dtype)
+        before = (*(0,) * (array.ndim - len(pairs)), *(b for b, _ in pairs))
+        if strided_copy.put(result, array, before, number):
+            return result
+        result[...] = number
+    for combination in itertools.product(*moves):
+        into: Any = (..., *(move[0] for move in combination))
+        come: Any = (..., *(move[1] for move in combination))
+        result[into] = array[come]
+    return result
+
+
+def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") -> np.ndarray:
+    """Add every border back to where `pad` took it from: its adjoint.
+
+    grad_input[i] = sum over the j that `pad` filled from i of grad_output[j].
+
+    Parameters
+    ----------
+    grad_output : (..., *(before + size + after)), of any dtype that adds
+    padding, mode : as for `pad`
+
+    Returns
+    -------
+    (..., *sizes)
+        A new array; channels_last if grad_output is, else contiguous.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pad`; also if grad_output is shorter than its pads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pad_grad(np.ones(7), [(2, 1)], "reflect").tolist()
+    [1.0, 2.0, 3.0, 1.0]
+    """
+    _check_array("grad_output", grad_output)
+    if grad_output.dtype.kind not in "biufcO":
+        raise TypeError(f"grad_output must be an array of numbers, got {grad_output.dtype}")
+    pairs = _checked_pairs(padding, grad_output.ndim)
+    lead = grad_output.shape[: grad_output.ndim - len(pairs)]
+    outs = grad_output.shape[len(lead) :]
+    sizes = [out - b - a for out, (b, a) in zip(outs, pairs, strict=True)]
+    if min(sizes, default=0) < 0:
+        raise ValueError(
+            f"grad_output must be at least as long as its pads, got padding {pairs} "
+            f"for a grad_output of shape {list(grad_output.shape)}"
+        )
+    shape = (*lead, *sizes)
+    moves = _moves(shape, sizes, pairs, mode)
+    channels_last = layout.is_channels_last(grad_output.shape, grad_output.strides)
+    kernel = _border_map(grad_output, pairs, mode, True)
+    if kernel is not None:
+        return kernel(grad_output)
+    result = layout.empty(shape, grad_output.dtype, channels_last)
+    result[...] = 0
+    add_moved(result, grad_output, [adjoint(axis) for axis in moves])
+    return result
+
+
+def _border_map(
+    array: np.ndarray, pairs: list[tuple[int, int]], mode: str, back: bool
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return the map of images for the modes that copy their own elements, where it pays."""
+    rank = len(pairs)
+    if mode == "constant" or array.dtype not in FLOATS:
+        return None
+    if not 1 <= rank <= 3 or array.ndim != rank + 2:
+        return None
+    channels_last = layout.is_channels_last(array.shape, array.strides)
+    if not channels_last and array.nbytes < _LEAST_OF_PLANES:
+        return None
+    sizes = tuple(
+        size - (b + a) * back for size, (b, a) in zip(array.shape[-rank:], pairs, strict=True)
+    )
+    return _map(sizes, tuple(pairs), mode, back, array.dtype)
+
+
+@functools.lru_cache(maxsize=32)
+def _map(
+    sizes: tuple[int, ...],
+    pairs: tuple[tuple[int, int], ...],
+    mode: str,
+    back: bool,
+    dtype: np.dtype[Any],
+) -> Map:
+    axes = []
+    for size, pair in zip(sizes, pairs, strict=True):
+        source = np.empty(size + sum(pair), np.intp)
+        for into, come in _axis_moves(size, *pair, mode):
+            source[into] = np.arange(size)[come]
+        terms = Terms(size, source.size, np.arange(source.size + 1), source, np.ones(source.size))
+        axes.append(terms.adjoint() if back else terms)
+    return Map(axes, dtype)
+
+
+def _moves(
+    shape: Sequence[int], sizes: Sequence[int], pairs: list[tuple[int, int]], mode: str
+) -> list[list[Move]]:
+    """Check the pads against the sizes; return (outputs, inputs) moves for each axis."""
+    if not isinstance(mode, str) or mode not in MODES:
+        raise ValueError(f"Unrecognised padding mode {mode}: mode must be one of {list(MODES)}")
+    lead = len(shape) - len(pairs)
+    for axis, (size, (before, after)) in enumerate(zip(sizes, pairs, strict=True), lead):
+        if min(before, after, before + after) < -size:
+            raise ValueError(
+                f"padding must crop at most the {size} elements of dimension {axis}, "
+                f"got {(before, after)} for an input of shape {list(shape)}"
+            )
+        _check_border(shape, axis, before, after, mode)
+    return [
+        _axis_moves(size, before, after, mode)
+        for size, (before, after) in zip(sizes, pairs, strict=True)
+    ]
+
+
+def _check_border(shape: Sequence[int], axis: int, before: int, after: int, mode: str) -> None:
+    """Raise ValueError if the axis has not the elements that its borders are made of."""
+    size, longest = shape[axis], max(before, after)
+    if mode == "constant" or longest <= 0:
+        return
+    if mode == "circular":
+        if longest > size + min(before, after, 0):
+            raise ValueError(
+                "Padding value causes wrapping around more than once. Circular padding must be at "
+                f"most the input's size, but got: padding {(before, after)} at dimension {axis} "
+                f"of input {list(shape)}"
+            )
+        return
+    if size == 0:
+        raise ValueError(
+            f"Expected input with possibly 0 batch size and other non-zero dimensions for mode "
+            f"{mode!r}, but got: {list(shape)}"
+        )
+    if mode == "reflect" and longest >= size:
+        raise ValueError(
+            f"Argument #{2 * (len(shape) - axis) + 2}: Padding size should be less than the "
+            f"corresponding input dimension, but got: padding {(before, after)} "
+            f"at dimension {axis} of input {list(shape)}"
+        )
+
+
+def _axis_moves(size: int, before: int, after: int, mode: str) -> list[Move]:
+    """Return the moves that fill one padded axis: its inside, and its borders unless constant."""
+    low, high = max(-before, 0), size + min(after, 0)  # what is not cropped
+    moves = [(slice(before + low, before + high), slice(low, high))]
+    if mode == "constant":
+        return moves
+    out = before + size + after
+    if before > 0:
+        source = {
+            "reflect": slice(before, 0, -1),
+            "replicate": slice(0, 1),
+            "circular": slice(high - before, high),
+        }
+        moves.append((slice(0, before), source[mode]))
+    if after > 0:
+        end = size - 2 - after
+        source = {
+            "reflect": slice(size - 2, None if end < 0 else end, -1),
+            "replicate": slice(size - 1, size),
+            "circular": slice(low, low + after),
+        }
+        moves.append((slice(out - after, out), source[mode]))
+    return moves
+
+
+def _check_array(name: str, array: object) -> None:
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy.ndarray, got {type(array).__name__}")
+
+
+def _checked_pairs(padding: Any, ndim: int) -> list[tuple[int, int]]:
+    if not is_sequence(padding) or not all(map(is_sequence, padding)):
+        raise TypeError(
+            f"padding must be a sequence of (before, after) pairs, got {shown(padding)}"
+        )
+    if len(padding) > ndim:
+        raise ValueError(
+            f"padding must have at most one pair for each of {ndim} axes, got {len(padding)} pairs"
+        )
+    return [(b, a) for b, a in (per_axis("padding", pair, 2) for pair in padding)]
+
+
+def _as_dtype(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return the value, which must be a number that the dtype can hold, in the dtype."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(number, numbers.Complex):
+        raise TypeError(f"value must be a number, got {shown(value)}")
+    if dtype.kind not in "cO" and not isinstance(number, numbers.Real):
+        raise TypeError(f"value must be a real number for {dtype.name}, got {shown(value)}")
+    if not _fits(number, dtype):
+        name = f"{dtype.name}_t" if dtype.kind in "iu" else dtype.name
+        raise ValueError(f"value cannot be converted to type {name} without overflow, got {value}")
+    return np.asarray(number).astype(dtype)
+
+
+def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether a number is in the dtype's range; infinities and NaN are in that of floats."""
+    if dtype.kind in "iu":
+        return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
+    if dtype.kind not in "fc":
+        return True
+    most = float(np.finfo(dtype).max)
+    return not any(
+        most < part < math.inf or -math.inf < part < -most for part in (number.real, number.imag)
+    )

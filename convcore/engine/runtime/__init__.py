@@ -1,0 +1,1 @@
+"""What the engine stands on: threads, memory, memory formats, checks of arguments."""

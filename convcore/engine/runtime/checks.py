@@ -1,0 +1,129 @@
+"""What is asked of arrays before a kernel sees them; errors name the argument."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convcore.engine.conv.geometry import Geometry, is_sequence
+
+Array = NDArray[Any]
+DTYPES = tuple(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
+
+
+def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise TypeError unless the dtype is one that the engine computes in.
+
+    Integers and booleans are refused, not converted: float64 holds them exactly up to 2**53, and
+    the caller says so with one ``astype``.  float16 is refused because no BLAS multiplies it;
+    computing in float32 and rounding once is again one ``astype`` each way.
+    """
+    if dtype not in DTYPES or not dtype.isnative:
+        raise TypeError(
+            f"{name} must be an array of float32, float64, complex64 or complex128, "
+            f"got {dtype.name if dtype.isnative else dtype.str}; convert it with .astype(...)"
+        )
+
+
+def checked_array(name: str, value: Any) -> Array:
+    """Return value as a plain ndarray; TypeError if it is none, or a masked one."""
+    if value.__class__ is np.ndarray:
+        check_dtype(name, value.dtype)
+        return value
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
+    check_dtype(name, value.dtype)
+    return np.asarray(value)
+
+
+def checked_bias(bias: Any, dtype: np.dtype[Any], channels: int) -> Array:
+    """Return bias, contiguous; an error unless it is one number a channel, of the same dtype."""
+    bias = checked_array("bias", bias)
+    if bias.dtype != dtype:
+        raise TypeError(
+            "Input type and bias type should be the same: "
+            f"bias must have the dtype of input, {dtype.name}, got {bias.dtype.name}"
+        )
+    if bias.shape != (channels,):
+        raise ValueError(
+            f"bias must have one element an output channel, shape [{channels}], "
+            f"got shape {list(bias.shape)}"
+        )
+    return np.require(bias, requirements=["C", "A"])
+
+
+def common_itemsize(*arrays: tuple[str, np.dtype[Any]]) -> int:
+    """Return the itemsize of the one dtype of the arrays; an error if there is no such dtype."""
+    for name, dtype in arrays:
+        check_dtype(name, dtype)
+    (left, left_dtype), (right, right_dtype) = arrays
+    if left_dtype != right_dtype:
+        raise TypeError(
+            f"{left} and {right} should be the same dtype, "
+            f"got {left_dtype.name} and {right_dtype.name}"
+        )
+    return left_dtype.itemsize
+
+
+def whole_elements(array: Array) -> Array:
+    """Return the array, or a copy if its elements do not lie on multiples of their size.
+
+    A field of a packed structured array is the usual case.
+    """
+    flags = array.flags
+    if flags.aligned and (flags.forc or all(s % array.itemsize == 0 for s in array.strides)):
+        return array
+    return array.copy(order="K")
+
+
+def weight_rank(shape: tuple[int, ...]) -> int:
+    """Return the number of spatial axes of a weight."""
+    if not 3 <= len(shape) <= 5:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"(C_out, C_in/G, *kernel), got shape {list(shape)}"
+        )
+    return len(shape) - 2
+
+
+def batched(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    ndim: int,
+    name: str = "input",
+    function: str = "conv",
+) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
+    """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
+    if len(shape) == ndim - 1:
+        return True, (1, *shape), (0, *strides)
+    if len(shape) != ndim:
+        raise ValueError(
+            f"Expected {ndim - 1}D (unbatched) or {ndim}D (batched) {name} "
+            f"to {function}{ndim - 2}d, but got {name} of size: {list(shape)}"
+        )
+    return False, shape, strides
+
+
+def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
+    """Raise ValueError unless the shape is that of the convolution's output."""
+    if shape != g.output_shape:
+        raise ValueError(
+            f"{name} must have the shape of the convolution's output, {list(g.output_shape)}, "
+            f"got {list(shape)}"
+        )
+
+
+def check_memory(shape: Sequence[int], itemsize: int) -> None:
+    """Raise MemoryError if a result of this shape could not even be addressed."""
+    if math.prod(shape) * itemsize > sys.maxsize:
+        raise MemoryError(f"a result of shape {list(shape)} is larger than any memory")
+
+
+def hashable(value: Any) -> Any:
+    """Return nested lists and arrays as tuples, anything else, and what is long, as it is."""
+    return tuple(map(hashable, value)) if is_sequence(value) and len(value) <= 8 else value

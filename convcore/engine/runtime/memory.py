@@ -1,0 +1,198 @@
+"""Where results and scratch lie: memory that is used again, and returned when asked for.
+
+The first write to a fresh page has the system find and clear it, and that takes longer than many a
+convolution takes to fill it: arrays that a step holds together and drops are filled 3 to 13 times
+faster in the memory of the last step (``python benchmarks/reuse.py``).  So large arrays lie in
+blocks of our own (kernels/runtime/_memory.pyx), which go back to a pool when the last view of them
+dies.
+
+Scratch is a block too.  A few are kept whole between calls, whatever the sizes asked for, so that
+the layers of a net work in one piece of memory, which stays in cache.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from convcore.engine.conv.geometry import index
+from convcore.kernels.runtime import _memory
+from convcore.kernels.runtime._memory import Block
+
+# Smaller arrays are NumPy's own: a block costs 0.35 us more than they do, and saves up to 30 us of
+# faults at this size (``python benchmarks/reuse.py``).
+LEAST_BYTES = 1 << 16
+_MOST_BYTES = sys.maxsize >> 1
+
+# Scratch that is kept whole: for as many calls at once, of at most so many bytes.
+MOST_KEPT = 4
+MOST_KEPT_BYTES = 64 << 20
+
+_scratch: list[Block] = []
+
+
+def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Return a new C-contiguous array, not cleared; a large one lies in a block of the pool.
+
+    Raises
+    ------
+    MemoryError
+        If the memory cannot be had.
+    """
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if not LEAST_BYTES <= n_bytes <= _MOST_BYTES:
+        return np.empty(shape, dtype)  # which has its own words for what is too large
+    return np.ndarray(shape, dtype, Block(n_bytes))
+
+
+def take(n_bytes: int) -> Block:
+    """Return a block of at least ``n_bytes`` bytes for scratch, not cleared.
+
+    Raises
+    ------
+    MemoryError
+        If the memory cannot be had.
+    """
+    try:
+        block = _scratch.pop()  # atomic, so no two calls get one block
+    except IndexError:
+        pass
+    else:
+        if len(block) >= n_bytes:
+            return block
+    return Block(max(n_bytes, LEAST_BYTES))
+
+
+def give(block: Block) -> None:
+    """Give scratch back after use."""
+    if len(_scratch) < MOST_KEPT and len(block) <= MOST_KEPT_BYTES:
+        _scratch.append(block)
+
+
+def empty_cache() -> None:
+    """Return to the system all memory that is kept and that no array uses.
+
+    Beside what it frees at once, the pool keeps less from then on: it starts anew to learn how much
+    is used.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.empty_cache()
+    >>> stats = convcore.memory_stats()
+    >>> stats["reserved_bytes.current"] - stats["allocated_bytes.current"]
+    0
+    """
+    _scratch.clear()
+    _memory.release()
+
+
+def memory_stats() -> dict[str, int]:
+    """Return how much memory arrays take from the pool, and how much the pool has of the system.
+
+    Returns
+    -------
+    dict of str to int
+        ``allocated_bytes.current``, ``.peak``: bytes in use, by arrays of 64 KiB and more and by
+        scratch; up to four blocks of scratch, of 64 MiB at most, stay in use between calls.
+
+        ``reserved_bytes.current``, ``.peak``: bytes in use, and bytes kept for the next arrays.
+
+        ``allocation.current``, ``allocation.allocated``: blocks in use; blocks made since the
+        start.
+
+        ``segment.allocated``: how often memory was asked of the system since the start. In a loop
+        whose steps are alike it soon stands still.
+
+    Notes
+    -----
+    What is kept is counted in the process's memory by its system. It is never more than was in use
+    at once at some time since the start, less what is in use now, and never more than
+    `get_cache_limit`. Beyond that, what was not used for longest goes back to the system.
+
+    An array takes up to an eighth more than its elements. NumPy's own arrays are not counted: those
+    below 64 KiB, those that a program brings, and the results of operations that allocate through
+    NumPy.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> y = convcore.nn.functional.conv2d(convcore.ones(1, 16, 64, 64), convcore.ones(16, 16, 3, 3))
+    >>> stats = convcore.memory_stats()
+    >>> stats["reserved_bytes.current"] >= stats["allocated_bytes.current"] >= y.nbytes
+    True
+    """
+    counts = _memory.get_counts()
+    return {
+        "allocated_bytes.current": counts["used"],
+        "allocated_bytes.peak": counts["peak_used"],
+        "reserved_bytes.current": counts["reserved"],
+        "reserved_bytes.peak": counts["peak_reserved"],
+        "allocation.current": counts["blocks"],
+        "allocation.allocated": counts["taken"],
+        "segment.allocated": counts["mapped"],
+    }
+
+
+def reset_peak_memory_stats() -> None:
+    """Begin the peaks of `memory_stats` anew, from what is there now.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.reset_peak_memory_stats()
+    >>> stats = convcore.memory_stats()
+    >>> stats["reserved_bytes.peak"] == stats["reserved_bytes.current"]
+    True
+    """
+    _memory.reset_peaks()
+
+
+def set_cache_limit(n_bytes: int) -> None:
+    """Set how many bytes that no array uses are kept at most; 0 keeps none.
+
+    What is kept beyond that goes back to the system at once. At first the limit is a quarter of the
+    machine's memory.
+
+    Raises
+    ------
+    TypeError, ValueError
+        n_bytes is no int, or negative.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> before = convcore.get_cache_limit()
+    >>> convcore.set_cache_limit(256 << 20)
+    >>> convcore.get_cache_limit()
+    268435456
+    >>> convcore.set_cache_limit(before)
+    """
+    if isinstance(n_bytes, bool):
+        raise TypeError("n_bytes must be an int, got bool")
+    n_bytes = index("n_bytes", n_bytes)
+    if n_bytes < 0:
+        raise ValueError(f"n_bytes must not be negative, got {n_bytes}")
+    _memory.set_limit(min(n_bytes, _MOST_BYTES))
+
+
+def get_cache_limit() -> int:
+    """Return how many bytes that no array uses are kept at most."""
+    return _memory.get_limit()
+
+
+def _quarter_of_memory() -> int:
+    """Return a quarter of the machine's memory in bytes, or 1 GiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+    except (AttributeError, OSError, ValueError):
+        return 1 << 30
+
+
+_memory.set_limit(_quarter_of_memory())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_memory.after_fork)

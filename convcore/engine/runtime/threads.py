@@ -1,0 +1,162 @@
+"""How many threads the engine uses, and which BLAS it holds to one while it does.
+
+Where the engine's own OpenMP threads call BLAS, each for itself, BLAS must stay on the thread that
+calls it.  The first such region in saves the thread count of the BLAS that SciPy links and sets 1,
+the last one out puts it back, whatever happened in between.  While one runs, SciPy's BLAS in other
+Python threads runs on one thread too, and os.fork waits for it to end.
+
+The library is found once, at the first such region and not at import; from then on the hold calls
+its two functions by address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from convcore.engine.conv.geometry import index
+from convcore.engine.runtime.cpus import cpu_limit
+from convcore.kernels.runtime import _threads
+
+# (getter, setter) as each library names them; {} is where builds put a prefix or a suffix.
+_SETTERS = (
+    ("{}openblas_get_num_threads{}", "{}openblas_set_num_threads{}"),
+    ("{}MKL_Get_Max_Threads{}", "{}MKL_Set_Num_Threads{}"),
+    ("{}bli_thread_get_num_threads{}", "{}bli_thread_set_num_threads{}"),
+    ("{}flexiblas_get_num_threads{}", "{}flexiblas_set_num_threads{}"),
+)
+_AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_", "_64", "64__")]
+
+
+class BlasInfo(NamedTuple):
+    """The BLAS that SciPy links, as it was loaded.
+
+    ``architecture`` is the kernel that it chose for this CPU; ``held`` tells whether its threads
+    can be held, without which neither the bits nor the number of threads are promised.
+    """
+
+    name: str
+    version: str
+    architecture: str
+    path: str
+    held: bool
+
+
+def set_num_threads(n: int) -> None:
+    """Set the most threads that one call of the engine may use.
+
+    Results do not depend on it.  More than 64 are taken as 64, and calls from several Python
+    threads share that number: BLAS serves no more at once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        n is no int, or below 1.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> before = convcore.get_num_threads()
+    >>> convcore.set_num_threads(1)
+    >>> convcore.get_num_threads()
+    1
+    >>> convcore.set_num_threads(before)
+    """
+    if isinstance(n, bool):
+        raise TypeError("n must be an int, got bool")
+    n = index("n", n)
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    _threads.set_limit(n)
+
+
+def get_num_threads() -> int:
+    """Return the most threads that one call of the engine may use.
+
+    At first that is OMP_NUM_THREADS if it is set, else the CPUs that this process may use: its
+    affinity and its container's quota, whichever is less.  In a child forked after parallel work it
+    is 1, because GNU OpenMP's threads do not survive a fork; in a build without OpenMP too.
+    """
+    return _threads.get_limit()
+
+
+def openmp() -> int:
+    """Return the date of the OpenMP standard that the kernels were built with, 0 for none."""
+    return _threads.build()[0]
+
+
+def build() -> tuple[int, bool, str]:
+    """Return (OpenMP's date or 0, whether built for the stable ABI, the C compiler)."""
+    return _threads.build()
+
+
+def blas() -> BlasInfo:
+    """Return what is known of the BLAS that SciPy links; finds it if it was not found yet."""
+    return _find()[0]
+
+
+@functools.cache
+def _find() -> tuple[BlasInfo, int, int]:
+    """Return (info, address of the getter, address of the setter) of SciPy's BLAS."""
+    from threadpoolctl import ThreadpoolController  # 10 ms that no import should pay
+
+    found = [
+        library.info() for library in ThreadpoolController().lib_controllers
+        if library.user_api == "blas"
+    ]  # fmt: skip
+    info = max(found, key=lambda info: _belongs_to_scipy(info["filepath"]), default=None)
+    if info is None or not _belongs_to_scipy(info["filepath"]):
+        # Only NumPy's own copy is there; what SciPy calls is hidden, and nothing is promised of it.
+        return BlasInfo("unknown", "", "", "", False), 0, 0
+    getter, setter = _functions(info["filepath"])
+    blas_info = BlasInfo(
+        name=info["internal_api"],
+        version=str(info.get("version") or ""),
+        architecture=str(info.get("architecture") or ""),
+        path=info["filepath"],
+        held=bool(setter),
+    )
+    return blas_info, getter, setter
+
+
+def _belongs_to_scipy(path: str) -> int:
+    """Rank a library: SciPy's own copy, then one that several share, then NumPy's own copy."""
+    folders = [part.lower() for part in Path(path).parts[-4:-1]]
+    if any(part.startswith("scipy") for part in folders):
+        return 2
+    return 0 if any(part.startswith("numpy") for part in folders) else 1
+
+
+def _functions(path: str) -> tuple[int, int]:
+    """Return the addresses of a BLAS library's getter and setter, (0, 0) if it has none."""
+    library: Any = ctypes.CDLL(path)
+    for getter, setter in _SETTERS:
+        for affixes in _AFFIXES:
+            try:
+                get, set_ = library[getter.format(*affixes)], library[setter.format(*affixes)]
+            except AttributeError:
+                continue
+            return _address(get), _address(set_)
+    return 0, 0
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _hold_what_is_found() -> None:
+    _, getter, setter = _find()
+    _threads.set_blas(getter, setter)
+
+
+_threads.set_limit(cpu_limit())
+_threads.set_blas_finder(_hold_what_is_found)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_threads.before_fork,
+        after_in_parent=_threads.after_fork_in_parent,
+        after_in_child=_threads.after_fork_in_child,
+    )

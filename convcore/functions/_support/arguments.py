@@ -1,0 +1,82 @@
+"""How functions check what they are given and call the engine, in PyTorch's kinds of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from convcore._creation.arguments import checked_number
+from convcore._tensor import Tensor, legacy_name
+from convcore.autograd.grad_mode import mode
+from convcore.functions._support.errstate import ignore_errstate
+
+
+def computed(function: Callable, *args: Any) -> Any:
+    """Return ``function(*args)``; what the engine finds wrong with a value is a RuntimeError.
+
+    Infinities and NaN pass without NumPy's warnings.
+    """
+    try:
+        return ignore_errstate(function, *args)
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def check_tensor(function: str, input: Any) -> None:
+    """Raise TypeError unless a function's first argument is a tensor."""
+    if not isinstance(input, Tensor):
+        check_arguments(function, input=input)
+
+
+def check_tensors(function: str, input: Any, other: Any) -> None:
+    """Raise TypeError unless both arguments of a function of two tensors are tensors."""
+    check_arguments(function, input=input, other=other)
+
+
+def check_arguments(function: str, **given: Any) -> None:
+    """Raise TypeError unless a function's first arguments, given by their names, are tensors."""
+    for position, (name, value) in enumerate(given.items(), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {typename(value)}"
+            )
+
+
+def check_optional(function: str, **given: Any) -> None:
+    """Raise TypeError unless arguments, given by their names, are tensors or None."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"{function}(): argument '{name}' must be Tensor, not {typename(value)}"
+            )
+
+
+def number(function: str, name: str, value: Any) -> Any:
+    """Return an argument that must be a real number, or a tensor without axes, as a number."""
+    return checked_number(function, value, name, real=True)
+
+
+def refuse_gradients(function: str, **given: Any) -> None:
+    """Raise where arguments are no tensors, or a gradient is wanted for which there is none."""
+    check_optional(function, **given)
+    for name, value in given.items():
+        if value is not None and mode.enabled and value.requires_grad:
+            raise RuntimeError(
+                f"The function '{function}' is not differentiable with respect to argument "
+                f"'{name}'. This input cannot have requires_grad True."
+            )
+
+
+def typename(value: Any) -> str:
+    """Return the name of a value's type as PyTorch's errors give it: with NumPy's module."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
+
+
+def check_kind(kernel: str, input: Tensor, kinds: str) -> None:
+    """Raise NotImplementedError unless the dtype is of one of NumPy's kinds, such as 'fc'."""
+    dtype = input._array.dtype
+    if dtype.kind not in kinds:
+        name = legacy_name(dtype).removeprefix("torch.").removesuffix("Tensor")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")

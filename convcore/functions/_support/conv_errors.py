@@ -1,0 +1,140 @@
+"""What is wrong with the arguments of a convolution, in PyTorch's words and in its order.
+
+The engine has refused them already, or their ranks cannot be right: nothing here is on the way of a
+call that works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import C_NAMES
+from convcore._tensor import Tensor, scalar_name
+from convcore.engine.conv.geometry import is_sequence
+
+_AXES = ("depth", "height", "width")
+
+
+class Refused(Exception):
+    """The engine does not take the arguments; a user's own error in a hook is never one of these.
+
+    Attributes
+    ----------
+    fault : TypeError or ValueError
+    """
+
+    def __init__(self, fault: Exception):
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def conv_error(
+    fault: Exception, function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
+) -> Exception:
+    """Return the error to raise for a call that failed.
+
+    Parameters
+    ----------
+    fault : what was said when it failed; used where PyTorch has no text of its own
+    function : 'conv2d', 'conv_transpose2d', ...
+    input, weight, bias : the call's arguments
+    steps : its other arguments by name
+    """
+    mistaken = fault if isinstance(fault, TypeError) else RuntimeError(str(fault))
+    return next(_errors(function, input, weight, bias, steps), mistaken)
+
+
+def _errors(
+    function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
+) -> Iterator[Exception]:
+    """Give every fault that is found, in the order in which PyTorch looks for them."""
+    given = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
+    for position, (name, value) in enumerate(given.items(), 1):
+        if not isinstance(value, Tensor):
+            yield TypeError(
+                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                f"not {type(value).__name__}"
+            )
+    texts = _texts(
+        function, input._array, weight._array, None if bias is None else bias._array, steps
+    )
+    yield from map(RuntimeError, texts)
+    if _name(input._array) == "Bool":
+        yield NotImplementedError(f"\"slow_{function}_cpu\" not implemented for 'Bool'")
+
+
+def _texts(
+    function: str, x: np.ndarray, w: np.ndarray, b: np.ndarray | None, steps: dict[str, Any]
+) -> Iterator[str]:
+    rank = int(function[-2])
+    if x.ndim not in (rank + 1, rank + 2):
+        yield (
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {function}, "
+            f"but got input of size: {list(x.shape)}"
+        )
+    if b is not None and b.dtype != x.dtype:
+        yield (
+            f"Input type ({C_NAMES[x.dtype.name]}) and bias type ({C_NAMES[b.dtype.name]}) "
+            "should be the same"
+        )
+    if w.ndim < 3:
+        yield "weight should have at least three dimensions"
+    yield from _step_texts(rank, w.ndim - 2, steps)
+    transposed = "transpose" in function
+    channels = w.shape[1] * steps["groups"] if transposed else w.shape[0]
+    if b is not None and b.shape != (channels,):
+        yield (
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(w.shape)}, "
+            f"expected bias to be 1-dimensional with {channels} elements, "
+            f"but got bias of size {list(b.shape)} instead"
+        )
+    if x.dtype != w.dtype:
+        yield f"expected scalar type {_name(x)} but found {_name(w)}"
+
+
+def _step_texts(rank: int, expected: int, steps: dict[str, Any]) -> Iterator[str]:
+    """Tell of parameters out of their ranges; of those that are no ints, something else does."""
+    values = {}
+    for name, value in steps.items():
+        ints = list(value) if is_sequence(value) else [value] * rank
+        if name == "groups" or not all(hasattr(one, "__index__") for one in ints):
+            continue
+        if len(ints) not in (1, expected):
+            yield (
+                f"expected {name} to be a single integer value or a list of {expected} values to "
+                f"match the convolution dimensions, but got {name}={ints}"
+            )
+        values[name] = ints
+    for name, ints in values.items():
+        if name in ("padding", "output_padding") and min(ints) < 0:
+            yield f"negative {name} is not supported"
+        if name == "stride" and min(ints) < 1:
+            yield "non-positive stride is not supported"
+        if name == "dilation" and min(ints) < 1:
+            yield f"dilation should be greater than zero, but got {ints}"
+    if steps["padding"] not in ("same", "valid") and isinstance(steps["padding"], str):
+        yield f"Invalid padding string: '{steps['padding']}'"
+    if {"output_padding", "stride", "dilation"} <= values.keys():
+        yield from _output_padding_texts(values)
+
+
+def _output_padding_texts(values: dict[str, list[int]]) -> Iterator[str]:
+    names = ("output_padding", "stride", "dilation")
+    extras, strides, dilations = (values[name] for name in names)
+    if any(e >= s and e >= d for e, s, d in zip(extras, strides, dilations, strict=False)):
+        got = [
+            f"{name}_{axis}: {value}"
+            for name in names
+            for axis, value in zip(_AXES[-len(values[name]) :], values[name], strict=True)
+        ]
+        yield (
+            "output padding must be smaller than either stride or dilation, but got "
+            + " ".join(got)
+        )
+
+
+def _name(array: np.ndarray) -> str:
+    return scalar_name(array.dtype)

@@ -1,0 +1,31 @@
+"""The in-place form of a function: exp_ from exp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.autograd.views import inplace
+from convcore.functions._support.arguments import check_tensor
+
+__all__: list[str] = []
+
+
+def in_place(function: Callable) -> Callable:
+    """Return the method that replaces a tensor by ``function`` of it and of further arguments."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(self, Tensor):  # as a function of the namespace, such as nn.functional
+            check_tensor(method.__name__, self)
+        return inplace(self, function, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
+    method.__doc__ = f"Replace the tensor, in place, by `{function.__name__}` of it."
+    return method
+
+
+def in_place_methods(*functions: Callable) -> dict[str, Callable]:
+    """Return the in-place forms of functions by their names, such as 'exp_'."""
+    return {f"{function.__name__}_": in_place(function) for function in functions}

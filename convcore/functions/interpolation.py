@@ -1,0 +1,274 @@
+"""interpolate: images of other sizes."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import engine
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import describe, record
+from convcore.engine.conv.geometry import is_sequence
+from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+__all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+
+# What each mode is called along an axis, how PyTorch's nodes call it, and for how many axes.
+LINES = {
+    "nearest": ("nearest", "Nearest", (1, 2, 3)),
+    "nearest-exact": ("nearest-exact", "NearestExact", (1, 2, 3)),
+    "linear": ("linear", "Linear", (1,)),
+    "bilinear": ("linear", "Bilinear", (2,)),
+    "trilinear": ("linear", "Trilinear", (3,)),
+    "bicubic": ("cubic", "Bicubic", (2,)),
+    "lanczos": ("lanczos", "Lanczos", (2,)),
+}
+SHOWN = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Return images of another size.
+
+    Parameters
+    ----------
+    input : (N, C, W), (N, C, H, W) or (N, C, D, H, W), floating
+        Also of uint8, as masks are, for the nearest modes.
+    size : int, or one int a spatial axis
+        Of the result.
+    scale_factor : number, or one a spatial axis
+        Instead of size: how many times as large, rounded down.
+    mode : str
+        'nearest', 'nearest-exact' or 'area' (means, as `adaptive_avg_pool2d`); 'linear' of three
+        axes, 'bilinear', 'bicubic' or 'lanczos' of four, 'trilinear' of five.
+    align_corners : bool, optional
+        For linear and cubic modes: whether first and last pixels lie on each other, or the images'
+        outer edges.
+    recompute_scale_factor : bool, optional
+        Whether places are told from the sizes, and not from a scale_factor that was rounded.
+    antialias : bool
+        For 'bilinear', 'bicubic' and 'lanczos': whether to weigh all pixels that an output covers.
+
+    Returns
+    -------
+    Tensor
+        channels_last if the input is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Neither size nor scale_factor or both; not one an axis; an option that a mode has not.
+    NotImplementedError
+        A mode that does not go with the number of axes, or with the dtype.
+    RuntimeError
+        A size below 1.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> interpolate(convcore.tensor([[[0.0, 4.0]]]), scale_factor=2, mode="linear")
+    tensor([[[0., 1., 3., 4.]]])
+    """
+    check_tensor("interpolate", input)
+    shape = input._array.shape
+    _check_corners(mode, align_corners)
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and len(shape) == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires "
+            "a 4-D tensor as input"
+        )
+    sizes, factors = _sizes(shape, size, scale_factor, recompute_scale_factor)
+    scales = None if factors is None or recompute_scale_factor else factors
+    rank = len(shape) - 2
+    if mode == "area" and 1 <= rank <= 3:
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1](
+            input, sizes
+        )
+    _check_mode(mode, len(shape))
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+    _check_sizes(shape, sizes)
+    how = (LINES[mode][0], bool(align_corners), scales, bool(antialias))
+    if mode in _NEAREST and input._array.dtype == np.uint8:  # bytes are exact in float32
+        pixels = engine.interpolate(input._array.astype(np.float32, order="K"), sizes, *how)
+        return wrap(pixels.astype(np.uint8, order="K"))
+    check_kind(_kernel(mode, rank), input, "f")
+    name = f"Upsample{LINES[mode][1]}{rank}D" + ("Aa" if antialias else "")
+    return _resized(name, input, sizes, how)
+
+
+_NEAREST = ("nearest", "nearest-exact")
+
+
+def _resized(name: str, x: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
+    output = wrap(computed(engine.interpolate, x._array, sizes, *how))
+    back = x._array.shape[2:]
+    record(
+        f"{name}Backward0", (x,), output, lambda needs, grad: _resized_grad(name, grad, back, how)
+    )
+    describe(output, forward=lambda array: engine.interpolate(array, sizes, *how))
+    return output
+
+
+def _resized_grad(name: str, grad: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
+    output = wrap(computed(engine.interpolate_grad, grad._array, sizes, *how))
+    back = grad._array.shape[2:]
+    record(
+        f"{name}BackwardBackward0",
+        (grad,),
+        output,
+        lambda needs, grad: _resized(name, grad, back, how),
+    )
+    return output
+
+
+def _check_corners(mode: str, align_corners: bool | None) -> None:
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: "
+            "linear | bilinear | bicubic | trilinear"
+        )
+
+
+def _sizes(
+    shape: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
+    """Return (the result's sizes, the factors that were given, if any)."""
+    rank = len(shape) - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is not None:
+        sizes = _one_an_axis(shape, size, "output size of", "output size", "(o1, o2, ...,oK)")
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        return tuple(_int(s, sizes) for s in sizes), None
+    if scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    given = _one_an_axis(
+        shape, scale_factor, "scale_factor of shape", "scale_factor", "(s1, s2, ...,sK)"
+    )
+    for factor in given:
+        if not isinstance(factor, numbers.Real):
+            raise TypeError(
+                "interpolate(): argument 'scale_factor' (position 3) must be float or tuple of "
+                f"floats, not {type(factor).__name__}"
+            )
+    factors = tuple(map(float, given))
+    if not all(map(math.isfinite, factors)):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return tuple(int(shape[2 + i] * factors[i]) for i in range(rank)), factors
+
+
+def _one_an_axis(
+    shape: tuple[int, ...], value: Any, of: str, name: str, format: str
+) -> tuple[Any, ...]:
+    """Return a value's items, one a spatial axis."""
+    if not is_sequence(value):
+        return (value,) * (len(shape) - 2)
+    values = tuple(value)
+    if len(values) != len(shape) - 2:
+        raise ValueError(
+            f"Input and {name.removesuffix(' size')} must have the same number of spatial "
+            "dimensions, but got input with spatial "
+            f"dimensions of {list(shape[2:])} and {of} {value}. Please provide input "
+            f"tensor in (N, C, d1, d2, ...,dK) format and {name} in {format} format."
+        )
+    return values
+
+
+def _int(value: Any, sizes: tuple[Any, ...]) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            "expected size to be one of int or Tuple[int] or Tuple[int, int] or "
+            f"Tuple[int, int, int], but got size with types {[type(s) for s in sizes]}"
+        ) from None
+
+
+def _check_mode(mode: str, ndim: int) -> None:
+    if mode in ("linear", "bilinear", "trilinear") and 3 <= ndim <= 5:
+        needed = LINES[mode][2][0] + 2
+        if ndim != needed:
+            raise NotImplementedError(f"Got {ndim}D input, but {mode} mode needs {needed}D input")
+    elif mode not in LINES or ndim - 2 not in LINES[mode][2]:
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {ndim}D) for the modes: "
+            f"{SHOWN} (got {mode})"
+        )
+
+
+def _check_sizes(shape: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    names = ("D", "H", "W")[-len(sizes) :]
+    if min(*shape[2:], *sizes) < 1:
+        ours, theirs = (
+            ", ".join(f"{name}: {n}" for name, n in zip(names, each, strict=True))
+            for each in (shape[2:], sizes)
+        )
+        joint = "and output" if len(sizes) == 1 else "output"
+        raise RuntimeError(
+            "Input and output sizes should be greater than 0, "
+            f"but got input ({ours}) {joint} ({theirs})"
+        )
+    if not shape[1]:
+        raise RuntimeError(
+            f"Non-empty {len(shape)}D data tensor expected but got a tensor with sizes "
+            f"{list(shape)}"
+        )
+
+
+def _kernel(mode: str, rank: int) -> str:
+    """Return what PyTorch names where it has no kernel for a dtype."""
+    if rank == 2 and mode in ("nearest", "nearest-exact", "bilinear"):
+        return f"upsample_{'bilinear' if mode == 'bilinear' else 'nearest'}2d_channels_last"
+    return f"compute_indices_weights_{LINES[mode][0].removesuffix('-exact')}"
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Call `interpolate`, whose older name this is, with a warning."""
+    _warn_of("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Call `interpolate` in mode 'nearest', with a warning."""
+    _warn_of("upsample_nearest")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Call `interpolate` in mode 'bilinear' with align_corners, with a warning."""
+    _warn_of("upsample_bilinear")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _warn_of(name: str) -> None:
+    warnings.warn(
+        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=3,
+    )
+
+
+METHODS: dict[str, Callable] = {}

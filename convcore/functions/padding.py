@@ -1,0 +1,143 @@
+"""pad: a border of a constant, or of the tensor's own elements, around its last axes."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import engine
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import describe, record
+from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.layers.padding import MODES
+from convcore.functions._support.arguments import check_tensor, computed
+
+__all__ = ["pad"]
+
+Pairs = tuple[tuple[int, int], ...]
+NAMES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad", "circular": "CircularPad"}
+
+
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Put a border around the last axes; a negative pad crops.
+
+    Parameters
+    ----------
+    input : Tensor
+        For a mode other than 'constant', (N, C, *sizes) or (C, *sizes) with as many sizes as pairs.
+    pad : sequence of ints
+        Before and after the last axis, then before and after the one before it, and so on.
+    mode : 'constant', 'reflect', 'replicate' or 'circular'
+        Mirrored at the edge element, the edge element repeated, or counted on from the other end.
+    value : number, optional
+        Of the constant; 0 if not given.
+
+    Returns
+    -------
+    Tensor
+        A new one, also where nothing is padded.
+
+    Raises
+    ------
+    TypeError
+        input is no tensor, pad no sequence of ints, value no real number.
+    NotImplementedError
+        Another mode, or one that does not go with the number of pads and axes.
+    RuntimeError
+        pad is of odd length or too long, crops more than there is, or takes more elements than the
+        axis has; a value with a mode other than 'constant'.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> pad(convcore.tensor([[1.0, 2.0]]), (1, 0, 0, 1))
+    tensor([[0., 1., 2.],
+            [0., 0., 0.]])
+    """
+    check_tensor("pad", input)
+    pairs = _pairs(pad, input._array.ndim)
+    if mode == "constant":
+        return _constant_pad(input, pairs, _number(value))
+    _check_mode(mode, len(pairs), input._array.ndim, value)
+    return _border(input, pairs, mode)
+
+
+def _constant_pad(x: Tensor, pairs: Pairs, value: Any) -> Tensor:
+    output = wrap(computed(engine.pad, x._array, pairs, "constant", value))
+    back = tuple((-before, -after) for before, after in pairs)
+    record("ConstantPadNdBackward0", (x,), output, lambda needs, grad: _constant_pad(grad, back, 0))
+    describe(output, forward=lambda array: engine.pad(array, pairs, "constant", value))
+    return output
+
+
+def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
+    output = wrap(computed(engine.pad, x._array, pairs, mode))
+    record(
+        f"{NAMES[mode]}{len(pairs)}DBackward0",
+        (x,),
+        output,
+        lambda needs, grad: _border_grad(grad, pairs, mode),
+    )
+    describe(output, forward=lambda array: engine.pad(array, pairs, mode))
+    return output
+
+
+def _border_grad(grad: Tensor, pairs: Pairs, mode: str) -> Tensor:
+    """Add the border's gradients to those of the elements that it copied."""
+    output = wrap(computed(engine.pad_grad, grad._array, pairs, mode))
+    record(
+        f"{NAMES[mode]}{len(pairs)}DBackwardBackward0",
+        (grad,),
+        output,
+        lambda needs, grad: _border(grad, pairs, mode),
+    )
+    return output
+
+
+def _pairs(pad: Any, ndim: int) -> Pairs:
+    """Return (before, after) for each of the last axes, in the axes' order."""
+    if not is_sequence(pad):
+        raise TypeError(
+            f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"
+        )
+    pads = [index("pad", p) for p in pad]
+    if len(pads) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pads) > 2 * ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pads)} and input of dimension {ndim}"
+        )
+    return tuple(zip(pads[-2::-2], pads[::-2], strict=True))
+
+
+def _number(value: Any) -> float:
+    """Return the value as the float that PyTorch makes of any real number or tensor of one."""
+    if value is None:
+        return 0.0
+    if not isinstance(value, numbers.Real | np.bool_ | Tensor):
+        raise TypeError(
+            f"pad(): argument 'value' (position 4) must be float, not {type(value).__name__}"
+        )
+    return float(value)
+
+
+def _check_mode(mode: str, n_pairs: int, ndim: int, value: Any) -> None:
+    if mode not in MODES:
+        raise NotImplementedError(
+            f"Unrecognised padding mode {mode}: mode must be one of {list(MODES)}"
+        )
+    if value:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if not 1 <= n_pairs <= 3 or ndim not in (n_pairs + 1, n_pairs + 2):
+        raise NotImplementedError(
+            f"Padding size {2 * n_pairs} is not supported for {ndim}D input tensor."
+        )
+
+
+METHODS: dict[str, Callable] = {}

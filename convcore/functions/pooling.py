@@ -1,0 +1,515 @@
+"""Pools: the largest or the mean element under every window, and under windows that adapt.
+
+Each is linear in what it picked or averaged, so its gradient is another map of this file, and that
+one's gradient the first again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import engine
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import describe, record
+from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.layers.avg_pooling import avg_pool_checked
+from convcore.engine.layers.global_avg_pooling import plane_means
+from convcore.engine.layers.max_pooling import Picked, adaptive_max_pool_taps, max_pool_taps
+from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions._support.errstate import ignore_errstate
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+]
+
+Ints = tuple[int, ...]
+COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element under every window of (N, C, W) or (C, W); see `max_pool2d`."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element under every window.
+
+    Of equal elements the first counts, and it alone gets the gradient.  NaN is larger than all.
+
+    Parameters
+    ----------
+    input : (N, C, H, W) or (C, H, W), floating or, without gradient, integers
+    kernel_size : int, or (KH, KW)
+    stride : int, or (SH, SW)
+        kernel_size if not given.
+    padding : int, or one a side of each axis
+        Of -inf; at most half of what the kernel spans.
+    dilation : int, or (DH, DW)
+    ceil_mode : bool
+        Add a window where the last stride leaves elements over.
+    return_indices : bool
+
+    Returns
+    -------
+    (N, C, OH, OW) or (C, OH, OW)
+        If return_indices, a tuple with the int64 indices of the elements in their planes; -1 for a
+        dilated window over nothing but padding.
+
+    Raises
+    ------
+    TypeError
+        A parameter is no int and no sequence of ints.
+    RuntimeError
+        A parameter out of its range; no window fits; an empty image.
+    NotImplementedError
+        The dtype has no order.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> max_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
+    tensor([[[4.]]])
+    """
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element under every window of (N, C, D, H, W); see `max_pool2d`."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _max_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    function = f"max_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "fiu")
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    steps = (
+        _stride(function, stride, rank),
+        ints_per_axis(function, "padding", padding, rank),
+        ints_per_axis(function, "dilation", dilation, rank),
+    )
+    steps = (kernel, *steps, bool(ceil_mode))
+    name = f"MaxPool{rank}DWithIndices"
+    if not return_indices:
+        by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
+        if by_taps is not None:
+            output = _by_taps(name, input, by_taps)
+            # Only the taps of a dilated window can all lie in the padding.
+            hollow = any(pad and gap > 1 for pad, gap in zip(steps[2], steps[3], strict=True))
+            describe(output, pool=by_taps.pool, hollow=hollow)
+            return output
+    values, indices = computed(engine.max_pool, input._array, *steps)
+    return _picked(name, rank, input, values, indices, return_indices)
+
+
+def _differentiated(input: Tensor) -> bool:
+    """Return whether an operation on the tensor is recorded."""
+    return mode.enabled and input.requires_grad
+
+
+def _by_taps(name: str, input: Tensor, picked: Picked) -> Tensor:
+    """Wrap what a pool picked, and record at which taps: they take an eighth of what indices do."""
+    output = wrap(picked.values)
+    if picked.taps is not None:
+        record(
+            f"{name}Backward0",
+            (input,),
+            output,
+            lambda needs, grad, taps: _put_back(name, grad, taps, picked),
+            (wrap(picked.taps),),
+        )
+    return output
+
+
+def _put_back(name: str, grad: Tensor, taps: Tensor, picked: Picked) -> Tensor:
+    """Put gradients back to the elements that won, in planes of zeros."""
+    planes = wrap(computed(picked.gradient, grad._array, taps._array))
+    record(
+        f"{name}BackwardBackward0",
+        (grad,),
+        planes,
+        lambda needs, grad, taps: _gather(
+            name, grad, wrap(picked.indices(taps._array)), picked.pool.sizes
+        ),
+        (taps,),
+    )
+    return planes
+
+
+def _picked(
+    name: str,
+    rank: int,
+    input: Tensor,
+    values: np.ndarray,
+    indices: np.ndarray,
+    return_indices: bool,
+) -> Any:
+    """Wrap what a pool picked, and record from where."""
+    output, places = wrap(values), wrap(indices)
+    sizes = input._array.shape[-rank:]
+    record(
+        f"{name}Backward0",
+        (input,),
+        output,
+        lambda needs, grad, places: _scatter(name, grad, places, sizes),
+        (places,),
+    )
+    return (output, places) if return_indices else output
+
+
+def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
+    """Put values back to their places in planes of zeros."""
+    planes = wrap(computed(engine.scatter_pixels, values._array, places._array, sizes))
+    record(
+        f"{name}BackwardBackward0",
+        (values,),
+        planes,
+        lambda needs, grad, places: _gather(name, grad, places, sizes),
+        (places,),
+    )
+    return planes
+
+
+def _gather(name: str, planes: Tensor, places: Tensor, sizes: Ints) -> Tensor:
+    """Take the elements of planes at places."""
+    values = wrap(computed(engine.gather_pixels, planes._array, places._array, len(sizes)))
+    record(
+        "GatherBackward0",
+        (planes,),
+        values,
+        lambda needs, grad, places: _scatter(name, grad, places, sizes),
+        (places,),
+    )
+    return values
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the mean element under every window of (N, C, W) or (C, W); see `avg_pool2d`."""
+    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean element under every window.
+
+    Parameters
+    ----------
+    input : (N, C, H, W) or (C, H, W), floating
+    kernel_size, stride, padding, ceil_mode
+        As for `max_pool2d`, but padding is of zeros.
+    count_include_pad : bool
+        Whether the zeros of the padding count as elements.
+    divisor_override : int, optional
+        Divide every sum by this instead of by its number of elements.
+
+    Returns
+    -------
+    (N, C, OH, OW) or (C, OH, OW)
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        As `max_pool2d`; also if divisor_override is 0.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> avg_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
+    tensor([[[2.5000]]])
+    """
+    return _avg_pool(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return the mean element under every window of (N, C, D, H, W); see `avg_pool2d`."""
+    return _avg_pool(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _avg_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    function = f"avg_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    steps = (
+        ints_per_axis(function, "kernel_size", kernel_size, rank),
+        _stride(function, stride, rank),
+        ints_per_axis(function, "padding", padding, rank),
+        bool(ceil_mode),
+        bool(count_include_pad),
+        divisor_override,
+    )
+    return _mean(f"AvgPool{rank}D", rank, input, steps)
+
+
+def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
+    output = wrap(computed(avg_pool_checked, input._array, None, *steps))
+    sizes = input._array.shape[-rank:]
+    record(
+        f"{name}Backward0",
+        (input,),
+        output,
+        lambda needs, grad: _mean_grad(name, rank, grad, sizes, steps),
+    )
+    describe(output, forward=lambda array: avg_pool_checked(array, None, *steps))
+    return output
+
+
+def _mean_grad(name: str, rank: int, grad: Tensor, sizes: Ints, steps: tuple) -> Tensor:
+    output = wrap(computed(avg_pool_checked, grad._array, sizes, *steps))
+    record(
+        f"{name}BackwardBackward0",
+        (grad,),
+        output,
+        lambda needs, grad: _mean(name, rank, grad, steps),
+    )
+    return output
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Return means of (N, C, W) or (C, W) over output_size windows; see `adaptive_avg_pool2d`."""
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Return the means of the windows that cut each axis into output_size parts.
+
+    Part i of H rows is [floor(i*H/OH), ceil((i+1)*H/OH)); neighbours share a row where OH does not
+    divide H.
+
+    Parameters
+    ----------
+    input : (N, C, H, W) or (C, H, W), floating
+    output_size : int, or (OH, OW)
+        None keeps the size of that axis.
+
+    Returns
+    -------
+    (N, C, OH, OW) or (C, OH, OW)
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        As `avg_pool2d`; a negative output_size.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> adaptive_avg_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
+    tensor([[[1.5000, 4.0000]]])
+    """
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Return means of (N, C, D, H, W) over output_size windows; see `adaptive_avg_pool2d`."""
+    return _adaptive_avg_pool(3, input, output_size)
+
+
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
+    function = f"adaptive_avg_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    outs = _output_size(function, output_size, input, rank)
+    return _adaptive_mean(rank, input, outs)
+
+
+def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
+    array = input._array
+    one = set(outs) == {1}
+    if one and array.size and array.ndim == rank + 2:
+        output = wrap(ignore_errstate(plane_means, array))
+    else:
+        output = wrap(computed(engine.adaptive_avg_pool, array, outs))
+    sizes = array.shape[-rank:]
+    # One window is the mean over the axes, and PyTorch computes and calls it that.
+    name = "MeanBackward1" if one else f"AdaptiveAvgPool{rank}DBackward0"
+    record(name, (input,), output, lambda needs, grad: _adaptive_mean_grad(rank, grad, sizes))
+    axes = tuple(range(input._array.ndim - rank, input._array.ndim))
+    describe(
+        output, forward=lambda array: engine.adaptive_avg_pool(array, outs), dim=axes, keepdim=True
+    )
+    return output
+
+
+def _adaptive_mean_grad(rank: int, grad: Tensor, sizes: Ints) -> Tensor:
+    output = wrap(computed(engine.adaptive_avg_pool_grad, grad._array, sizes))
+    outs = grad._array.shape[-rank:]
+    record(
+        f"AdaptiveAvgPool{rank}DBackwardBackward0",
+        (grad,),
+        output,
+        lambda needs, grad: _adaptive_mean(rank, grad, outs),
+    )
+    return output
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Return maxima of (N, C, W) or (C, W) over output_size windows; see `adaptive_max_pool2d`."""
+    return _adaptive_max_pool(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Return the largest element of each window that cuts each axis into output_size parts.
+
+    Parameters
+    ----------
+    input, output_size
+        As for `adaptive_avg_pool2d`.
+    return_indices : bool
+
+    Returns
+    -------
+    (N, C, OH, OW) or (C, OH, OW)
+        If return_indices, a tuple with the int64 indices of the elements in their planes.
+
+    Raises
+    ------
+    TypeError, RuntimeError, NotImplementedError
+        As `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> adaptive_max_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
+    tensor([[[2., 6.]]])
+    """
+    return _adaptive_max_pool(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Return maxima of (N, C, D, H, W) over output_size windows; see `adaptive_max_pool2d`."""
+    return _adaptive_max_pool(3, input, output_size, return_indices)
+
+
+def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
+    function = f"adaptive_max_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    outs = _output_size(function, output_size, input, rank)
+    name = f"AdaptiveMaxPool{rank}D"
+    if not return_indices:
+        by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
+        if by_taps is not None:
+            return _by_taps(name, input, by_taps)
+    values, indices = computed(engine.adaptive_max_pool, input._array, outs)
+    return _picked(name, rank, input, values, indices, return_indices)
+
+
+def ints_per_axis(function: str, name: str, value: Any, rank: int, omitted: str = "") -> Ints:
+    """Return one int an axis, from an int or a sequence of one or ``rank`` ints."""
+    if type(value) is int:
+        return (value,) * rank
+    values = tuple(value) if is_sequence(value) else (value,)
+    if len(values) not in (1, rank):
+        raise RuntimeError(
+            f"{function}: {name} must either be {omitted}a single int, or a tuple of {COUNTS[rank]}"
+        )
+    return tuple(index(name, v) for v in values) * (rank if len(values) == 1 else 1)
+
+
+def _stride(function: str, value: Any, rank: int) -> Ints | None:
+    """Return one int an axis, or None, which the kernel's size stands in for."""
+    if value is None or (type(value) is not int and is_sequence(value) and len(value) == 0):
+        return None
+    return ints_per_axis(function, "stride", value, rank, "omitted, ")
+
+
+def _output_size(function: str, value: Any, input: Tensor, rank: int) -> Ints:
+    """Return the output's sizes, None being the input's."""
+    values = tuple(value) if is_sequence(value) else (value,) * rank
+    if len(values) != rank:
+        raise RuntimeError(f"{function}: output_size must be {rank}")
+    shape = input._array.shape
+    if len(shape) not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{function}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(shape)}"
+        )
+    return tuple(
+        size if v is None else index("output_size", v)
+        for v, size in zip(values, shape[-rank:], strict=True)
+    )
+
+
+METHODS: dict[str, Callable] = {}

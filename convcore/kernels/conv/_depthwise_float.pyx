@@ -1,0 +1,194 @@
+"""Depthwise convolutions of float32, by leaves that read dense arrays in either memory format.
+
+    y[n, c, q] = sum over t of x[n, c, under tap t of q] * w[c, t]
+
+A unit is a channel, or, in channels_last, a block of as many channels as a vector has lanes; the
+last block ends with the channels, and may begin within the one before it.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.runtime._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, microkernels
+from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatGradient
+from convcore.kernels.runtime._vectors cimport add, copy, zero
+
+# What engine/conv/algorithms/direct.py has to keep to.
+KERNEL = MOST_TAPS
+PHASES = MOST_PHASES
+
+cdef struct Job:
+    Direct direct
+    Py_ssize_t units
+    Py_ssize_t unit_block        # units of one item
+    Py_ssize_t unit_blocks
+    Py_ssize_t rows              # rows of outputs of one phase
+    Py_ssize_t row_block         # of one item
+    Py_ssize_t row_blocks
+    Py_ssize_t shared            # floats of the workspace that all threads share, which come first
+    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t items
+
+
+cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept nogil:
+    """The channel with which a unit begins."""
+    cdef Py_ssize_t lanes = microkernels().lanes
+    if not job.direct.channels_last:
+        return unit
+    return max(0, min(unit * lanes, job.direct.channels - lanes))
+
+
+cdef void pack_unit(
+    const Job *job, bint rotate, Py_ssize_t unit, const float *w, float *packed
+) noexcept nogil:
+    """packed[unit, t, lane] = w[the lane's channel, t], or the last tap first; 0 for no channel."""
+    cdef Py_ssize_t lanes = microkernels().lanes, c = first_channel(job, unit), t, tap
+    cdef Py_ssize_t taps = job.direct.taps, count = min(lanes, job.direct.channels - c)
+    packed += unit * taps * lanes
+    for t in range(taps):
+        tap = taps - 1 - t if rotate else t
+        copy(w + c * taps + tap, taps, count, packed + t * lanes)
+        zero(packed + t * lanes + count, lanes - count)
+
+
+cdef void correlate_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
+    const Epilogue *epilogue, float *scratch,
+) noexcept nogil:
+    """Some rows of some channels of one image."""
+    cdef Py_ssize_t c = item % job.unit_blocks * job.unit_block, rest = item // job.unit_blocks
+    cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
+    microkernels().depthwise(
+        &job.direct, rest // job.row_blocks, c, min(c + job.unit_block, job.units), j,
+        min(j + job.row_block, job.rows), x, w, y, epilogue, scratch + threadid() * job.scratch,
+    )
+
+
+cdef class DepthwiseCorrelation(FloatCorrelation):
+    """A forward map or an input gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/conv/algorithms/depthwise.py, which owns every size.
+    rotate : bool
+        Whether the tap numbers of a channels_last job are those of the kernel turned by half.
+    """
+
+    cdef Job job
+    cdef bint rotate
+
+    def __cinit__(self, dict job, bint rotate):
+        self.job, self.items, self.work = job, job["items"], job["work"]
+        self.rotate = rotate
+
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        """Write the weights of a channels_last job in vectors."""
+        cdef Py_ssize_t i
+        for i in range(self.job.units):
+            pack_unit(&self.job, self.rotate, i, w, kept)
+
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights if need be, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef bint rotate = self.rotate
+        cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and kept == NULL else 0
+        cdef const float *weights = w if kept == NULL else kept
+        if packed:
+            weights = workspace
+        with parallel(num_threads=threads):
+            # A thread owns whole units of the packed weights; a barrier ends the loop.
+            for i in prange(packed, schedule="static"):
+                pack_unit(job, rotate, i, w, workspace)
+            # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
+
+
+# ---- the weight gradient ----
+
+cdef struct GradJob:
+    Job job
+    Py_ssize_t n
+    Py_ssize_t runs              # of pieces (rows of images) that are summed apart
+    Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
+
+
+cdef void put_sums(
+    const Job *job, Py_ssize_t unit, const float *sums, float *gw
+) noexcept nogil:
+    """Write gw[c, t] of the channels of one block, from sums (taps, lanes)."""
+    cdef Py_ssize_t lanes = microkernels().lanes, taps = job.direct.taps, t, c
+    cdef Py_ssize_t first = first_channel(job, unit)
+    for t in range(taps):
+        for c in range(min(lanes, job.direct.channels - first)):
+            gw[(first + c) * taps + t] = sums[t * lanes + c]
+
+
+cdef void gradient_item(
+    const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
+    float *scratch,
+) noexcept nogil:
+    """One run of pieces for some units, into partials[run].
+
+    A piece is summed by itself and then added to the total: the error of a long sum stays small.
+    """
+    cdef const Job *job = &grad.job
+    cdef Py_ssize_t run = item % grad.runs, c0 = item // grad.runs * job.unit_block, i, j
+    cdef Py_ssize_t c1 = min(c0 + job.unit_block, job.units), pieces = grad.n * job.row_blocks
+    cdef Py_ssize_t taps = job.direct.taps, lanes = microkernels().lanes
+    cdef Py_ssize_t count = (c1 - c0) * taps * lanes
+    cdef float *sums = scratch + threadid() * job.scratch
+    cdef float *total = sums + grad.sums
+    zero(total, count)
+    for i in range(run * pieces // grad.runs, (run + 1) * pieces // grad.runs):
+        j = i % job.row_blocks * job.row_block
+        zero(sums, count)
+        microkernels().depthwise_gradient(
+            &job.direct, i // job.row_blocks, c0, c1, j, min(j + job.row_block, job.rows), x, gy,
+            sums, total + grad.sums,
+        )
+        add(sums, count, total, 1)
+    partials += run * job.direct.channels * taps
+    if not job.direct.channels_last:
+        microkernels().sum_lanes(total, (c1 - c0) * taps, partials + c0 * taps)
+        return
+    for i in range(c1 - c0):
+        put_sums(job, c0 + i, total + i * taps * lanes, partials)
+
+
+cdef class DepthwiseGradient(FloatGradient):
+    """The weight gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of GradJob
+        Computed by engine/conv/algorithms/depthwise.py, which owns every size.
+    """
+
+    cdef GradJob job
+
+    def __cinit__(self, dict job):
+        self.job = job
+        self.items, self.work = self.job.job.items, job["job"]["work"]
+
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the runs in index order, in one parallel region."""
+        cdef const GradJob *grad = &self.job
+        cdef const Job *job = &grad.job
+        cdef Py_ssize_t i, r, taps = job.direct.taps, size = job.direct.channels * taps
+        cdef Py_ssize_t channels = job.direct.channels if grad.runs > 1 else 0
+        cdef float *partials = workspace if grad.runs > 1 else gw
+        with parallel(num_threads=threads):
+            # A thread owns whole channels of one run's sums, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                gradient_item(grad, i, x, gy, partials, workspace + job.shared)
+            # A thread owns whole channels of gw; a barrier stands between the loops.
+            for i in prange(channels, schedule="static"):
+                copy(partials + i * taps, 1, taps, gw + i * taps)
+                for r in range(1, grad.runs):
+                    add(partials + r * size + i * taps, taps, gw + i * taps, 1)

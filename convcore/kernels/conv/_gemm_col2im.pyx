@@ -1,0 +1,199 @@
+"""The input gradient by gemm and col2im, for few input channels or kernels that do not overlap.
+
+    columns[(c, t), q] = sum over o of  w[o, c, t] * gy[n, o, q],   then col2im
+
+The other way, in _im2col_gemm.pyx, gathers and makes C_in channels a group at a time; with three of them
+most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a tile
+is a run of input indices on the outermost axis with more than one output, so the outputs that touch
+it are one run of pixels.  The item owns its tile of gx and computes every column that touches it;
+columns across the edge of two tiles are computed twice and added once in each.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.runtime._gemm cimport check_sizes, gemm
+from convcore.kernels.conv._im2col cimport (
+    Line,
+    Part,
+    Window,
+    gather_columns,
+    gather_rows,
+    scatter_columns,
+    scatter_rows,
+)
+from convcore.kernels.conv._kernel cimport Kernel
+from convcore.kernels.runtime._threads cimport acquire_blas, release_blas
+from convcore.kernels.runtime._types cimport number
+
+cdef struct Job:
+    Window gx                    # how an output pixel looks at the input
+    Window gy                    # and at its own gradient: one tap, no pads
+    bint channels_last           # rows, not columns
+    bint channels_outer          # w is (o, c, t), not (o, t, c)
+    bint direct_gy               # gy itself is the matrix
+    Py_ssize_t groups
+    Py_ssize_t c                 # channels of one group, in and out
+    Py_ssize_t o
+    Py_ssize_t axis              # the tiled one
+    Py_ssize_t tile              # input indices of one tile
+    Py_ssize_t tiles
+    Py_ssize_t block             # most output pixels at a time
+    Py_ssize_t part_taps
+    Py_ssize_t part_channels
+    Py_ssize_t patches           # elements of scratch for columns; the rest stages gy
+    Py_ssize_t scratch           # elements of scratch a thread
+    Py_ssize_t items
+
+
+cdef void clear(
+    const Job *job, const Py_ssize_t *box, number *gx
+) noexcept nogil:
+    """gx = 0 inside the box, for the channels of one group of one image."""
+    cdef Py_ssize_t c, d, h, w
+    cdef number *line
+    for c in range(job.c):
+        for d in range(box[0], box[1]):
+            for h in range(box[2], box[3]):
+                line = gx + c * job.gx.s_c + d * job.gx.s[0] + h * job.gx.s[1]
+                for w in range(box[4], box[5]):
+                    line[w * job.gx.s[2]] = 0
+
+
+cdef void scatter_block(
+    const Job *job, Part part, Py_ssize_t group, Py_ssize_t q0, Py_ssize_t q1,
+    const Py_ssize_t *box, const number *gy, Py_ssize_t ldg, const number *w, number *gx,
+    number *columns,
+) noexcept nogil:
+    """Columns of pixels [q0, q1) of one part of K, added to gx inside the box."""
+    cdef Py_ssize_t K = job.gx.taps * job.c, count = q1 - q0
+    cdef Py_ssize_t k = (part.t1 - part.t0) * (part.c1 - part.c0)
+    cdef number one = 1, nought = 0
+    w += group * job.o * K
+    w += part.c0 * job.gx.taps + part.t0 if job.channels_outer else part.t0 * job.c + part.c0
+    if job.channels_last:
+        # (count, k) = (count, o) @ (o, k)
+        gemm(False, False, count, k, job.o, one, gy, ldg, w, K, nought, columns, k)
+        scatter_rows(columns, &job.gx, part, q0, q1, box, gx)
+    else:
+        # (k, count) = (o, k)^T @ (o, count)
+        gemm(True, False, k, count, job.o, one, w, K, gy, ldg, nought, columns, count)
+        scatter_columns(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
+
+
+cdef void touching(
+    const Line *line, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin, Py_ssize_t *end
+) noexcept nogil:
+    """Outputs [begin, end) of which some tap falls into the inputs [low, high)."""
+    cdef Py_ssize_t a = low - line.first - (line.taps - 1) * line.step
+    cdef Py_ssize_t b = high - 1 - line.first
+    begin[0] = (a + line.stride - 1) // line.stride if a > 0 else 0
+    end[0] = min(b // line.stride + 1, line.count) if b >= 0 else 0
+
+
+cdef void tile_item(
+    const Job *job, Py_ssize_t item, const number *grad, const number *w, number *gx,
+    number *scratch,
+) noexcept nogil:
+    """One tile of one group of one image."""
+    cdef const Window *v = &job.gx
+    cdef Py_ssize_t[6] box = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
+    cdef Py_ssize_t tile = item % job.tiles, group = item // job.tiles % job.groups
+    cdef Py_ssize_t n = item // job.tiles // job.groups, begin, end, inner, q0, q1, ldg
+    cdef Part part
+    cdef Part outputs = Part(0, 1, 0, job.o)
+    cdef const number *gy
+    cdef number *stage
+    box[2 * job.axis] = tile * job.tile
+    box[2 * job.axis + 1] = min(v.line[job.axis].size, (tile + 1) * job.tile)
+    touching(&v.line[job.axis], box[2 * job.axis], box[2 * job.axis + 1], &begin, &end)
+    inner = v.pixels // v.line[job.axis].count
+    q0, end = n * v.pixels + begin * inner, n * v.pixels + end * inner
+    scratch += threadid() * job.scratch
+    stage = scratch + job.patches
+    grad += group * job.o * job.gy.s_c
+    gx += group * job.c * v.s_c
+    clear(job, box, gx + n * v.s_n)
+    while q0 < end:
+        q1 = min(q0 + job.block, end)
+        gy = stage
+        if job.channels_last and job.direct_gy:
+            gy = grad + q0 * job.gy.s[2]
+            ldg = job.gy.s[2]
+        elif job.channels_last:
+            gather_rows(grad, &job.gy, outputs, q0, q1, stage)
+            ldg = job.o
+        elif job.direct_gy:
+            gy = grad + n * job.gy.s_n + (q0 - n * v.pixels)
+            ldg = job.gy.s_c
+        else:
+            gather_columns(grad, &job.gy, outputs, True, q0, q1, stage)
+            ldg = q1 - q0
+        part.t1 = 0
+        while part.t1 < v.taps:
+            part.t0, part.t1 = part.t1, min(part.t1 + job.part_taps, v.taps)
+            part.c1 = 0
+            while part.c1 < job.c:
+                part.c0, part.c1 = part.c1, min(part.c1 + job.part_channels, job.c)
+                scatter_block(job, part, group, q0, q1, box, gy, ldg, w, gx, scratch)
+        q0 = q1
+
+
+cdef void input_gradient(
+    const Job *job, const number *gy, const void *weight, void *out, void *workspace, int threads,
+) noexcept nogil:
+    """All items in one parallel region."""
+    cdef const number *w = <const number *>weight
+    cdef number *gx = <number *>out
+    cdef number *scratch = <number *>workspace
+    cdef Py_ssize_t i
+    with parallel(num_threads=threads):
+        # A thread owns whole tiles of gx, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic"):
+            tile_item(job, i, gy, w, gx, scratch)
+
+
+cdef class ScatteredGradient(Kernel):
+    """All that one call needs but the arrays; made once a geometry, used often.
+
+    Parameters
+    ----------
+    kind : one of 'f' 'd' 'F' 'D'
+    job : dict with the fields of Job
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
+        `run` will get.
+    largest : the largest size or leading dimension of any gemm
+    """
+
+    cdef Job job
+    cdef int kind
+
+    def __cinit__(self, str kind, dict job, Py_ssize_t largest):
+        check_sizes(largest)
+        self.kind = "fdFD".index(kind)
+        self.job, self.items, self.work = job, job["items"], job["work"]
+
+    def run(self, gy, w, gx, workspace, int threads):
+        """Write gx; w is contiguous (C_out, K).
+
+        workspace: at least threads * scratch elements, contiguous.
+        """
+        cdef Buffers arrays = Buffers()
+        cdef void *g_ptr = arrays.borrow(gy, False)
+        cdef void *w_ptr = arrays.borrow(w, False)
+        cdef void *x_ptr = arrays.borrow(gx, True)
+        cdef void *s_ptr = arrays.borrow(workspace, True)
+        cdef Job *job = &self.job
+        threads = acquire_blas(threads)
+        try:
+            with nogil:
+                if self.kind == 0:
+                    input_gradient(job, <float *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
+                elif self.kind == 1:
+                    input_gradient(job, <double *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
+                elif self.kind == 2:
+                    input_gradient(job, <float complex *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
+                else:
+                    input_gradient(job, <double complex *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
+        finally:
+            release_blas(threads)

@@ -1,0 +1,210 @@
+"""Convolutions of few channels a group, float32: dense arrays in either memory format.
+
+    y[n, (g, o), q] = sum over c, t of x[n, (g, c), under tap t of q] * w[(g, o), c, t]
+
+Work items are some rows of some groups of one image; see conv/grouped.h.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.runtime._isa cimport Direct, DirectAxis, Epilogue, Grouped, microkernels
+from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatGradient
+from convcore.kernels.runtime._vectors cimport add, zero
+
+cdef enum:
+    CHANNELS = 4                 # output channels that are summed at a time: grouped.h
+
+cdef struct Job:
+    Grouped grouped
+    Py_ssize_t group_block       # groups of one item
+    Py_ssize_t group_blocks
+    Py_ssize_t rows              # rows of outputs of one phase
+    Py_ssize_t row_block         # of one item
+    Py_ssize_t row_blocks
+    Py_ssize_t w_group           # strides of w, or of gw: of a group, of channels made and read,
+    Py_ssize_t w_o
+    Py_ssize_t w_c
+    Py_ssize_t w_row             # of taps
+    Py_ssize_t w_column
+    Py_ssize_t shared            # floats of the workspace that all threads share, which come first
+    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t items
+
+
+cdef void pack_phase(
+    const Job *job, Py_ssize_t phase, Py_ssize_t phase_column, const float *w, float *packed
+) noexcept nogil:
+    """packed[block of o, c, t of the phase, o of the block] = w[o, c, t], of one group."""
+    cdef const DirectAxis *row = &job.grouped.direct.row
+    cdef const DirectAxis *column = &job.grouped.direct.column
+    cdef Py_ssize_t o0 = 0, o, c, i, j, count
+    cdef const float *tap
+    while o0 < job.grouped.o:
+        count = min(CHANNELS, job.grouped.o - o0)
+        for c in range(job.grouped.c):
+            for i in range(row.begin[phase], row.begin[phase + 1]):
+                for j in range(column.begin[phase_column], column.begin[phase_column + 1]):
+                    tap = (
+                        w + o0 * job.w_o + c * job.w_c + row.tap[i] * job.w_row
+                        + column.tap[j] * job.w_column
+                    )
+                    for o in range(count):
+                        packed[o] = tap[o * job.w_o]
+                    packed += count
+        o0 += count
+
+
+cdef void pack_group(
+    const Job *job, Py_ssize_t group, const float *w, float *packed
+) noexcept nogil:
+    """Copy the weights of one group in the order in which they are read, phase by phase."""
+    cdef const Direct *d = &job.grouped.direct
+    cdef Py_ssize_t a, b, channels = job.grouped.o * job.grouped.c
+    packed += group * channels * d.taps
+    for a in range(d.row.phases):
+        for b in range(d.column.phases):
+            pack_phase(job, a, b, w + group * job.w_group, packed)
+            packed += channels * (d.row.begin[a + 1] - d.row.begin[a]) * (
+                d.column.begin[b + 1] - d.column.begin[b]
+            )
+
+
+cdef void correlate_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
+    const Epilogue *epilogue, float *scratch,
+) noexcept nogil:
+    """Some rows of some groups of one image."""
+    cdef Py_ssize_t g = item % job.group_blocks * job.group_block, rest = item // job.group_blocks
+    cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
+    microkernels().grouped(
+        &job.grouped, rest // job.row_blocks, g, min(g + job.group_block, job.grouped.groups), j,
+        min(j + job.row_block, job.rows), x, w, y, epilogue, scratch + threadid() * job.scratch,
+    )
+
+
+cdef class GroupedCorrelation(FloatCorrelation):
+    """A forward map or an input gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/conv/algorithms/grouped.py, which owns every size.
+    """
+
+    cdef Job job
+
+    def __cinit__(self, dict job):
+        self.job, self.items, self.work = job, job["items"], job["work"]
+
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole groups of the packed weights; a barrier ends the loop.
+            for i in prange(job.grouped.groups, schedule="static"):
+                pack_group(job, i, w, workspace)
+            # A thread owns whole rows of whole channels of y, and its own slice of the scratch;
+            # always the same ones, for they may still be in its cache from the layer before.
+            for i in prange(job.items, schedule="static"):
+                correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
+
+
+# ---- the weight gradient ----
+
+cdef struct GradJob:
+    Job job
+    Py_ssize_t n
+    Py_ssize_t runs              # of blocks of rows that are summed apart
+    Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
+    Py_ssize_t piece             # vectors that are added up before their sums join the total
+    Py_ssize_t row_vectors       # of a row of outputs
+
+
+cdef void gradient_item(
+    const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
+    float *scratch,
+) noexcept nogil:
+    """One run of blocks of rows for some groups, into partials[run].
+
+    Pieces are summed by themselves, then added to the total: a long sum's error stays small.
+    """
+    cdef const Job *job = &grad.job
+    cdef Py_ssize_t run = item % grad.runs, g0 = item // grad.runs * job.group_block, i, j, end
+    cdef Py_ssize_t g1 = min(g0 + job.group_block, job.grouped.groups), summed = 0
+    cdef Py_ssize_t blocks = grad.n * job.row_blocks
+    cdef Py_ssize_t size = job.grouped.o * job.grouped.c * job.grouped.direct.taps
+    cdef Py_ssize_t count = (g1 - g0) * size * microkernels().lanes
+    cdef float *sums = scratch + threadid() * job.scratch
+    cdef float *total = sums + grad.sums
+    zero(sums, count)
+    zero(total, count)
+    for i in range(run * blocks // grad.runs, (run + 1) * blocks // grad.runs):
+        j = i % job.row_blocks * job.row_block
+        end = min(j + job.row_block, job.rows)
+        if summed + (end - j) * grad.row_vectors > grad.piece:
+            add(sums, count, total, 1)
+            zero(sums, count)
+            summed = 0
+        summed += (end - j) * grad.row_vectors
+        microkernels().grouped_gradient(
+            &job.grouped, i // job.row_blocks, g0, g1, j, end, x, gy, sums, total + grad.sums
+        )
+    add(sums, count, total, 1)
+    microkernels().sum_lanes(
+        total, (g1 - g0) * size, partials + (run * job.grouped.groups + g0) * size
+    )
+
+
+cdef void put_group(
+    const GradJob *grad, Py_ssize_t group, float *partials, float *gw
+) noexcept nogil:
+    """Write one group of gw: the sum of the runs in index order."""
+    cdef const Job *job = &grad.job
+    cdef Py_ssize_t taps = job.grouped.direct.taps, size = job.grouped.o * job.grouped.c * taps
+    cdef Py_ssize_t columns = job.grouped.direct.kernel_columns, r, o, c, t
+    partials += group * size
+    for r in range(1, grad.runs):
+        add(partials + r * job.grouped.groups * size, size, partials, 1)
+    gw += group * job.w_group
+    for o in range(job.grouped.o):
+        for c in range(job.grouped.c):
+            for t in range(taps):
+                gw[
+                    o * job.w_o + c * job.w_c + t // columns * job.w_row
+                    + t % columns * job.w_column
+                ] = partials[(o * job.grouped.c + c) * taps + t]
+
+
+cdef class GroupedGradient(FloatGradient):
+    """The weight gradient: all that one call needs but the arrays.
+
+    Parameters
+    ----------
+    job : dict with the fields of GradJob
+        Computed by engine/conv/algorithms/grouped.py, which owns every size.
+    """
+
+    cdef GradJob job
+
+    def __cinit__(self, dict job):
+        self.job = job
+        self.items, self.work = self.job.job.items, job["job"]["work"]
+
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the runs, in one parallel region."""
+        cdef const GradJob *grad = &self.job
+        cdef const Job *job = &grad.job
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole groups of one run's sums, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                gradient_item(grad, i, x, gy, workspace, workspace + job.shared)
+            # A thread owns whole groups of gw; a barrier stands between the loops.
+            for i in prange(job.grouped.groups, schedule="static"):
+                put_group(grad, i, workspace, gw)

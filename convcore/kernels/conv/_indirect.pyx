@@ -1,0 +1,400 @@
+"""Correlation by pointers to rows: a convolution's forward map, and its input gradient.
+
+The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis alone are
+one, of several classes (_indirection.pxd).  Patches are not gathered: conv/indirect.h multiplies the
+pixels where they lie.  The weights are copied first, into the panels that its products read.
+
+Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
+the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
+cache; else all are packed first.
+"""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
+from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
+from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, point, stage
+from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._vectors cimport copy, zero
+
+# Channels that are summed, packed as one piece of work; at most what `pack` has room for.
+cdef enum:
+    CHUNK = 16
+    MOST_RUN = 32
+
+cdef struct Phase:
+    Rows rows
+    Blocks blocks
+    Py_ssize_t[3] out_first      # where outputs lie in y; classes follow on each other
+    Py_ssize_t[3] out_step
+    Py_ssize_t[MOST_CLASSES] taps
+    Py_ssize_t[MOST_CLASSES] packed    # where a class's packed weights begin
+    Py_ssize_t first_item
+
+# A tap of the kernel: where it lies in the weights, and where it goes to.
+cdef struct Tap:
+    Py_ssize_t offset
+    Py_ssize_t packed            # where the weights of its class begin
+    Py_ssize_t taps              # of its class; 0 if no output sees it
+    Py_ssize_t index             # among them
+
+cdef struct Job:
+    bint direct_y                # a pixel's channels are written in place
+    bint joined                  # the outputs of an image are one run in y
+    bint packs                   # an item packs its weights: one panel, in one phase of one class
+    bint tap_runs                # a kernel's taps lie side by side in the weights, in order,
+    bint channel_runs            # or the channels that are summed do
+    Py_ssize_t groups
+    Py_ssize_t c                 # channels of one group, summed and made
+    Py_ssize_t o
+    Py_ssize_t o_full            # o, filled up to whole vectors
+    Py_ssize_t o_block           # output channels of one item, whole panels
+    Py_ssize_t o_blocks
+    Py_ssize_t part              # channels summed at a time, whole chunks
+    Py_ssize_t kernel            # taps in all
+    Py_ssize_t w_group           # strides of the weights: group, o, c; and all they span
+    Py_ssize_t w_o
+    Py_ssize_t w_c
+    Py_ssize_t w_size
+    Py_ssize_t y_n
+    Py_ssize_t y_c
+    Py_ssize_t[3] y_s
+    Py_ssize_t row               # floats from a staged output pixel to the next
+    Py_ssize_t zeros             # floats of zeros, which come first in a thread's scratch
+    Py_ssize_t staged            # where a thread notes which inputs it has staged
+    Py_ssize_t pointers          # where its pointers begin, then staged inputs, then outputs
+    Py_ssize_t inputs
+    Py_ssize_t outputs
+    Py_ssize_t weights           # and weights that an item packs
+    Py_ssize_t scratch           # floats of scratch a thread
+    Py_ssize_t shared            # floats of packed weights, which come first in the workspace
+    Py_ssize_t phases
+    Py_ssize_t items
+
+
+# ---- weights ----
+
+cdef inline Py_ssize_t part_end(const Job *job, Py_ssize_t c) noexcept nogil:
+    """One past the last channel of the part that channel c lies in."""
+    return min(job.c, (c // job.part + 1) * job.part)
+
+
+cdef inline float *packed_row(
+    const Job *job, const Tap *tap, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
+    Py_ssize_t c, float *packed,
+) noexcept nogil:
+    """Where the weights of a tap and of channel c go, in the panel of `width` that begins at o0.
+
+    A class's weights are (group, part, panel, tap, c of the part, o of the panel); those that an
+    item packs are of one group, part and panel.
+    """
+    cdef Py_ssize_t first = c // job.part * job.part, part = part_end(job, c) - first
+    if job.packs:
+        return packed + (tap.index * part + c - first) * width
+    packed += tap.packed + tap.taps * ((group * job.c + first) * job.o_full + part * o0)
+    return packed + (tap.index * part + c - first) * width
+
+
+cdef void pack_lanes(
+    const float *w, Py_ssize_t step, Py_ssize_t count, Py_ssize_t width, float *out
+) noexcept nogil:
+    """out = w[i * step] for `count` of them, filled up with zeros."""
+    copy(w, step, count, out)
+    zero(out + count, width - count)
+
+
+cdef void pack_chunk(
+    const Job *job, const Tap *taps, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t c0,
+    const float *weights, float *packed,
+) noexcept nogil:
+    """Copy the weights of a chunk of summed channels and a panel of output channels."""
+    cdef Py_ssize_t panel = microkernels().panel, o = min(panel, job.o - o0), c1 = min(job.c, c0 + CHUNK)
+    cdef Py_ssize_t width = min(panel, job.o_full - o0), t, c, i, run
+    cdef const float *w = weights + group * job.w_group + o0 * job.w_o
+    cdef const float *end = weights + job.w_size
+    cdef float *out[MOST_RUN]
+    if job.tap_runs:
+        for c in range(c0, c1):
+            t = 0
+            while t < job.kernel:
+                run = min(MOST_RUN, job.kernel - t)
+                for i in range(run):
+                    out[i] = packed_row(job, &taps[t + i], group, o0, width, c, packed)
+                microkernels().indirect.rows_of_lanes(
+                    w + c * job.w_c + taps[t].offset, end, job.w_o, o, run, out
+                )
+                t += run
+        return
+    for t in range(job.kernel):
+        if taps[t].taps == 0:
+            continue
+        if job.channel_runs:
+            for c in range(c0, c1):
+                out[c - c0] = packed_row(job, &taps[t], group, o0, width, c, packed)
+            microkernels().indirect.rows_of_lanes(
+                w + c0 + taps[t].offset, end, job.w_o, o, c1 - c0, out
+            )
+            continue
+        for c in range(c0, c1):
+            pack_lanes(
+                w + c * job.w_c + taps[t].offset, job.w_o, o, width,
+                packed_row(job, &taps[t], group, o0, width, c, packed),
+            )
+
+
+cdef void pack_item(
+    const Job *job, const Tap *taps, Py_ssize_t item, const float *weights, float *packed
+) noexcept nogil:
+    """Pack one chunk and panel out of all."""
+    cdef Py_ssize_t panel = microkernels().panel, panels = (job.o + panel - 1) // panel
+    cdef Py_ssize_t chunks = (job.c + CHUNK - 1) // CHUNK
+    pack_chunk(
+        job, taps, item // chunks // panels, item // chunks % panels * panel,
+        item % chunks * CHUNK, weights, packed,
+    )
+
+
+# ---- outputs ----
+
+cdef inline float *place(
+    const Job *job, const Phase *phase, Py_ssize_t q, float *y
+) noexcept nogil:
+    """Where output pixel q of a phase lies in y."""
+    cdef Py_ssize_t w = phase.rows.window.line[2].count, h = phase.rows.window.line[1].count
+    cdef Py_ssize_t line = q // w, plane = line // h, n = plane // phase.rows.window.line[0].count
+    return (
+        y + n * job.y_n
+        + (phase.out_first[0] + (plane - n * phase.rows.window.line[0].count) * phase.out_step[0])
+        * job.y_s[0]
+        + (phase.out_first[1] + (line - plane * h) * phase.out_step[1]) * job.y_s[1]
+        + (q - line * w) * job.y_s[2]
+    )
+
+
+cdef inline Py_ssize_t run_end(
+    const Job *job, const Phase *phase, Py_ssize_t q, Py_ssize_t q1
+) noexcept nogil:
+    """One past the last of the outputs from q on, before q1, that lie side by side in y."""
+    cdef Py_ssize_t length = phase.rows.window.line[2].count
+    if job.joined:
+        length = phase.rows.window.pixels
+    return min(q1, (q // length + 1) * length)
+
+
+cdef void point_out(
+    const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, float *y, float *staged,
+    Py_ssize_t row, float **out,
+) noexcept nogil:
+    """Pointers to the outputs of a block, class after class, each `pitch` after the one before.
+
+    They are staged, `row` floats apart, if staged is not NULL.
+    """
+    cdef const Rows *r = &phase.rows
+    cdef Py_ssize_t[MOST_CLASSES] found
+    cdef Py_ssize_t c, end, i
+    cdef float *at
+    for c in range(r.classes):
+        found[c] = c * r.pitch
+    while q0 < q1:
+        end = run_end(job, phase, q0, q1)
+        at = place(job, phase, q0, y)
+        c = q0 % r.window.line[2].count % r.classes
+        for i in range(end - q0):
+            if staged != NULL:
+                out[found[c]] = staged
+                staged += row
+            else:
+                out[found[c]] = at + i * job.y_s[2]
+            found[c] += 1
+            c += 1
+            if c == r.classes:
+                c = 0
+        q0 = end
+
+
+cdef void unstage(
+    const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, Py_ssize_t channels,
+    const float *rows, Py_ssize_t row, float *y,
+) noexcept nogil:
+    """Copy staged outputs (pixels, channels) to their places in y, whose lines are contiguous."""
+    cdef Py_ssize_t end
+    while q0 < q1:
+        end = run_end(job, phase, q0, q1)
+        microkernels().indirect.planes_of_rows(
+            rows, row, end - q0, place(job, phase, q0, y), job.y_c, channels
+        )
+        rows += (end - q0) * row
+        q0 = end
+
+
+# ---- items ----
+
+cdef inline Py_ssize_t class_count(
+    const Rows *r, Py_ssize_t c, Py_ssize_t q0, Py_ssize_t q1
+) noexcept nogil:
+    """How many of the outputs [q0, q1) are of class c."""
+    cdef Py_ssize_t width = r.window.line[2].count, each
+    if r.classes == 1:
+        return q1 - q0
+    each = (width - c + r.classes - 1) // r.classes
+    return (
+        (q1 // width) * each + (q1 % width - c + r.classes - 1) // r.classes
+        - (q0 // width) * each - (q0 % width - c + r.classes - 1) // r.classes
+    )
+
+
+cdef inline const float *packed_weights(
+    const Job *job, const Phase *phase, Py_ssize_t c, Py_ssize_t group, Py_ssize_t o0,
+    Py_ssize_t c0, const float *packed,
+) noexcept nogil:
+    """Where the packed weights of a class begin, for one part and from one panel on."""
+    cdef Py_ssize_t part = part_end(job, c0) - c0
+    return packed + phase.packed[c] + phase.taps[c] * (
+        (group * job.c + c0) * job.o_full + part * o0
+    )
+
+
+cdef inline bint already_staged(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
+    """Note which inputs a thread stages; true if it was these, whole, for the item before."""
+    cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.staged)
+    cdef bint same = noted[0] == inputs and job.part >= job.c
+    noted[0] = inputs
+    return same
+
+
+cdef void block_item(
+    const Job *job, const Phase *phase, const Tap *taps, Py_ssize_t item, const float *x,
+    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
+) noexcept nogil:
+    """One block of pixels by one block of output channels, all that is summed."""
+    cdef const Rows *r = &phase.rows
+    cdef Py_ssize_t per_group = phase.blocks.count * job.o_blocks
+    cdef Py_ssize_t group = item // per_group, block = item % per_group // job.o_blocks
+    cdef Py_ssize_t o0 = item % job.o_blocks * job.o_block, o = min(job.o - o0, job.o_block)
+    cdef Py_ssize_t q0 = block_begin(&phase.blocks, block), q1 = block_end(&phase.blocks, block)
+    cdef Py_ssize_t c0 = 0, c1, c, taps_before
+    cdef const float *b
+    cdef const float **table = <const float **>(scratch + job.pointers)
+    cdef float **out = <float **>(table + job.kernel * r.pitch)
+    cdef float *inputs = scratch + job.inputs
+    cdef float *outputs = scratch + job.outputs
+    cdef Epilogue ending = epilogue[0]
+    cdef const float *end = x + r.size
+    cdef bint plain = epilogue.bias == NULL and epilogue.kind == PLAIN
+    cdef bint stages = r.staged and not already_staged(
+        job, phase.first_item + item // job.o_blocks, scratch
+    )
+    if ending.bias != NULL:
+        ending.bias += group * job.o + o0
+    x += group * job.c * r.window.s_c
+    y += (group * job.o + o0) * job.y_c
+    zero(scratch, job.zeros)
+    point(r, x, q0, q1, inputs, scratch, table)
+    point_out(job, phase, q0, q1, y, NULL if job.direct_y else outputs, job.row, out)
+    while c0 < job.c:
+        c1 = part_end(job, c0)
+        if stages:
+            stage(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
+        if job.packs:
+            c = c0
+            while c < c1:
+                pack_chunk(job, taps, group, o0, c, w, scratch + job.weights)
+                c += CHUNK
+        taps_before = 0
+        for c in range(r.classes):
+            b = scratch + job.weights
+            if not job.packs:
+                b = packed_weights(job, phase, c, group, o0, c0, packed)
+            microkernels().indirect.product(
+                class_count(r, c, q0, q1), o, phase.taps[c], c1 - c0,
+                table + taps_before * r.pitch, r.pitch, 0 if r.staged else c0,
+                b, phase.taps[c] * (c1 - c0) * microkernels().panel, out + c * r.pitch, 0,
+                c0 > 0 or epilogue.add,
+                NULL if plain or c1 < job.c else &ending,
+            )
+            taps_before += phase.taps[c]
+        c0 = c1
+    if not job.direct_y:
+        unstage(job, phase, q0, q1, o, outputs, job.row, y)
+
+
+cdef void item_of(
+    const Job *job, const Phase *phases, const Tap *taps, Py_ssize_t item, const float *x,
+    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
+) noexcept nogil:
+    """Find the item's phase and do it."""
+    cdef Py_ssize_t i = 0
+    while i + 1 < job.phases and phases[i + 1].first_item <= item:
+        i += 1
+    block_item(
+        job, &phases[i], taps, item - phases[i].first_item, x, w, packed, epilogue, y,
+        scratch + threadid() * job.scratch,
+    )
+
+
+cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
+    """Items of `pack_item`."""
+    cdef Py_ssize_t panels = (job.o + microkernels().panel - 1) // microkernels().panel
+    return job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
+
+
+cdef class IndirectCorrelation(FloatCorrelation):
+    """All that one call needs but the arrays; made once a geometry, used often.
+
+    Parameters
+    ----------
+    job, phases, taps : dict and lists of dicts with the fields of Job, Phase and Tap
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
+        `run` will get, all of them float32.
+    """
+
+    cdef Job job
+    cdef Phase *phases
+    cdef Tap *taps
+
+    def __cinit__(self, dict job, list phases, list taps):
+        self.job, self.items, self.work = job, job["items"], job["work"]
+        self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
+        self.taps = <Tap *>PyMem_Calloc(max(len(taps), 1), sizeof(Tap))
+        if self.phases == NULL or self.taps == NULL:
+            raise MemoryError()
+        for i in range(len(phases)):
+            self.phases[i] = phases[i]
+        for i in range(len(taps)):
+            self.taps[i] = taps[i]
+
+    def __dealloc__(self):
+        PyMem_Free(self.phases)
+        PyMem_Free(self.taps)
+
+    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+        cdef const Job *job = &self.job
+        cdef const Tap *taps = self.taps
+        cdef Py_ssize_t i, chunks = all_chunks(job)
+        cdef int threads = thread_count(chunks, job.w_size)
+        for i in prange(chunks, schedule="static", num_threads=threads, nogil=True):
+            pack_item(job, taps, i, w, kept)
+
+    cdef void compute(
+        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        const Epilogue *epilogue, int threads,
+    ) noexcept nogil:
+        """Pack the weights, unless they are kept, then do every item, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef const Phase *phases = self.phases
+        cdef const Tap *taps = self.taps
+        cdef float *scratch = workspace + job.shared
+        cdef const float *packed = kept
+        cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
+        if kept == NULL:
+            packed = workspace
+        with parallel(num_threads=threads):
+            (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
+            # A thread owns whole rows of the packed weights; a barrier ends the loop.
+            for i in prange(chunks, schedule="static"):
+                pack_item(job, taps, i, w, workspace)
+            # A thread owns whole blocks of y, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)

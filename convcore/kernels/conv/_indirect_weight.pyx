@@ -1,0 +1,146 @@
+"""The weight gradient by pointers to rows.
+
+    gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
+
+For each tap this is a product of grad_output, turned into rows of output channels, with the pixels
+under that tap, multiplied where they lie (conv/indirect.h, _indirection.pxd).
+
+Work items are (group, block of o, block of c, run of taps, run of pixel blocks).  Where the first
+four are too few, the pixels are cut into `partials` runs, a number fixed by shape, each with a
+gradient of its own; those are then added in index order, so the bits never depend on the number of
+threads.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
+from convcore.kernels.runtime._isa cimport microkernels
+from convcore.kernels.conv._kernel cimport FloatGradient
+from convcore.kernels.conv._indirection cimport Rows, point, stage
+from convcore.kernels.runtime._vectors cimport add, copy, zero
+
+cdef struct Job:
+    Rows x                       # how an output pixel looks at the input
+    Rows gy                      # and at its own gradient: one tap, no pads; always staged
+    Blocks blocks                # whole lines, or pieces of a line
+    bint channels_last           # gw's memory
+    Py_ssize_t groups
+    Py_ssize_t c                 # channels of one group, in and out
+    Py_ssize_t o
+    Py_ssize_t c_block           # of one item
+    Py_ssize_t c_blocks
+    Py_ssize_t o_block
+    Py_ssize_t o_blocks
+    Py_ssize_t tap_block
+    Py_ssize_t tap_blocks
+    Py_ssize_t partials
+    Py_ssize_t sum_row           # floats of a tap's sums: c_block filled up to whole vectors
+    Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
+    Py_ssize_t inputs            # staged gradients, sums
+    Py_ssize_t gradients
+    Py_ssize_t sums
+    Py_ssize_t scratch           # floats of scratch a thread
+    Py_ssize_t shared            # floats of partial gradients, which come first in the workspace
+    Py_ssize_t items
+
+
+cdef void add_block(
+    const Job *job, Py_ssize_t o, Py_ssize_t c, Py_ssize_t t0, Py_ssize_t t1, Py_ssize_t q0,
+    Py_ssize_t q1, const float *x, const float *x_end, const float *gy, const float *gy_end,
+    float *scratch, bint first,
+) noexcept nogil:
+    """sums[o, t, c] = or += gy[q, o] * x[under tap t of q, c] over the pixels of a block."""
+    cdef const float **table = <const float **>(scratch + job.pointers)
+    cdef float *sums = scratch + job.sums
+    cdef Py_ssize_t t, row = job.tap_block * job.sum_row, lanes = microkernels().lanes
+    point(&job.x, x, q0, q1, scratch + job.inputs, scratch, table)
+    if job.x.staged:
+        stage(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
+    stage(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
+    for t in range(t0, t1):
+        microkernels().indirect.gradient(
+            o, (c + lanes - 1) // lanes * lanes, q1 - q0, scratch + job.gradients, job.gy.pixel,
+            table + t * job.x.pitch, 0, sums + (t - t0) * job.sum_row, row, not first,
+        )
+
+
+cdef void weight_item(
+    const Job *job, Py_ssize_t item, const float *x, const float *gy, float *gw, float *scratch
+) noexcept nogil:
+    """Sum one run of pixel blocks into one piece of one of the partial gradients."""
+    cdef Py_ssize_t K = job.x.window.taps * job.c, block, partial, t0, t1, c0, c, o0, o, group, i
+    cdef Py_ssize_t begin, end, t
+    cdef const float *sums
+    partial, item = item % job.partials, item // job.partials
+    t0, item = item % job.tap_blocks * job.tap_block, item // job.tap_blocks
+    c0, item = item % job.c_blocks * job.c_block, item // job.c_blocks
+    o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
+    t1 = min(job.x.window.taps, t0 + job.tap_block)
+    c, o = min(job.c_block, job.c - c0), min(job.o_block, job.o - o0)
+    begin = partial * job.blocks.count // job.partials
+    end = (partial + 1) * job.blocks.count // job.partials
+    scratch += threadid() * job.scratch
+    zero(scratch, job.pointers)
+    for block in range(begin, end):
+        add_block(
+            job, o, c, t0, t1, block_begin(&job.blocks, block), block_end(&job.blocks, block),
+            x + (group * job.c + c0) * job.x.window.s_c, x + job.x.size,
+            gy + (group * job.o + o0) * job.gy.window.s_c, gy + job.gy.size, scratch,
+            block == begin,
+        )
+    gw += (partial * job.groups + group) * job.o * K
+    for i in range(o):
+        sums = scratch + job.sums + i * job.tap_block * job.sum_row
+        if job.channels_last:
+            for t in range(t0, t1):
+                copy(sums + (t - t0) * job.sum_row, 1, c, gw + (o0 + i) * K + t * job.c + c0)
+        else:
+            microkernels().indirect.planes_of_rows(
+                sums, job.sum_row, t1 - t0, gw + (o0 + i) * K + c0 * job.x.window.taps + t0,
+                job.x.window.taps, c,
+            )
+
+
+cdef void add_partials(
+    const Job *job, Py_ssize_t row, const float *partials, float *gw
+) noexcept nogil:
+    """gw[row] = sum of the partial gradients' rows, in index order."""
+    cdef Py_ssize_t K = job.x.window.taps * job.c, size = job.groups * job.o * K, i
+    zero(gw + row * K, K)
+    for i in range(job.partials):
+        add(partials + i * size + row * K, K, gw + row * K, 1)
+
+
+cdef class IndirectWeightGradient(FloatGradient):
+    """All that one call needs but the arrays; made once a geometry, used often.
+
+    Parameters
+    ----------
+    job : dict with the fields of Job
+        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
+        `run` will get, all of them float32.
+    """
+
+    cdef Job job
+
+    def __cinit__(self, dict job):
+        self.job, self.items, self.work = job, job["items"], job["work"]
+
+    cdef void compute(
+        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    ) noexcept nogil:
+        """All items, then the sum of the partial gradients, in one parallel region."""
+        cdef const Job *job = &self.job
+        cdef float *scratch = workspace + job.shared
+        cdef float *sums = workspace if job.partials > 1 else gw
+        cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
+        if job.blocks.count == 0:
+            zero(gw, job.groups * job.o * job.x.window.taps * job.c)
+            return
+        with parallel(num_threads=threads):
+            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
+            for i in prange(job.items, schedule="dynamic"):
+                weight_item(job, i, x, gy, sums, scratch)
+            # A thread owns whole rows of gw; a barrier stands between the loops.
+            for i in prange(rows, schedule="static"):
+                add_partials(job, i, workspace, gw)

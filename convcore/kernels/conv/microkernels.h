@@ -1,0 +1,198 @@
+/* The leaf loops of one instruction set: what _isa.pyx chooses among, and the other kernels call.
+ *
+ * A leaf is a static function on plain pointers: no threads, no allocation, nothing that can fail.
+ * Sizes and strides are in floats.
+ */
+#ifndef CONVCORE_LEAVES_H
+#define CONVCORE_LEAVES_H
+
+#include <stddef.h>
+
+/* What follows a convolution: add a bias a channel and what y held, then an activation. */
+enum { CONVCORE_PLAIN, CONVCORE_CLAMP, CONVCORE_LEAKY };
+
+typedef struct {
+    const float *bias;           /* a float a channel, or NULL */
+    int kind;                    /* CONVCORE_CLAMP to [low, high]; CONVCORE_LEAKY: y < 0 by slope */
+    float low;
+    float high;
+    float slope;
+    int add;                     /* y is added to; kernels that can do this say so */
+} convcore_epilogue;
+
+/* How square tiles lie in the images of an array.  Tile (class, along) of an axis begins at element
+ * first + class * class_step + along * advance, and its elements are `step` apart: with dilation d
+ * there are d classes of outputs, each a convolution of its own over every d-th element.  Tiles are
+ * numbered by image, class of row, class of column, row, column.  Elements outside the array are
+ * zeros, and are not stored. */
+typedef struct {
+    ptrdiff_t image, channel;    /* strides */
+    ptrdiff_t line[2];           /* strides of rows and columns */
+    ptrdiff_t size[2];           /* rows and columns of an image */
+    ptrdiff_t first[2];
+    ptrdiff_t step[2];
+    ptrdiff_t advance[2];
+    ptrdiff_t class_step[2];
+    ptrdiff_t classes[2];
+    ptrdiff_t tiles[2];          /* of one class */
+} convcore_tiling;
+
+/* How filters lie in memory: from one that becomes a lane, and one that is summed, to the next, and
+ * from a tap to the next; tap (0, 0) is `first` floats from a filter's beginning.  Taps outside
+ * [begin, to) are zeros that fill up the tile.  `run`: floats of a filter, if its taps lie side by
+ * side and are at most CONVCORE_LONGEST_RUN, else 0.  No float is read at or beyond `end`. */
+enum { CONVCORE_LONGEST_RUN = 64 };
+
+typedef struct {
+    const float *end;
+    ptrdiff_t lane, sum, first, run;
+    ptrdiff_t line[2];
+    ptrdiff_t begin[2];
+    ptrdiff_t to[2];
+} convcore_filters;
+
+/* The transforms of Winograd's method for tiles of one size.  Transformed tiles are (points, tiles,
+ * channels): `tile` floats from a tile to the next and `point` from a point to the next; channels
+ * are filled up with zeros to whole vectors. */
+typedef struct {
+    ptrdiff_t outputs;           /* of a tile, an axis: F(outputs, taps) */
+    ptrdiff_t taps;
+    ptrdiff_t points;            /* products a tile, channel and output channel */
+    void (*data)(const convcore_tiling *at, const float *x, ptrdiff_t channels, ptrdiff_t first,
+                 ptrdiff_t end, float *v, ptrdiff_t tile, ptrdiff_t point);
+    void (*gradients)(const convcore_tiling *at, const float *gy, ptrdiff_t channels,
+                      ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile, ptrdiff_t point);
+    void (*outputs_of)(const convcore_tiling *at, const float *m, ptrdiff_t tile, ptrdiff_t point,
+                       ptrdiff_t channels, ptrdiff_t first, ptrdiff_t end,
+                       const convcore_epilogue *epilogue, float *y);
+    void (*weights)(const convcore_filters *f, const float *w, ptrdiff_t lanes, ptrdiff_t sums,
+                    float *u, ptrdiff_t panel, ptrdiff_t point);
+    void (*weight_sums)(const convcore_filters *f, const float *p, ptrdiff_t point,
+                        ptrdiff_t lanes, float *gw);
+} convcore_winograd;
+
+/* A tile of output pixels over a band of staged input: pixel (r, q) of it stands at place
+ * r * row + q * pixel of the band, and reads term l of its sum `offset[l]` further. */
+typedef struct {
+    ptrdiff_t terms;             /* channels times taps */
+    const ptrdiff_t *offset;
+    ptrdiff_t row, pixel;
+    ptrdiff_t rows, columns;     /* of pixels */
+    int stream;                  /* store outputs past the caches: all vectors whole and aligned */
+} convcore_tile;
+
+/* The tiles of convolutions of few input channels; _planes for contiguous arrays of outputs (or of
+ * their gradients), _pixels for channels_last ones.  See few_channels.h. */
+typedef struct {
+    ptrdiff_t group;             /* output channels of a group of weights */
+    ptrdiff_t wide;              /* output channels of a panel of weights */
+    ptrdiff_t panel;             /* pixels of a panel of gradients */
+    void (*stage)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
+                  ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch);
+    void (*interleave)(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdiff_t count, float *out);
+    void (*forward_planes)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+                           const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
+                           ptrdiff_t y_channel);
+    void (*forward_pixels)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+                           const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
+                           ptrdiff_t y_pixel);
+    void (*input)(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
+                  ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
+                  ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
+                  float *scratch, ptrdiff_t *kept, float *band);
+    void (*weight)(const convcore_tile *t, const float *band, const float *gy, ptrdiff_t gy_row,
+                   ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
+                   float *sums, ptrdiff_t sums_term);
+} convcore_few_channels;
+
+/* How the outputs of a map look at its inputs along one axis.  Output phase + phases * j is a sum over
+ * i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's tap[i]. */
+enum { CONVCORE_TAPS = 32, CONVCORE_PHASES = 8 };
+
+typedef struct {
+    ptrdiff_t size;              /* inputs */
+    ptrdiff_t out;               /* outputs */
+    ptrdiff_t stride;
+    ptrdiff_t phases;
+    ptrdiff_t low;               /* the least offset */
+    ptrdiff_t span;              /* offsets from the least to the greatest, both included */
+    ptrdiff_t begin[CONVCORE_PHASES + 1];
+    ptrdiff_t offset[CONVCORE_TAPS];
+    ptrdiff_t tap[CONVCORE_TAPS];
+} convcore_axis;
+
+/* A depthwise or grouped map, on arrays that are dense in one memory format.
+ *
+ * form: 10 K + S for a K x K kernel of stride S whose taps touch; -(10 K + 2) for the input gradient
+ * of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
+typedef struct {
+    convcore_axis row;
+    convcore_axis column;
+    int channels_last;
+    int form;
+    ptrdiff_t channels;          /* of the array that is read */
+    ptrdiff_t size;              /* its floats: no load passes its end */
+    ptrdiff_t kernel_columns;    /* tap (i, j) is number i * kernel_columns + j */
+    ptrdiff_t taps;
+    ptrdiff_t band;              /* rows of outputs of each phase that are made at a time */
+} convcore_direct;
+
+typedef struct {
+    convcore_direct direct;
+    ptrdiff_t groups;
+    ptrdiff_t c;                 /* channels of one group, read and made */
+    ptrdiff_t o;
+} convcore_grouped;
+
+/* Products whose rows are pointers, and the copies around them: see indirect.h. */
+typedef struct {
+    void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
+                    const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
+                    ptrdiff_t panel, float *const *out, ptrdiff_t column, int add,
+                    const convcore_epilogue *e);
+    void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
+                     const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
+                     int add);
+    void (*rows_of_planes)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                           ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                           float *out, ptrdiff_t row);
+    void (*planes_of_rows)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
+                           ptrdiff_t channel, ptrdiff_t channels);
+    void (*rows_of_lanes)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
+                          ptrdiff_t count, float *const *out);
+} convcore_indirect;
+
+typedef struct {
+    const char *name;
+    ptrdiff_t lanes;             /* floats of a vector */
+    ptrdiff_t panel;             /* columns of a panel of `product`: whole vectors */
+    ptrdiff_t rows;              /* rows that `product` keeps in registers */
+    void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
+                    ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
+    convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
+    convcore_indirect indirect;
+    convcore_few_channels few;
+    void (*depthwise)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, ptrdiff_t c1,
+                      ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
+                      const convcore_epilogue *e, float *scratch);
+    void (*depthwise_gradient)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0,
+                               ptrdiff_t c1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
+                               const float *gy, float *sums, float *scratch);
+    void (*grouped)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, ptrdiff_t g1,
+                    ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
+                    const convcore_epilogue *e, float *scratch);
+    void (*grouped_gradient)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0,
+                             ptrdiff_t g1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
+                             const float *gy, float *sums, float *scratch);
+    void (*sum_lanes)(const float *v, ptrdiff_t count, float *out);
+} convcore_microkernels;
+
+extern const convcore_microkernels convcore_microkernels_base;
+#ifdef CONVCORE_HAS_AVX2
+extern const convcore_microkernels convcore_microkernels_avx2;
+#endif
+#ifdef CONVCORE_HAS_AVX512
+extern const convcore_microkernels convcore_microkernels_avx512;
+#endif
+
+#endif

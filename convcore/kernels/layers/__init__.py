@@ -1,0 +1,1 @@
+"""Kernels of all layers but convolutions: elementwise, norms, pooling, softmax, reductions, copies."""

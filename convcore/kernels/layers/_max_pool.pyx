@@ -1,0 +1,199 @@
+"""Maxima under windows, and their gradients, a line of results at a time, on all threads.
+
+What wins is remembered by its tap in the window, in a byte, from which indices are made if need be.
+"""
+
+from cython.parallel cimport parallel, prange, threadid
+from libc.stdint cimport int64_t, uint8_t
+
+from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.runtime._isa cimport NOWHERE, Maxima, Windows, layer_microkernels
+from convcore.kernels.runtime._threads cimport thread_count
+
+# Windows of more taps than this are not for these kernels.
+MOST_TAPS = NOWHERE
+
+cdef enum:
+    TAP_WORK = 4         # multiply-adds that a tap takes as long as; chosen by hand
+    PIECE = 16           # of layers/max_pool.h
+
+cdef struct Job:
+    Maxima maxima
+    Py_ssize_t images            # or planes, where channels are not last
+    Py_ssize_t inputs            # bytes of one
+    Py_ssize_t outputs
+    Py_ssize_t scratch           # bytes of one thread
+    bint wide                    # float64
+
+
+cdef void forward_all(
+    const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, int threads
+) noexcept nogil:
+    cdef const Maxima *m = &job.maxima
+    cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
+    cdef Py_ssize_t length = job.outputs // lines, size = 8 if job.wide else 4
+    with parallel(num_threads=threads):
+        # A thread owns whole lines of y and taps, and its own slice of the scratch.
+        for i in prange(job.images * lines, schedule="static"):
+            line = i % lines
+            layer_microkernels().pools[job.wide].maxima(
+                m, x + i // lines * job.inputs, line // m.axis[1].out, line % m.axis[1].out,
+                y + i * length, NULL if taps == NULL else taps + i * (length // size),
+                scratch + threadid() * job.scratch,
+            )
+
+
+cdef void gradient_all(
+    const Job *job, const char *gy, const uint8_t *taps, char *gx, int threads
+) noexcept nogil:
+    cdef const Maxima *m = &job.maxima
+    cdef Py_ssize_t i, line, lines = m.axis[0].size * m.axis[1].size if m.channels else 0
+    cdef Py_ssize_t length = job.inputs // max(lines, 1), size = 8 if job.wide else 4
+    cdef Py_ssize_t outputs = job.outputs // size, planes = 0 if m.channels else job.images
+    with parallel(num_threads=threads):
+        # A thread owns whole lines of gx: what several windows give to one element is added there.
+        for i in prange(job.images * lines, schedule="static"):
+            line = i % lines
+            layer_microkernels().pools[job.wide].maxima_gradient(
+                m, gy + i // lines * job.outputs, taps + i // lines * outputs,
+                line // m.axis[1].size, line % m.axis[1].size, gx + i * length,
+            )
+        # A thread owns whole planes of gx.
+        for i in prange(planes, schedule="static"):
+            layer_microkernels().pools[job.wide].maxima_gradient_plane(
+                m, gy + i * job.outputs, taps + i * outputs, gx + i * job.inputs
+            )
+
+
+cdef void find(
+    const Maxima *m, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h, int64_t *indices
+) noexcept nogil:
+    """The indices in its plane of the maxima of one line."""
+    cdef const Windows *rows = &m.axis[1]
+    cdef const Windows *columns = &m.axis[2]
+    cdef Py_ssize_t unit = m.channels if m.channels else 1, i, tap, row, a, b
+    for i in range(columns.out * unit):
+        tap = taps[i]
+        row = tap // columns.kernel
+        a = m.axis[0].start[d] + row // rows.kernel * m.axis[0].dilation
+        b = rows.start[h] + row % rows.kernel * rows.dilation
+        indices[i] = (
+            (a * rows.size + b) * columns.size
+            + columns.start[i // unit] + tap % columns.kernel * columns.dilation
+        )
+        if tap == NOWHERE:
+            indices[i] = -1
+
+
+cdef void find_all(
+    const Job *job, const uint8_t *taps, int64_t *indices, int threads
+) noexcept nogil:
+    cdef const Maxima *m = &job.maxima
+    cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
+    cdef Py_ssize_t length = m.axis[2].out * max(m.channels, 1)
+    with parallel(num_threads=threads):
+        # A thread owns whole lines of the indices.
+        for i in prange(job.images * lines, schedule="static"):
+            line = i % lines
+            find(
+                m, taps + i * length, line // m.axis[1].out, line % m.axis[1].out,
+                indices + i * length,
+            )
+
+
+cdef class MaximumPool:
+    """One pool: windows along three axes, over images of any number and number of channels.
+
+    Parameters
+    ----------
+    axes : three tuples (size, out, kernel, dilation, stride, before), as in layers/pooling.h
+    tables : contiguous array of Py_ssize_t
+        For each axis one after the other start, low and high, of its windows, and first and end, of
+        its inputs.
+    """
+
+    cdef Maxima maxima
+    cdef Buffers tables
+    cdef Py_ssize_t line         # elements of scratch
+    cdef double taps
+
+    def __cinit__(self, axes, tables):
+        cdef const Py_ssize_t *table
+        cdef Windows *w
+        cdef int i
+        self.tables = Buffers()
+        table = <const Py_ssize_t *>self.tables.borrow(tables, False)
+        self.taps = 1
+        for i in range(3):
+            w = &self.maxima.axis[i]
+            w.size, w.out, w.kernel, w.dilation, w.stride, w.before = axes[i]
+            w.start, w.low, w.high = table, table + w.out, table + 2 * w.out
+            w.first, w.end = table + 3 * w.out, table + 3 * w.out + w.size
+            table += 3 * w.out + 2 * w.size
+            self.taps *= w.kernel
+        # Of every line that a window sees: its elements, in whole pieces, as they lie and in parts.
+        self.line = ((w.out + PIECE - 1) // PIECE * PIECE - 1) * w.stride
+        self.line = 2 * (self.line + (w.kernel - 1) * w.dilation + 1) + w.stride
+        self.line *= self.maxima.axis[0].kernel * self.maxima.axis[1].kernel if w.stride else 0
+
+    cdef Job job(self, bint wide, Py_ssize_t images, Py_ssize_t channels):
+        cdef Job job
+        cdef Py_ssize_t size = 8 if wide else 4
+        job.wide, job.images = wide, images
+        job.maxima = self.maxima
+        job.maxima.channels = channels
+        job.inputs = job.outputs = max(channels, 1) * size
+        for i in range(3):
+            job.inputs *= self.maxima.axis[i].size
+            job.outputs *= self.maxima.axis[i].out
+        job.scratch = self.scratch_bytes(wide)
+        return job
+
+    def scratch_bytes(self, bint wide):
+        """Return how much scratch a thread needs; a whole number of cache lines."""
+        return (self.line * (8 if wide else 4) + 63) // 64 * 64
+
+    def threads(self, images, channels, bint wide):
+        """Return the threads that a call may use now."""
+        cdef Job job = self.job(wide, images, channels)
+        cdef double n_outputs = <double>job.outputs * images / (8 if wide else 4)
+        cdef Py_ssize_t lines = min(
+            self.maxima.axis[0].out * self.maxima.axis[1].out,
+            self.maxima.axis[0].size * self.maxima.axis[1].size,
+        )
+        return thread_count(images * lines, TAP_WORK * self.taps * n_outputs)
+
+    def forward(self, x, y, taps, scratch, images, channels, bint wide, int threads):
+        """Write the maxima y, and taps unless that is None.
+
+        x, y : dense float32 arrays, or float64 if wide
+        taps : dense uint8 array or None
+        images, channels : of channels_last arrays; of others the number of planes, and 0
+        """
+        cdef Buffers arrays = Buffers()
+        cdef Job job = self.job(wide, images, channels)
+        cdef char *x_ptr = <char *>arrays.borrow(x, False)
+        cdef char *y_ptr = <char *>arrays.borrow(y, True)
+        cdef char *s_ptr = <char *>arrays.borrow(scratch, True)
+        cdef uint8_t *t_ptr = NULL if taps is None else <uint8_t *>arrays.borrow(taps, True)
+        with nogil:
+            forward_all(&job, x_ptr, y_ptr, t_ptr, s_ptr, threads)
+
+    def gradient(self, gy, taps, gx, images, channels, bint wide, int threads):
+        """Write gx: each element the sum of gy over the windows that it won."""
+        cdef Buffers arrays = Buffers()
+        cdef Job job = self.job(wide, images, channels)
+        cdef char *g_ptr = <char *>arrays.borrow(gy, False)
+        cdef uint8_t *t_ptr = <uint8_t *>arrays.borrow(taps, False)
+        cdef char *x_ptr = <char *>arrays.borrow(gx, True)
+        with nogil:
+            gradient_all(&job, g_ptr, t_ptr, x_ptr, threads)
+
+    def indices(self, taps, indices, images, channels, int threads):
+        """Write the indices, int64, of the elements at taps; -1 for windows that see no input."""
+        cdef Buffers arrays = Buffers()
+        cdef Job job = self.job(False, images, channels)
+        cdef uint8_t *t_ptr = <uint8_t *>arrays.borrow(taps, False)
+        cdef int64_t *i_ptr = <int64_t *>arrays.borrow(indices, True)
+        with nogil:
+            find_all(&job, t_ptr, i_ptr, threads)

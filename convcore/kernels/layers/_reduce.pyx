@@ -1,0 +1,125 @@
+"""Sums over pixels, a channel at a time: bias gradients, planes' means, sums of whole tensors."""
+
+from cython.parallel cimport parallel, prange
+from libc.stdlib cimport free, malloc
+
+from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.runtime._isa cimport SUMMED, Sums, layer_microkernels
+from convcore.kernels.runtime._threads cimport thread_count
+
+cdef enum:
+    RUN = 1 << 12    # elements of a leaf whose pixels are side by side, where vectors add them
+    LEAF = 1 << 7    # pixels of another leaf, added one after another
+    PART = 16        # leaves of one item
+    WORK = 16        # multiply-adds that an element takes as long as, out of another core's cache
+
+# All are of real numbers: a complex one is two channels.
+cdef struct Job:
+    Py_ssize_t groups            # of images, that are summed apart
+    Py_ssize_t n                 # images of one group
+    Py_ssize_t channels
+    Py_ssize_t pixels
+    Py_ssize_t s_n               # strides
+    Py_ssize_t s_c
+    Py_ssize_t s_p
+    Py_ssize_t size              # bytes of a number
+    Py_ssize_t together          # channels of one call of a leaf
+    Py_ssize_t width             # of one item
+    Py_ssize_t blocks            # of channels
+    Py_ssize_t leaf              # pixels of a leaf
+    Py_ssize_t lines             # leaves of an image
+    Py_ssize_t leaves            # of a group
+    Py_ssize_t parts             # of a group
+
+
+cdef void plan(Job *job, Py_ssize_t cell) noexcept:
+    """Cut the work into items, by its shape alone."""
+    job.leaf = RUN if job.s_p == 1 else LEAF
+    job.lines = (job.pixels + job.leaf - 1) // job.leaf
+    job.leaves = job.n * job.lines
+    job.parts = max(1, (job.leaves + PART - 1) // PART)
+    if job.s_c == 1:
+        job.together = job.width = SUMMED
+    else:
+        # Many small planes are one item.
+        job.together = cell
+        job.width = cell * max(1, min(SUMMED, LEAF * PART // max(1, job.n * job.pixels)))
+    job.blocks = (job.channels + job.width - 1) // job.width
+
+
+cdef void sum_item(
+    const Job *job, const Sums *leaf, Py_ssize_t item, const char *x, double *partials
+) noexcept nogil:
+    """Write the sums of some channels over some leaves of one group."""
+    cdef Py_ssize_t first = item % job.blocks * job.width, c, i, p, count, width
+    cdef Py_ssize_t part = item // job.blocks % job.parts, group = item // job.blocks // job.parts
+    cdef Py_ssize_t end = min(first + job.width, job.channels)
+    cdef const char *image
+    partials += (part * job.groups + group) * job.channels
+    for c in range(first, end):
+        partials[c] = 0
+    for i in range(part * PART, min((part + 1) * PART, job.leaves)):
+        p = i % job.lines * job.leaf
+        count = min(job.leaf, job.pixels - p)
+        image = x + ((group * job.n + i // job.lines) * job.s_n + p * job.s_p) * job.size
+        c = first
+        while c < end:
+            width = min(job.together, end - c)
+            if width == 1 and job.s_p == 1:
+                leaf.run(image + c * job.s_c * job.size, count, partials + c)
+            else:
+                leaf.columns(image + c * job.s_c * job.size, count, width, job.s_p, partials + c)
+            c += width
+
+
+cdef void sum_all(const Job *job, const char *x, double *partials, int threads) noexcept nogil:
+    cdef Py_ssize_t i
+    with parallel(num_threads=threads):
+        # A thread owns whole partial sums.
+        for i in prange(job.groups * job.parts * job.blocks, schedule="static"):
+            sum_item(job, &layer_microkernels().sums[job.size == 8], i, x, partials)
+
+
+cdef void add_parts(const Job *job, const double *partials, void *out, bint wide) noexcept nogil:
+    cdef Py_ssize_t count = job.groups * job.channels, i, part
+    cdef double total
+    for i in range(count):
+        total = 0
+        for part in range(job.parts):
+            total += partials[part * count + i]
+        if wide:
+            (<double *>out)[i] = total
+        else:
+            (<float *>out)[i] = <float>total
+
+
+def channel_sums(
+    str kind, x, out, Py_ssize_t groups, Py_ssize_t n, Py_ssize_t channels, Py_ssize_t pixels,
+    strides,
+):
+    """Write out[g, c] = sum over n and p of x[g, n, c, p].
+
+    kind: x's, one of 'fdFD'; out may be of the wider kind.
+    strides: (s_n, s_c, s_p) in elements; a group follows the images of the one before.
+    """
+    cdef Job job
+    cdef Buffers arrays = Buffers()
+    cdef const char *x_ptr = <const char *>arrays.borrow(x, False)
+    cdef void *o_ptr = arrays.borrow(out, True)
+    cdef Py_ssize_t cell = 2 if kind in "FD" else 1
+    cdef bint wide = arrays.views[1].itemsize == 8 * cell
+    cdef double *partials
+    cdef int threads
+    job.groups, job.n, job.channels, job.pixels = groups, n, channels * cell, pixels
+    job.s_n, job.s_c, job.s_p = strides
+    job.s_n, job.s_p = job.s_n * cell, job.s_p * cell
+    job.size = 4 if kind in "fF" else 8
+    plan(&job, cell)
+    partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
+    if partials == NULL:
+        raise MemoryError("no memory for the partial sums")
+    threads = thread_count(groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels)
+    with nogil:
+        sum_all(&job, x_ptr, partials, threads)
+        add_parts(&job, partials, o_ptr, wide)
+    free(partials)

@@ -1,0 +1,183 @@
+/* One level's leaves of layers: compiled once an instruction set, with CONVCORE_ISA its name. */
+#include "microkernels.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/vec_double.h"
+
+#define JOINED(a, b) a##b
+#define TABLE(level) JOINED(convcore_layer_microkernels_, level)
+#define TEXT(level) QUOTED(level)
+#define QUOTED(level) #level
+
+/* What is written for any T: I are integers as wide, LINE is a vector of them, LINE_NUMBERS its
+ * comparisons'. */
+#define T float
+#define I int32_t
+#define LINE vec
+#define LINE_LANES LANES
+#define EACH_LINE_LANE EACH_LANE
+#define LINE_NUMBERS lane_numbers
+#define LOAD load
+#define STORE store
+#define SPREAD broadcast
+#define OF(name) name##_float
+#define ROOT sqrtf
+#define BITS uint32_t
+#define SIGN 0x80000000u
+#define ONE 0x3f800000u
+#define MANTISSA 23
+#define MAGIC 0x1.8p23f
+#define LOG2_HIGH 0x1.62e4p-1f
+#define LOG2_LOW 0x1.7f7d1cf79abcap-20f
+#define EXP_LEAST -104.0f
+#define EXP_MOST 89.0f
+#define EXPM1_LEAST -80.0f
+#define DECAY_LEAST -87.3f
+#define HALF 64
+#define POWER_OF_LESS_HALF 0x1p-64f
+#include "exponential.h"
+#include "elementwise.h"
+#include "norm.h"
+#include "optimizers.h"
+#include "softmax.h"
+#include "reduce.h"
+#include "deinterleave.h"
+#include "max_pool.h"
+#include "separable.h"
+#include "clip_grad.h"
+#undef ROOT
+#undef T
+#undef I
+#undef LINE
+#undef LINE_NUMBERS
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef LINE_LANES
+#undef EACH_LINE_LANE
+#undef OF
+#undef BITS
+#undef SIGN
+#undef ONE
+#undef MANTISSA
+#undef MAGIC
+#undef LOG2_HIGH
+#undef LOG2_LOW
+#undef EXP_LEAST
+#undef EXP_MOST
+#undef EXPM1_LEAST
+#undef DECAY_LEAST
+#undef HALF
+#undef POWER_OF_LESS_HALF
+
+#define T double
+#define I int64_t
+#define LINE wide
+#define LINE_LANES WIDE_LANES
+#define EACH_LINE_LANE EACH_WIDE_LANE
+#define LINE_NUMBERS wide_numbers
+#define LOAD load_wide
+#define STORE store_wide
+#define SPREAD broadcast_wide
+#define OF(name) name##_double
+#define ROOT sqrt
+#define BITS uint64_t
+#define SIGN 0x8000000000000000u
+#define ONE 0x3ff0000000000000u
+#define MANTISSA 52
+#define MAGIC 0x1.8p52
+#define LOG2_HIGH 0x1.62e42fefa38p-1
+#define LOG2_LOW 0x1.ef35793c7673p-45
+#define EXP_LEAST -746.0
+#define EXP_MOST 710.0
+#define EXPM1_LEAST -700.0
+#define DECAY_LEAST -708.3
+#define HALF 512
+#define POWER_OF_LESS_HALF 0x1p-512
+#include "exponential.h"
+#include "elementwise.h"
+#include "norm.h"
+#include "optimizers.h"
+#include "softmax.h"
+#include "reduce.h"
+#include "deinterleave.h"
+#include "max_pool.h"
+#include "separable.h"
+#include "clip_grad.h"
+
+#define MAP(name)                                                                               \
+    {                                                                                           \
+        {name##_float, name##_gradient_float}, {name##_double, name##_gradient_double}          \
+    }
+
+#define OF_TWO(name)                                                                            \
+    {                                                                                           \
+        {NULL, name##_of_two_float}, {NULL, name##_of_two_double}                               \
+    }
+
+#define OF_TWO_OR_WITH(name)                                                                    \
+    {                                                                                           \
+        {name##_with_float, name##_of_two_float}, {name##_with_double, name##_of_two_double}    \
+    }
+
+#define NORM(form, type)                                                                        \
+    {                                                                                           \
+        moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
+            gradient_##form##_##type                                                            \
+    }
+
+#define SOFTMAX(type)                                                                           \
+    {                                                                                           \
+        softmax_rows_##type, softmax_rows_gradient_##type, softmax_columns_##type,              \
+            softmax_columns_gradient_##type                                                     \
+    }
+
+#define BOTH(name) {name##_float, name##_double}
+
+const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
+    .name = TEXT(CONVCORE_ISA),
+    .norm_rows = {{forward_weighted_float, gradient_weighted_float},
+                  {forward_weighted_double, gradient_weighted_double}},
+    .norm_runs = {NORM(runs, float), NORM(runs, double)},
+    .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
+    .maps = {
+        [CONVCORE_RELU] = MAP(relu),
+        [CONVCORE_CLAMP_BETWEEN] = MAP(clamp),
+        [CONVCORE_LEAKY_RELU] = MAP(leaky),
+        [CONVCORE_HARDSIGMOID] = MAP(hardsigmoid),
+        [CONVCORE_HARDSWISH] = MAP(hardswish),
+        [CONVCORE_SIGMOID] = MAP(sigmoid),
+        [CONVCORE_TANH] = MAP(tanh),
+        [CONVCORE_SILU] = MAP(silu),
+        [CONVCORE_ELU] = MAP(elu),
+        [CONVCORE_SOFTPLUS] = MAP(softplus),
+        [CONVCORE_GELU] = {{gelu_float, gelu_gradient_float}, {NULL, NULL}},
+        [CONVCORE_GELU_TANH] = MAP(gelu_tanh),
+        [CONVCORE_LOGSIGMOID] = MAP(logsigmoid),
+        [CONVCORE_MISH] = MAP(mish),
+        [CONVCORE_SUM] = OF_TWO_OR_WITH(sum),
+        [CONVCORE_PRODUCT] = OF_TWO_OR_WITH(product),
+        [CONVCORE_PRELU] = OF_TWO_OR_WITH(prelu),
+        [CONVCORE_PRELU_SLOPE] = OF_TWO_OR_WITH(prelu_slope),
+        [CONVCORE_HUBER] = OF_TWO(huber),
+        [CONVCORE_HUBER_SLOPE] = OF_TWO(huber_slope),
+    },
+    .steps = {
+        [CONVCORE_SGD] = BOTH(sgd),
+        [CONVCORE_ADAM] = BOTH(adam),
+        [CONVCORE_RMSPROP] = BOTH(rmsprop),
+    },
+    .pools = {
+        {maxima_float, maxima_gradient_float, maxima_gradient_plane_float, separable_float},
+        {maxima_double, maxima_gradient_double, maxima_gradient_plane_double, separable_double},
+    },
+    .clipping = {
+        {squares_float, scale_float, clip_float},
+        {squares_double, scale_double, clip_double},
+    },
+    .softmax = {SOFTMAX(float), SOFTMAX(double)},
+    .sums = {{sum_run_float, sum_columns_float}, {sum_run_double, sum_columns_double}},
+};

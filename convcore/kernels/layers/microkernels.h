@@ -1,0 +1,180 @@
+/* The leaf loops of all layers but convolutions, of one instruction set: a second table beside
+ * microkernels.h's, in a file of its own (microkernels.c), so that the two are compiled side by side.
+ *
+ * A leaf is a static function on plain pointers: no threads, no allocation, nothing that can fail.
+ * Sizes and strides are in elements.  Tables with two columns are for float and double.
+ */
+#ifndef CONVCORE_LAYERS_H
+#define CONVCORE_LAYERS_H
+
+#include "pooling.h"
+
+#include <stddef.h>
+
+/* ---- element by element: elementwise.h ---- */
+
+enum {
+    CONVCORE_RELU,
+    CONVCORE_CLAMP_BETWEEN,
+    CONVCORE_LEAKY_RELU,
+    CONVCORE_HARDSIGMOID,
+    CONVCORE_HARDSWISH,
+    CONVCORE_SIGMOID,
+    CONVCORE_TANH,
+    CONVCORE_SILU,
+    CONVCORE_ELU,
+    CONVCORE_SOFTPLUS,
+    CONVCORE_GELU,               /* of floats alone */
+    CONVCORE_GELU_TANH,
+    CONVCORE_LOGSIGMOID,
+    CONVCORE_MISH,
+    CONVCORE_SUM,                /* gx = gy + kept; y = terms[0] + x; so the next three */
+    CONVCORE_PRODUCT,
+    CONVCORE_PRELU,
+    CONVCORE_PRELU_SLOPE,
+    CONVCORE_HUBER,              /* of two, without a forward */
+    CONVCORE_HUBER_SLOPE,
+    CONVCORE_MAPS
+};
+
+/* y[i] = f(x[i]); gx[i] = gy[i] f', told from `kept`, which is x or y as the function says.  `terms`
+ * are the function's constants. */
+typedef struct {
+    void (*forward)(const void *x, ptrdiff_t count, const double *terms, void *y);
+    void (*gradient)(const void *gy, const void *kept, ptrdiff_t count, const double *terms,
+                     void *gx);
+} convcore_map;
+
+/* ---- normalisations: norm.h ---- */
+
+enum { CONVCORE_LINEAR, CONVCORE_FROM_INPUT, CONVCORE_FROM_RESULT };
+
+/* y = (x - mean) * scale + bias (+ residual), then, unless `activation` is CONVCORE_LINEAR, clamped
+ * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  One number each for all runs of
+ * `count` elements, `step` apart; of pixels, one a channel.
+ *
+ * Of a clamp, gradients pass where the result is strictly within, or a NaN.  CONVCORE_FROM_INPUT
+ * makes the result anew from x; CONVCORE_FROM_RESULT reads it. */
+typedef struct {
+    const void *mean, *scale, *bias;
+    const void *slope, *offset;
+    double low, high;
+    int activation;
+} convcore_norm_terms;
+
+/* Sums are added to: sums of x - shift and of its square, or of gy and of gy * (x - mean).  What is
+ * left of gy by the clamp is `kept`, where that is CONVCORE_FROM_RESULT.  Pixels have sums and shifts
+ * of each channel; `row` is how far the second sums are from the first. */
+typedef struct {
+    void (*moments)(const void *x, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step, double shift,
+                    double *sums);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t runs,
+                    ptrdiff_t step, const convcore_norm_terms *terms, void *y);
+    void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t count,
+                          ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *terms,
+                          void *kept, double *sums);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t runs,
+                     ptrdiff_t step, const convcore_norm_terms *terms, void *gx);
+} convcore_norm_runs;
+
+typedef struct {
+    void (*moments)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, const double *shift,
+                    double *sums, ptrdiff_t row);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t pixels, ptrdiff_t channels,
+                    const convcore_norm_terms *terms, void *y);
+    void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t pixels,
+                          ptrdiff_t channels, const convcore_norm_terms *terms, void *kept,
+                          double *sums, ptrdiff_t row);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t pixels, ptrdiff_t channels,
+                     const convcore_norm_terms *terms, void *gx);
+} convcore_norm_pixels;
+
+/* Rows of `count` elements: terms are (2, count), weights and biases, sums (2, count), what is added
+ * to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
+typedef struct {
+    void (*forward)(const void *x, ptrdiff_t count, double mean, double root, const void *terms,
+                    void *y);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, double mean, double root,
+                     const void *terms, void *gx, double *sums);
+} convcore_norm_rows;
+
+/* ---- steps of optimizers: optimizers.h ---- */
+
+enum {
+    CONVCORE_SGD,        /* velocity | sign, decay, lr, momentum, 1 - dampening */
+    CONVCORE_ADAM,       /* mean, square, largest square | sign, decay, 1 - lr * decoupled decay,
+                          * lr / bias of mean, 1 - beta1, beta2, 1 - beta2, sqrt(bias of square), eps */
+    CONVCORE_RMSPROP,    /* square, mean, velocity | sign, decay, lr, momentum, alpha, 1 - alpha, eps */
+    CONVCORE_RULES
+};
+
+/* What a step does beside what its rule always does; the first is every rule's. */
+enum {
+    CONVCORE_DECAYS = 1,
+    CONVCORE_REMEMBERS = 2, CONVCORE_FIRST = 4, CONVCORE_NESTEROV = 8,    /* sgd */
+    CONVCORE_AMSGRAD = 2,                                                 /* adam */
+    CONVCORE_CENTERED = 2, CONVCORE_MOMENTUM = 4                          /* rmsprop */
+};
+
+/* Change `count` elements, from `start` on, of a parameter and of what is remembered of it. */
+typedef void (*convcore_step)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,
+                              const double *terms, int flags);
+
+/* ---- gradients made shorter: clip_grad.h ---- */
+
+typedef struct {
+    double (*squares)(const void *v, ptrdiff_t count);
+    void (*scale)(void *v, ptrdiff_t count, double factor);
+    void (*clip)(void *v, ptrdiff_t count, double bound);
+} convcore_clipping;
+
+/* ---- softmax, or its `log`, and their gradients, told from the result y: softmax.h ---- */
+
+/* The most columns of one call. */
+#define CONVCORE_COLUMNS 256
+
+/* Rows of `count` elements one behind the other; or columns side by side whose `count` elements are
+ * `step` apart. */
+typedef struct {
+    void (*rows)(const void *x, ptrdiff_t rows, ptrdiff_t count, int log, void *y);
+    void (*rows_gradient)(const void *gy, const void *y, ptrdiff_t rows, ptrdiff_t count, int log,
+                          void *gx);
+    void (*columns)(const void *x, ptrdiff_t columns, ptrdiff_t count, ptrdiff_t step, int log,
+                    void *y);
+    void (*columns_gradient)(const void *gy, const void *y, ptrdiff_t columns, ptrdiff_t count,
+                             ptrdiff_t step, int log, void *gx);
+} convcore_softmax;
+
+/* ---- sums over pixels: reduce.h ---- */
+
+/* The most channels of one call. */
+#define CONVCORE_SUMMED 64
+
+typedef struct {
+    void (*run)(const void *x, ptrdiff_t count, double *sum);
+    void (*columns)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
+                    double *sums);
+} convcore_sums;
+
+typedef struct {
+    const char *name;
+    convcore_norm_rows norm_rows[2];
+    convcore_norm_runs norm_runs[2];
+    convcore_norm_pixels norm_pixels[2];
+    convcore_map maps[CONVCORE_MAPS][2];
+    convcore_step steps[CONVCORE_RULES][2];
+    convcore_pools pools[2];
+    convcore_clipping clipping[2];
+    convcore_softmax softmax[2];
+    convcore_sums sums[2];
+} convcore_layer_microkernels;
+
+extern const convcore_layer_microkernels convcore_layer_microkernels_base;
+#ifdef CONVCORE_HAS_AVX2
+extern const convcore_layer_microkernels convcore_layer_microkernels_avx2;
+#endif
+#ifdef CONVCORE_HAS_AVX512
+extern const convcore_layer_microkernels convcore_layer_microkernels_avx512;
+#endif
+
+#endif

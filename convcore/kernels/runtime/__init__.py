@@ -1,0 +1,1 @@
+"""What all kernels stand on: instruction sets, threads, memory, buffers, gemm."""

@@ -1,0 +1,84 @@
+"""Batches of matrix products, cut into tiles of C whose edges depend on shape alone."""
+
+from cython.parallel cimport parallel, prange
+from libc.stdint cimport int64_t
+
+from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.runtime._gemm cimport check_sizes, gemm
+from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count
+from convcore.kernels.runtime._types cimport number
+
+cdef struct Job:
+    Py_ssize_t batch
+    Py_ssize_t m
+    Py_ssize_t n
+    Py_ssize_t k
+    bint trans_a                 # a is stored (k, m)
+    bint trans_b                 # b is stored (n, k)
+    Py_ssize_t lda
+    Py_ssize_t ldb
+    Py_ssize_t tile_m
+    Py_ssize_t tile_n
+
+
+cdef void tile_item(
+    const Job *job, Py_ssize_t item, const int64_t *offsets, const number *a, const number *b,
+    number *c,
+) noexcept nogil:
+    """c[i, m0:m1, n0:n1] = a[i, m0:m1] @ b[i, :, n0:n1]."""
+    cdef Py_ssize_t across = (job.n + job.tile_n - 1) // job.tile_n
+    cdef Py_ssize_t down = (job.m + job.tile_m - 1) // job.tile_m
+    cdef Py_ssize_t n0 = item % across * job.tile_n, m0 = item // across % down * job.tile_m
+    cdef Py_ssize_t i = item // across // down
+    cdef number one = 1, nought = 0
+    a += offsets[2 * i] + (m0 if job.trans_a else m0 * job.lda)
+    b += offsets[2 * i + 1] + (n0 * job.ldb if job.trans_b else n0)
+    gemm(
+        job.trans_a, job.trans_b, min(job.tile_m, job.m - m0), min(job.tile_n, job.n - n0), job.k,
+        one, a, job.lda, b, job.ldb, nought, c + (i * job.m + m0) * job.n + n0, job.n,
+    )
+
+
+cdef void multiply(
+    const Job *job, const number *a, const void *right, void *out, const int64_t *offsets,
+    int threads, Py_ssize_t items,
+) noexcept nogil:
+    cdef const number *b = <const number *>right
+    cdef number *c = <number *>out
+    cdef Py_ssize_t i
+    with parallel(num_threads=threads):
+        # A thread owns whole tiles of c.
+        for i in prange(items, schedule="dynamic"):
+            tile_item(job, i, offsets, a, b, c)
+
+
+def matmul(str kind, dict fields, a, b, c, offsets):
+    """Write c = a @ b, contiguous (batch, m, n).
+
+    offsets: int64 (batch, 2), where each product's a and b begin, in elements.
+    """
+    cdef Job job = fields
+    cdef Py_ssize_t items = job.batch * (
+        ((job.m + job.tile_m - 1) // job.tile_m) * ((job.n + job.tile_n - 1) // job.tile_n)
+    )
+    cdef int threads = thread_count(items, 1.0 * job.batch * job.m * job.n * job.k)
+    cdef int code = "fdFD".index(kind)
+    cdef Buffers arrays = Buffers()
+    cdef void *a_ptr = arrays.borrow(a, False)
+    cdef void *b_ptr = arrays.borrow(b, False)
+    cdef void *c_ptr = arrays.borrow(c, True)
+    cdef int64_t *where = <int64_t *>arrays.borrow(offsets, False)
+    check_sizes(max(job.m, job.n, job.k, job.lda, job.ldb))
+    threads = acquire_blas(threads)
+    try:
+        with nogil:
+            if code == 0:
+                multiply(&job, <float *>a_ptr, b_ptr, c_ptr, where, threads, items)
+            elif code == 1:
+                multiply(&job, <double *>a_ptr, b_ptr, c_ptr, where, threads, items)
+            elif code == 2:
+                multiply(&job, <float complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
+            else:
+                multiply(&job, <double complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
+    finally:
+        release_blas(threads)

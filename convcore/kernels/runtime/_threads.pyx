@@ -1,0 +1,192 @@
+"""Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
+
+A kernel asks `team` for its number of threads and runs one OpenMP region.  A kernel that calls BLAS
+there calls `enter` first, takes as many threads as that grants, and calls `leave` in a ``finally``.
+Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
+first such region in saves BLAS's thread count and sets 1, the last one out puts it back.  This
+module only counts and calls; engine/runtime/threads.py finds the two functions to call.
+
+A fork waits for the regions that call BLAS: a child that began within one would find OpenBLAS's
+lock on its buffers taken, by a thread that the child does not have, and wait for ever.
+"""
+
+from cpython.pythread cimport (
+    NOWAIT_LOCK,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_release_lock,
+    PyThread_type_lock,
+    WAIT_LOCK,
+)
+from libc.stdint cimport uintptr_t
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #define CONVCORE_OPENMP_DATE _OPENMP
+    #else
+    #define CONVCORE_OPENMP_DATE 0
+    #endif
+    #ifdef Py_LIMITED_API
+    #define CONVCORE_ABI3 1
+    #else
+    #define CONVCORE_ABI3 0
+    #endif
+    #if defined(__clang__)
+    #define CONVCORE_COMPILER "clang " __clang_version__
+    #elif defined(__GNUC__)
+    #define CONVCORE_COMPILER "gcc " __VERSION__
+    #elif defined(_MSC_VER)
+    #define CONVCORE_COMPILER "msvc"
+    #else
+    #define CONVCORE_COMPILER "unknown"
+    #endif
+    """
+    int CONVCORE_OPENMP_DATE
+    int CONVCORE_ABI3
+    const char *CONVCORE_COMPILER
+
+ctypedef int (*get_threads_t)() noexcept nogil
+ctypedef void (*set_threads_t)(int) noexcept nogil
+
+# OpenBLAS as built for SciPy's wheels serves at most 64 calling threads at once, whoever they are.
+cdef int most_threads = 64
+
+# A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
+# and waking a team that sleeps takes longer.  Chosen by hand.
+cdef double least_parallel_work = 1e6
+
+cdef int limit = 1
+cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
+cdef bint team_started = False
+
+cdef PyThread_type_lock lock = PyThread_allocate_lock()     # of the counts
+cdef PyThread_type_lock gate = PyThread_allocate_lock()     # passed by who enters or forks
+cdef PyThread_type_lock calling = PyThread_allocate_lock()  # while a region calls BLAS, or a fork
+cdef int holders = 0
+cdef int running = 0            # threads of all regions that run now and call BLAS
+cdef int saved = 0
+cdef get_threads_t blas_get = NULL
+cdef set_threads_t blas_set = NULL
+cdef object find_blas = None    # called once, before the first region that calls BLAS
+
+
+cdef int thread_count(Py_ssize_t items, double work) noexcept:
+    """Threads for `items` items of `work` multiply-adds in all; 1 where more would not pay."""
+    global team_started
+    cdef int size = limit
+    if forked or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
+        return 1
+    if items < size:
+        size = <int>items
+    if size > 1:
+        team_started = True
+    return size if size > 1 else 1
+
+
+cdef int acquire_blas(int threads) except -1:
+    """Hold BLAS to one thread, and return how many of `threads` the region may start, at least 1.
+
+    Every call is paired with one of `leave`, which gets what this returned.
+    """
+    global holders, running, find_blas
+    finder = find_blas
+    if finder is not None:
+        # Not under the lock, for it runs Python; if two threads come here, both find the same.
+        finder()
+        find_blas = None
+    pass_gate()
+    PyThread_acquire_lock(lock, WAIT_LOCK)
+    threads = max(1, min(threads, most_threads - running))
+    running += threads
+    if holders == 0:
+        # At once: a fork, which may hold it too, would hold the gate.
+        PyThread_acquire_lock(calling, WAIT_LOCK)
+        limit_blas()
+    holders += 1
+    PyThread_release_lock(lock)
+    PyThread_release_lock(gate)
+    return threads
+
+
+cdef void pass_gate() noexcept:
+    """Take the gate, without the GIL if that means to wait: who holds it may need the GIL."""
+    if not PyThread_acquire_lock(gate, NOWAIT_LOCK):
+        with nogil:
+            PyThread_acquire_lock(gate, WAIT_LOCK)
+
+
+cdef void limit_blas() noexcept:
+    """Save BLAS's thread count and set 1."""
+    global saved
+    if blas_set != NULL:
+        saved = blas_get()
+        if saved != 1:
+            blas_set(1)
+
+
+cdef void release_blas(int threads) noexcept:
+    """Undo one `enter`; the last one out gives BLAS its threads back."""
+    global holders, running
+    PyThread_acquire_lock(lock, WAIT_LOCK)
+    running -= threads
+    holders -= 1
+    if holders == 0:
+        if blas_set != NULL and saved != 1:
+            blas_set(saved)
+        PyThread_release_lock(calling)
+    PyThread_release_lock(lock)
+
+
+def set_limit(n_threads):
+    """Set the most threads that a region may use; more than BLAS serves are taken as that many."""
+    global limit
+    limit = min(n_threads, most_threads)
+
+
+def get_limit():
+    """Return the most threads that a region may use.
+
+    That is 1 in a build without OpenMP, and in a child forked after parallel work.
+    """
+    return 1 if forked or CONVCORE_OPENMP_DATE == 0 else limit
+
+
+def set_blas_finder(finder):
+    """Have `finder()` called before BLAS is first held; it answers through `set_blas`."""
+    global find_blas
+    find_blas = finder
+
+
+def set_blas(uintptr_t getter, uintptr_t setter):
+    """Take the addresses of BLAS's ``int get(void)`` and ``void set(int)``; 0, 0 for none."""
+    global blas_get, blas_set
+    blas_get = <get_threads_t><void *>getter
+    blas_set = <set_threads_t><void *>setter
+
+
+def before_fork():
+    """Wait until no region calls BLAS, and let none begin before `after_fork_in_parent`."""
+    pass_gate()
+    with nogil:
+        PyThread_acquire_lock(calling, WAIT_LOCK)
+
+
+def after_fork_in_parent():
+    """Let regions that call BLAS begin again."""
+    PyThread_release_lock(calling)
+    PyThread_release_lock(gate)
+
+
+def after_fork_in_child():
+    """Mend the child: locks that nobody holds, and no team, for that did not survive."""
+    global lock, gate, calling, forked
+    lock = PyThread_allocate_lock()
+    gate = PyThread_allocate_lock()
+    calling = PyThread_allocate_lock()
+    forked = team_started
+
+
+def build():
+    """Return (OpenMP date or 0, built for the stable ABI, compiler)."""
+    return CONVCORE_OPENMP_DATE, bool(CONVCORE_ABI3), CONVCORE_COMPILER.decode()

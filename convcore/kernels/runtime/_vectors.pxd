@@ -1,0 +1,66 @@
+"""Loops over one run of elements, inlined into the kernels: copy, zero, add."""
+
+from libc.string cimport memcpy, memset
+
+from convcore.kernels.runtime._types cimport number
+
+cdef enum:
+    CHUNK = 4     # elements that one or two vector moves carry
+    LONG = 64     # from here on memcpy is called; chosen by hand
+    SHORT = 16    # below this memset is not called; chosen by hand
+
+
+cdef inline void copy(
+    const number *x, Py_ssize_t step, Py_ssize_t count, number *out
+) noexcept nogil:
+    """out[i] = x[i*step]; x and out do not overlap."""
+    cdef Py_ssize_t i = 0
+    if step != 1:
+        for i in range(count):
+            out[i] = x[i * step]
+    elif count >= LONG:
+        memcpy(out, x, count * sizeof(number))
+    elif count >= CHUNK:
+        # Copies of a constant size are moves, not calls; the last one overlaps the one before it.
+        while i < count - CHUNK:
+            memcpy(out + i, x + i, CHUNK * sizeof(number))
+            i += CHUNK
+        memcpy(out + count - CHUNK, x + count - CHUNK, CHUNK * sizeof(number))
+    else:
+        for i in range(count):
+            out[i] = x[i]
+
+
+cdef inline void spread(
+    const number *x, Py_ssize_t count, number *out, Py_ssize_t step
+) noexcept nogil:
+    """out[i*step] = x[i]."""
+    cdef Py_ssize_t i
+    if step == 1:
+        copy(x, 1, count, out)
+    else:
+        for i in range(count):
+            out[i * step] = x[i]
+
+
+cdef inline void zero(number *out, Py_ssize_t count) noexcept nogil:
+    """out[i] = 0."""
+    cdef Py_ssize_t i
+    if count >= SHORT:
+        memset(out, 0, count * sizeof(number))
+    else:
+        for i in range(count):
+            out[i] = 0
+
+
+cdef inline void add(
+    const number *values, Py_ssize_t count, number *out, Py_ssize_t step
+) noexcept nogil:
+    """out[i*step] += values[i]."""
+    cdef Py_ssize_t i
+    if step == 1:
+        for i in range(count):
+            out[i] += values[i]
+    else:
+        for i in range(count):
+            out[i * step] += values[i]
