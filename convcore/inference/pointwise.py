@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore.engine.layers import elementwise
-from convcore.functions._support.errstate import quiet
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.inference.building import Building, UnplannedError, computed
 from convcore.inference.operations import Operation
 from convcore.inference.plan import FLOAT, Value
@@ -47,7 +47,7 @@ def arithmetic(building: Building, operation: Operation) -> Value:
     if kernel and isinstance(a, Value) and isinstance(b, Value) and a.lies_as(b):
         building.step(elementwise.step_of(kernel), a, b, y)
     else:
-        building.step(quiet, _FUNCTIONS[operation.name], a, b, y)
+        building.step(ignore_errstate, _FUNCTIONS[operation.name], a, b, y)
     return y
 
 
@@ -56,7 +56,7 @@ def _number(operation: Operation) -> np.float32:
     number = operation.node.attributes.get("number")
     if not isinstance(number, int | float):
         raise UnplannedError("a constant")
-    return quiet(np.float32, number)
+    return ignore_errstate(np.float32, number)
 
 
 def _broadcast(building: Building, *operands: Any) -> Value:

@@ -1,1 +1,1 @@
-"""Kernels of all layers but convolutions: elementwise, norms, pooling, softmax, reductions, copies."""
+"""Kernels of all layers but convolutions: elementwise, norms, pooling, softmax, sums."""
