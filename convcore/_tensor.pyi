@@ -1,4 +1,4 @@
-"""Tensor with every method it has once the package is loaded; see tests/make_stub.py."""
+"""Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# pytest's importlib mode leaves sys.path alone; this makes tests/draws.py importable and nothing
+# pytest's importlib mode leaves sys.path alone; this makes tests/helpers/draws.py importable and nothing
 # else: the checkout itself stays invisible, so that the installed package is what is tested.
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 # What a child process may not inherit: both change which kernel OpenBLAS runs.
 BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")

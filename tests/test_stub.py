@@ -115,7 +115,7 @@ def check_types(tmp_path):
 def test_stub_is_what_the_class_has():
     path = Path(_tensor.__file__).with_suffix(".pyi")
     assert path.read_text() == make_stub.stub(), (
-        "the stub is not up to date: python tests/make_stub.py > convcore/_tensor.pyi"
+        "the stub is not up to date: python tests/helpers/make_stub.py > convcore/_tensor.pyi"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from convcore.bench.layer import FIELDS, FORMATS, PASSES, Layer, parse_layer
+from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:

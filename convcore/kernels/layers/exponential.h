@@ -3,7 +3,7 @@
  * exp(x) = 2^n exp(r), |r| <= log(2) / 2: a polynomial (of floats, that of the least largest error;
  * of doubles, Taylor's), and a power of two that is put together as bits.  A number t = n + MAGIC
  * has n in its last bits.  Errors, in units of the last place, over all
- * exponents: tests/test_elementwise_kernels.py.
+ * exponents: tests/engine/layers/test_elementwise.py.
  */
 
 /* 2^n of t = n + MAGIC, n from -126 (-1022) to 127 (1023). */

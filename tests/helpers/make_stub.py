@@ -1,4 +1,4 @@
-"""Print the type stub of convcore/_tensor.py: `python tests/make_stub.py > convcore/_tensor.pyi`.
+"""Print the type stub of convcore/_tensor.py: `python tests/helpers/make_stub.py > convcore/_tensor.pyi`.
 
 Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
 type checker and no editor sees them.  The stub says them all: it is read off the finished class.
@@ -19,7 +19,7 @@ from convcore._tensor import Tensor, memory_format
 
 WIDTH = 100
 HEAD = '''\
-"""Tensor with every method it has once the package is loaded; see tests/make_stub.py."""'''
+"""Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""'''
 
 # What slots hold: nothing can be read off them.
 SLOTS = {

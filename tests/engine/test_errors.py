@@ -266,7 +266,7 @@ def test_huge_strides_and_dilations_without_effect(huge):
 )
 def test_junk_arguments_never_crash(fuzzer, cases, run_child):
     """Only TypeError, ValueError, MemoryError and OverflowError, never the end of the process."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1] / "helpers")
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); import fuzz; fuzz.run(*eval(sys.argv[2]))"
     )

@@ -206,7 +206,7 @@ def test_torchsummary_prints_on_convcore_what_it_prints_on_pytorch(torch, run_ch
     package = importlib.util.find_spec("torchsummary")
     if package is None:
         pytest.skip("torchsummary is not installed")
-    paths = [str(Path(__file__).parent), str(Path(package.origin).parents[1])]
+    paths = [str(Path(__file__).parents[1] / "helpers"), str(Path(package.origin).parents[1])]
     texts = [run_child(PROGRAM, library, *paths) for library in ("convcore", "torch")]
     assert texts[0].splitlines() == texts[1].splitlines()
     lines = texts[0].splitlines()

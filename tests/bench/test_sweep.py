@@ -13,7 +13,7 @@ from convcore.bench.layer import parse_layer
 from convcore.bench.problem import draw_operands
 from convcore.engine.conv.algorithms import winograd
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.fixture
