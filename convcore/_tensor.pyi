@@ -232,32 +232,20 @@ class Tensor:
     def add(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input + alpha * other, element by element."""
 
-    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `add` of it and another, in place."""
+    def conj(self) -> Tensor:
+        """Return the complex conjugate of a tensor or number; of a real one, itself."""
 
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
-
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
-
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
 
     def mul(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
 
-    def mul_(self, other: Any) -> Tensor:
-        """Replace the tensor by `mul` of it and another, in place."""
-
     def multiply(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
-
-    def multiply_(self, other: Any) -> Tensor:
-        """Replace the tensor by `mul` of it and another, in place."""
 
     def neg(self) -> Tensor:
         """Return -input."""
@@ -271,23 +259,35 @@ class Tensor:
     def sub(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
-    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `sub` of it and another, in place."""
-
     def subtract(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
-
-    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `sub` of it and another, in place."""
 
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `add` of it and another, in place."""
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
-    def conj(self) -> Tensor:
-        """Return the complex conjugate of a tensor or number; of a real one, itself."""
+    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Replace the tensor by `div` of it and another, in place."""
+
+    def mul_(self, other: Any) -> Tensor:
+        """Replace the tensor by `mul` of it and another, in place."""
+
+    def multiply_(self, other: Any) -> Tensor:
+        """Replace the tensor by `mul` of it and another, in place."""
+
+    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `sub` of it and another, in place."""
+
+    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `sub` of it and another, in place."""
+
+    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Replace the tensor by `div` of it and another, in place."""
 
     def __add__(self, other: Any) -> Tensor: ...
     def __iadd__(self, other: Any) -> Tensor: ...
@@ -321,12 +321,6 @@ class Tensor:
     def sum_to_size(self, *size: builtins.int) -> Tensor:
         """Return ``input`` summed over the axes along which ``size`` would be repeated to give it."""
 
-    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-    def __ge__(self, other: Any) -> Tensor: ...
-    def __gt__(self, other: Any) -> Tensor: ...
-    def __le__(self, other: Any) -> Tensor: ...
-    def __lt__(self, other: Any) -> Tensor: ...
-    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def allclose(
         self,
         other: Tensor,
@@ -402,6 +396,12 @@ class Tensor:
     ) -> Any:
         """Return the different elements in rising order."""
 
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __ge__(self, other: Any) -> Tensor: ...
+    def __gt__(self, other: Any) -> Tensor: ...
+    def __le__(self, other: Any) -> Tensor: ...
+    def __lt__(self, other: Any) -> Tensor: ...
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def eq_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `eq` of it."""
 
@@ -420,6 +420,17 @@ class Tensor:
     def ge_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `ge` of it."""
 
+    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
+        """Return a copy, through which gradients flow back."""
+
+    @property
+    def imag(self) -> Tensor:
+        """Return a view of the imaginary parts."""
+
+    @property
+    def real(self) -> Tensor:
+        """Return a view of the real parts; a real tensor itself."""
+
     def bool(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.bool; itself if that is its dtype."""
 
@@ -434,9 +445,6 @@ class Tensor:
 
     def char(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int8; itself if that is its dtype."""
-
-    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
-        """Return a copy, through which gradients flow back."""
 
     def contiguous(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor with its elements in one run in a memory format; itself if they are."""
@@ -465,10 +473,6 @@ class Tensor:
     def half(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.float16; itself if that is its dtype."""
 
-    @property
-    def imag(self) -> Tensor:
-        """Return a view of the imaginary parts."""
-
     def int(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int32; itself if that is its dtype."""
 
@@ -489,10 +493,6 @@ class Tensor:
 
     def new_zeros(self, *size: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of zeros, of this tensor's dtype unless given."""
-
-    @property
-    def real(self) -> Tensor:
-        """Return a view of the real parts; a real tensor itself."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
         """Say whether operations on this leaf are recorded; return it."""
@@ -518,17 +518,10 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Replace every value by zero."""
 
-    def __abs__(self) -> Tensor: ...
-    def __floordiv__(self, other: Any) -> Tensor: ...
-    def __ifloordiv__(self, other: Any) -> Tensor: ...
-    def __imod__(self, other: Any) -> Tensor: ...
-    def __ipow__(self, exponent: Any) -> Tensor: ...
-    def __mod__(self, other: Any) -> Tensor: ...
-    def __pow__(self, exponent: Any) -> Tensor: ...
-    def __rfloordiv__(self, other: Any) -> Tensor: ...
-    def __rmod__(self, other: Any) -> Tensor: ...
-    def __rpow__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
+        """Return the absolute value of each element, a real number."""
+
+    def absolute(self) -> Tensor:
         """Return the absolute value of each element, a real number."""
 
     def acos(self) -> Tensor:
@@ -539,6 +532,18 @@ class Tensor:
 
     def addcmul(self, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
+
+    def arccos(self) -> Tensor:
+        """Return the angle in radians whose cosine each element is."""
+
+    def arcsin(self) -> Tensor:
+        """Return the angle in radians whose sine each element is."""
+
+    def arctan(self) -> Tensor:
+        """Return the angle in radians whose tangent each element is."""
+
+    def arctan2(self, other: Tensor) -> Tensor:
+        """Return the angle in radians of the point (other, input), seen from the origin."""
 
     def asin(self) -> Tensor:
         """Return the angle in radians whose sine each element is."""
@@ -588,14 +593,14 @@ class Tensor:
     def log(self) -> Tensor:
         """Return the natural logarithm of each element."""
 
-    def log10(self) -> Tensor:
-        """Return the logarithm to base 10 of each element."""
-
     def log1p(self) -> Tensor:
         """Return the natural logarithm of 1 plus each element, accurate near 0."""
 
     def log2(self) -> Tensor:
         """Return the logarithm to base 2 of each element."""
+
+    def log10(self) -> Tensor:
+        """Return the logarithm to base 10 of each element."""
 
     def pow(self, exponent: Any) -> Tensor:
         """Return input to the power of exponent, element by element."""
@@ -642,6 +647,16 @@ class Tensor:
     def trunc(self) -> Tensor:
         """Return each element without its fraction."""
 
+    def __abs__(self) -> Tensor: ...
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __ifloordiv__(self, other: Any) -> Tensor: ...
+    def __imod__(self, other: Any) -> Tensor: ...
+    def __ipow__(self, exponent: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
+    def __pow__(self, exponent: Any) -> Tensor: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
+    def __rpow__(self, other: Any) -> Tensor: ...
     def abs_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
@@ -756,32 +771,17 @@ class Tensor:
     def trunc_(self) -> Tensor:
         """Replace the tensor, in place, by `trunc` of it."""
 
-    def absolute(self) -> Tensor:
-        """Return the absolute value of each element, a real number."""
-
     def absolute_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
-
-    def arccos(self) -> Tensor:
-        """Return the angle in radians whose cosine each element is."""
 
     def arccos_(self) -> Tensor:
         """Replace the tensor, in place, by `acos` of it."""
 
-    def arcsin(self) -> Tensor:
-        """Return the angle in radians whose sine each element is."""
-
     def arcsin_(self) -> Tensor:
         """Replace the tensor, in place, by `asin` of it."""
 
-    def arctan(self) -> Tensor:
-        """Return the angle in radians whose tangent each element is."""
-
     def arctan_(self) -> Tensor:
         """Replace the tensor, in place, by `atan` of it."""
-
-    def arctan2(self, other: Tensor) -> Tensor:
-        """Return the angle in radians of the point (other, input), seen from the origin."""
 
     def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
@@ -794,13 +794,13 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with other values at some places."""
 
+    def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
+        """Return the places of the elements that are not zero."""
+
     def index_put_(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
     ) -> Tensor:
         """Replace values at some places in place; see `index_put`."""
-
-    def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
-        """Return the places of the elements that are not zero."""
 
     def __getitem__(self, key: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
@@ -829,7 +829,6 @@ class Tensor:
         """Cut a tensor along the first axis."""
 
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __invert__(self) -> Tensor: ...
     def bitwise_and(self, other: Any) -> Tensor:
         """Return the bits that both integers, or bools, have."""
 
@@ -860,6 +859,7 @@ class Tensor:
     def logical_xor(self, other: Tensor) -> Tensor:
         """Return where exactly one of the elements is not zero."""
 
+    def __invert__(self) -> Tensor: ...
     def bitwise_and_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_and` of it."""
 
@@ -920,6 +920,9 @@ class Tensor:
     def dot(self, tensor: Tensor) -> Tensor:
         """Return the sum of the products of two vectors' elements; nothing is conjugated."""
 
+    def ger(self, vec2: Tensor) -> Tensor:
+        """Return the products of all pairs of elements of two vectors."""
+
     def inner(self, other: Tensor) -> Tensor:
         """Return the sums of products over the last axes of both."""
 
@@ -946,9 +949,6 @@ class Tensor:
 
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `baddbmm` of it."""
-
-    def ger(self, vec2: Tensor) -> Tensor:
-        """Return the products of all pairs of elements of two vectors."""
 
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
@@ -1036,9 +1036,6 @@ class Tensor:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Return the elements moved to the nearest value between ``min`` and ``max``."""
 
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
-        """Replace the tensor, in place, by `clamp` of it."""
-
     def fmax(self, other: Tensor) -> Tensor:
         """Return the larger of two tensors, element by element; where one is NaN, the other."""
 
@@ -1061,6 +1058,9 @@ class Tensor:
 
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """Return the tensor where the condition is true, and ``other`` elsewhere."""
+
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Replace the tensor, in place, by `clamp` of it."""
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Replace the tensor, in place, by `clamp` of it."""
@@ -1210,22 +1210,11 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
 
-    def index_add_(
-        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-    ) -> Tensor:
-        """Do what `index_add` does, in place."""
-
     def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """Return a copy with source[i] at place index[i] of an axis, for every i."""
 
-    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Do what `index_copy` does, in place."""
-
     def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
         """Return a copy with a number at some places of an axis."""
-
-    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """Do what `index_fill` does, in place."""
 
     def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
         """Return a copy of the places of an axis that a vector of indices names."""
@@ -1233,14 +1222,8 @@ class Tensor:
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """Return a copy with a number where a mask, which broadcasts, is True."""
 
-    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Do what `masked_fill` does, in place."""
-
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """Return a copy with the first elements of ``source``, in order, where a mask is True."""
-
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Do what `masked_scatter` does, in place."""
 
     def masked_select(self, mask: Tensor) -> Tensor:
         """Return a vector of the elements where a mask, which broadcasts, is True."""
@@ -1265,6 +1248,32 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with other elements at the places that indices name along an axis."""
 
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        """Return a copy with elements added at the places that indices name along an axis."""
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the elements that indices name, counted as if ``input`` had one axis."""
+
+    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """Return the elements that indices, as argsort gives them, name along an axis."""
+
+    def index_add_(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
+        """Do what `index_add` does, in place."""
+
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """Do what `index_copy` does, in place."""
+
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """Do what `index_fill` does, in place."""
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """Do what `masked_fill` does, in place."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Do what `masked_scatter` does, in place."""
+
     def scatter_(
         self,
         dim: builtins.int,
@@ -1276,25 +1285,8 @@ class Tensor:
     ) -> Tensor:
         """Do what `scatter` does, in place."""
 
-    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with elements added at the places that indices name along an axis."""
-
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Do what `scatter_add` does, in place."""
-
-    def take(self, index: Tensor) -> Tensor:
-        """Return the elements that indices name, counted as if ``input`` had one axis."""
-
-    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
-        """Return the elements that indices, as argsort gives them, name along an axis."""
-
-    @property
-    def H(self) -> Tensor:
-        """Return ``x.H``: the adjoint of a matrix."""
-
-    @property
-    def T(self) -> Tensor:
-        """Return ``x.T``: a view with the axes in the opposite order."""
 
     def adjoint(self) -> Tensor:
         """Return the last two axes exchanged, and complex numbers conjugated."""
@@ -1324,14 +1316,6 @@ class Tensor:
     def flipud(self) -> Tensor:
         """Return a copy with the rows in the opposite order."""
 
-    @property
-    def mH(self) -> Tensor:
-        """Return the last two axes exchanged, and complex numbers conjugated."""
-
-    @property
-    def mT(self) -> Tensor:
-        """Return ``x.mT``: a view with the last two axes exchanged."""
-
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Return a view with some axes at other places; the others keep their order."""
 
@@ -1349,14 +1333,8 @@ class Tensor:
     def ravel(self) -> Tensor:
         """Return the elements along one axis."""
 
-    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
-        """Return the tensor repeated along its axes, and along new ones before them."""
-
     def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
         """Return the elements in another shape: a view where one can be made, else a copy."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Return the elements in the shape of another tensor."""
 
     def roll(self, shifts: Any, dims: Any = None) -> Tensor:
         """Return a copy moved along some axes; what leaves at the end comes in at the start."""
@@ -1394,11 +1372,33 @@ class Tensor:
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """Split an axis into several of the given sizes, one of which may be -1."""
 
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
-
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Return a view with a new axis of size 1 at ``dim``."""
+
+    @property
+    def H(self) -> Tensor:
+        """Return ``x.H``: the adjoint of a matrix."""
+
+    @property
+    def T(self) -> Tensor:
+        """Return ``x.T``: a view with the axes in the opposite order."""
+
+    @property
+    def mH(self) -> Tensor:
+        """Return the last two axes exchanged, and complex numbers conjugated."""
+
+    @property
+    def mT(self) -> Tensor:
+        """Return ``x.mT``: a view with the last two axes exchanged."""
+
+    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
+        """Return the tensor repeated along its axes, and along new ones before them."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Return the elements in the shape of another tensor."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
 
     def view(self, size: Any, *more: builtins.int) -> Tensor:
         """Return the same memory in another shape, or read as another dtype."""

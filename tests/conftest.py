@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# pytest's importlib mode leaves sys.path alone; this makes tests/helpers/draws.py importable and nothing
+# pytest's importlib mode leaves sys.path alone; this makes tests/helpers importable and nothing
 # else: the checkout itself stays invisible, so that the installed package is what is tested.
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 

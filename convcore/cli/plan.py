@@ -68,7 +68,7 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
-    for name in PASSES:
+    for name in MAPS:
         lines += ["", *_map_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 

@@ -1,68 +1,28 @@
-"""The one place that hangs methods on Tensor, and hands the traversal its sum.
+"""Tensor's methods: the one place that binds functions to Tensor, and gives the traversal its sum.
 
-A table, name -> function: a method is the function with the tensor as its first argument.  Each
-family adds its own with its `METHODS`.
+A method is a function with the tensor as its first argument.  Of each family, what `__all__` names
+is a method, except what `FUNCTIONS_ONLY` names; `METHODS` adds operators, in-place forms and names
+that are methods alone.
 """
 
 from __future__ import annotations
 
+import importlib
 import types
 from collections.abc import Sequence
 from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
-from convcore.functions import (
-    activation,
-    arithmetic,
-    broadcast,
-    compare,
-    conv,
-    convert,
-    dropout,
-    einsum,
-    elementwise,
-    indexing,
-    joining,
-    logic,
-    loss,
-    matmul,
-    numerics,
-    order,
-    piecewise,
-    reduce,
-    sampling,
-    scatter,
-    shape,
-    special,
-    strided,
-)
+from convcore.functions import arithmetic
 
-FAMILIES: tuple[types.ModuleType, ...] = (
-    activation,
-    arithmetic,
-    broadcast,
-    compare,
-    conv,
-    convert,
-    dropout,
-    einsum,
-    elementwise,
-    indexing,
-    joining,
-    logic,
-    loss,
-    matmul,
-    numerics,
-    order,
-    piecewise,
-    reduce,
-    sampling,
-    scatter,
-    shape,
-    special,
-    strided,
+# The order is that of the names in the package and of Tensor's methods.
+_NAMES = (
+    *("activation", "arithmetic", "broadcast", "compare", "conv", "convert", "dropout", "einsum"),
+    *("elementwise", "indexing", "joining", "logic", "loss", "matmul", "numerics", "order"),
+    *("piecewise", "reduce", "sampling", "scatter", "shape", "special", "strided"),
 )
+FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 
 
 def backward(
@@ -84,13 +44,21 @@ GRAPH = {
 }
 
 
+def methods_of(family: types.ModuleType) -> dict[str, Any]:
+    """Return the methods that a family of functions gives to Tensor, by name."""
+    no_methods = getattr(family, "FUNCTIONS_ONLY", ())
+    named = {name: getattr(family, name) for name in family.__all__ if name not in no_methods}
+    return named | getattr(family, "METHODS", {})
+
+
 def bind() -> None:
     """Hang every family's methods on Tensor."""
     methods: dict[str, Any] = dict(GRAPH)
     for family in FAMILIES:
-        clash = methods.keys() & family.METHODS.keys()
+        found = methods_of(family)
+        clash = methods.keys() & found.keys()
         assert not clash, f"two families bind {sorted(clash)}"
-        methods.update(family.METHODS)
+        methods.update(found)
     for name, function in methods.items():
         setattr(Tensor, name, function)
     traversal.add = arithmetic.add

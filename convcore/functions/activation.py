@@ -748,11 +748,13 @@ leaky_relu_ = in_place_methods(leaky_relu)["leaky_relu_"]
 selu_ = in_place_methods(selu)["selu_"]
 threshold_ = in_place_methods(threshold)["threshold_"]
 
+FUNCTIONS_ONLY = {
+    *("celu", "celu_", "cosine_similarity", "elu", "elu_", "gelu", "glu", "hardsigmoid"),
+    *("hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "logsigmoid", "mish"),
+    *("normalize", "pairwise_distance", "relu6", "selu", "selu_", "silu", "softmin"),
+    *("softplus", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_"),
+}
 METHODS = {
-    "hardshrink": hardshrink,
     "log_softmax": _method(log_softmax),
-    "prelu": prelu,
-    "relu": relu,
-    "relu_": relu_,
     "softmax": _method(softmax),
 }

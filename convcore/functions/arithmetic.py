@@ -468,27 +468,18 @@ def _rdiv(x: Tensor, other: Any) -> Tensor:
     return div(other, x)
 
 
+FUNCTIONS_ONLY = {"rsub"}
 METHODS = {
-    "add": add,
     "add_": add_,
-    "div": div,
     "div_": div_,
     "divide": div,
     "divide_": div_,
-    "mul": mul,
     "mul_": mul_,
-    "multiply": mul,
     "multiply_": mul_,
-    "neg": neg,
-    "negative": neg,
-    "positive": positive,
-    "sub": sub,
     "sub_": sub_,
-    "subtract": sub,
     "subtract_": sub_,
     "true_divide": div,
     "true_divide_": div_,
-    "conj": conj,
     "__add__": add,
     "__iadd__": add_,
     "__imul__": mul_,

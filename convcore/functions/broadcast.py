@@ -217,9 +217,4 @@ def fitted(backward: Callable, *operands: Any) -> Callable:
     return in_shape
 
 
-METHODS = {
-    "broadcast_to": broadcast_to,
-    "expand": expand,
-    "expand_as": expand_as,
-    "sum_to_size": sum_to_size,
-}
+FUNCTIONS_ONLY = {"broadcast_shapes", "broadcast_tensors"}

@@ -279,6 +279,7 @@ less_equal = le
 not_equal = ne
 
 
+FUNCTIONS_ONLY = {"is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"}
 METHODS = {
     "__eq__": _operator(eq),
     "__ge__": _operator(ge),
@@ -286,24 +287,5 @@ METHODS = {
     "__le__": _operator(le),
     "__lt__": _operator(lt),
     "__ne__": _operator(ne),
-    "allclose": allclose,
-    "eq": eq,
-    "equal": equal,
-    "ge": ge,
-    "greater": gt,
-    "greater_equal": ge,
-    "gt": gt,
-    "is_nonzero": is_nonzero,
-    "isclose": isclose,
-    "isfinite": isfinite,
-    "isinf": isinf,
-    "isnan": isnan,
-    "le": le,
-    "less": lt,
-    "less_equal": le,
-    "lt": lt,
-    "ne": ne,
-    "not_equal": ne,
-    "unique": unique,
     **in_place_methods(eq, ne, lt, le, gt, ge),
 }

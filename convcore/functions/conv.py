@@ -553,4 +553,4 @@ def _check_shapes(
         )
 
 
-METHODS: dict[str, Callable] = {}
+FUNCTIONS_ONLY = __all__

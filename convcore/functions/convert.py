@@ -459,13 +459,13 @@ def view_as_complex(input: Tensor) -> Tensor:
     return view(input, whole, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
 
 
+FUNCTIONS_ONLY = {"view_as_complex", "view_as_real"}
 METHODS = {
     "bool": _conversion(_dtype.bool, "bool"),
     "byte": _conversion(_dtype.uint8, "byte"),
     "cdouble": _conversion(_dtype.complex128, "cdouble"),
     "cfloat": _conversion(_dtype.complex64, "cfloat"),
     "char": _conversion(_dtype.int8, "char"),
-    "clone": clone,
     "contiguous": contiguous,
     "copy_": copy_,
     "cpu": cpu,

@@ -186,4 +186,4 @@ def _alpha_dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: 
     return plus(times(x, wrap(noise * kind(scale))), wrap(shift))
 
 
-METHODS: dict = {}
+FUNCTIONS_ONLY = __all__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -363,4 +363,4 @@ def _ordered(x: Tensor, labels: Labels, wanted: Labels) -> Tensor:
     return permute(x, [labels.index(label) for label in wanted])
 
 
-METHODS: dict[str, Callable] = {}
+FUNCTIONS_ONLY = __all__

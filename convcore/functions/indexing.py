@@ -572,10 +572,7 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 METHODS = {
-    "argwhere": argwhere,
-    "index_put": index_put,
     "index_put_": index_put_,
-    "nonzero": nonzero,
     "__getitem__": getitem,
     "__setitem__": setitem,
 }

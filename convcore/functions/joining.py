@@ -541,12 +541,22 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(unbind(self, 0))
 
 
+FUNCTIONS_ONLY = {
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "cat",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "meshgrid",
+    "row_stack",
+    "stack",
+    "vstack",
+}
 METHODS = {
-    "chunk": chunk,
-    "hsplit": hsplit,
     "split": _split,
-    "tensor_split": tensor_split,
-    "unbind": unbind,
-    "vsplit": vsplit,
     "__iter__": _iterate,
 }

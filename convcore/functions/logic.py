@@ -108,16 +108,6 @@ def _reflected(function: Callable) -> Callable:
 
 METHODS = {
     "__invert__": bitwise_not,
-    "bitwise_and": bitwise_and,
-    "bitwise_left_shift": bitwise_left_shift,
-    "bitwise_not": bitwise_not,
-    "bitwise_or": bitwise_or,
-    "bitwise_right_shift": bitwise_right_shift,
-    "bitwise_xor": bitwise_xor,
-    "logical_and": logical_and,
-    "logical_not": logical_not,
-    "logical_or": logical_or,
-    "logical_xor": logical_xor,
     **in_place_methods(bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or),
     **in_place_methods(bitwise_right_shift, bitwise_xor),
     **in_place_methods(logical_and, logical_not, logical_or, logical_xor),

@@ -714,4 +714,4 @@ def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float)
     return out
 
 
-METHODS: dict = {}
+FUNCTIONS_ONLY = __all__

@@ -407,18 +407,3 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if array.ndim:
         index = np.take(index, np.arange(k), axis=along)
     return _choose(_TOPK, "TopkBackward0", input, index, along)
-
-
-METHODS = {
-    "amax": amax,
-    "amin": amin,
-    "aminmax": aminmax,
-    "argmax": argmax,
-    "argmin": argmin,
-    "argsort": argsort,
-    "max": max,
-    "median": median,
-    "min": min,
-    "sort": sort,
-    "topk": topk,
-}

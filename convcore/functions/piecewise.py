@@ -330,16 +330,7 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 clip = clamp
 
 METHODS = {
-    "clamp": clamp,
-    "clamp_max": clamp_max,
-    "clamp_min": clamp_min,
-    "clip": clamp,
     "clip_": in_place(clamp),
-    "fmax": fmax,
-    "fmin": fmin,
-    "maximum": maximum,
-    "minimum": minimum,
-    "nan_to_num": nan_to_num,
     "where": _where,
     **in_place_methods(clamp, clamp_max, clamp_min, nan_to_num),
 }

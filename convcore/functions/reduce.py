@@ -636,20 +636,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return div(nansum(input, dim, keepdim, dtype=dtype), sum(known, dim, keepdim))
 
 
+FUNCTIONS_ONLY = {"std_mean", "var_mean"}
 METHODS = {
-    "all": all,
-    "any": any,
-    "count_nonzero": count_nonzero,
-    "cumprod": cumprod,
-    "cumsum": cumsum,
-    "logsumexp": logsumexp,
-    "mean": mean,
-    "nanmean": nanmean,
-    "nansum": nansum,
-    "norm": norm,
-    "prod": prod,
-    "std": std,
-    "sum": sum,
-    "var": var,
     **in_place_methods(cumprod, cumsum),
 }

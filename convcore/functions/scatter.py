@@ -746,24 +746,11 @@ def _in_place(body: Callable, function: Callable) -> Callable:
 
 
 METHODS = {
-    "gather": gather,
-    "index_add": index_add,
     "index_add_": _in_place(_index_add, index_add),
-    "index_copy": index_copy,
     "index_copy_": _in_place(_index_copy, index_copy),
-    "index_fill": index_fill,
     "index_fill_": _in_place(_index_fill, index_fill),
-    "index_select": index_select,
-    "masked_fill": masked_fill,
     "masked_fill_": _in_place(_masked_fill, masked_fill),
-    "masked_scatter": masked_scatter,
     "masked_scatter_": _in_place(_masked_scatter, masked_scatter),
-    "masked_select": masked_select,
-    "repeat_interleave": repeat_interleave,
-    "scatter": scatter,
     "scatter_": _in_place(_scatter, scatter),
-    "scatter_add": scatter_add,
     "scatter_add_": _in_place(_scatter_add, scatter_add),
-    "take": take,
-    "take_along_dim": take_along_dim,
 }

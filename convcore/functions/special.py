@@ -117,8 +117,5 @@ def _erfinv_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor
 
 
 METHODS = {
-    "erfinv": erfinv,
-    "logaddexp": logaddexp,
-    "xlogy": xlogy,
     **in_place_methods(erfinv, xlogy),
 }

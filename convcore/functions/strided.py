@@ -159,7 +159,6 @@ def _set_in_place(function: Callable) -> Callable:
 
 
 METHODS = {
-    "as_strided": as_strided,
     "squeeze_": _set_in_place(squeeze),
     "swapaxes_": _set_in_place(swapaxes),
     "swapdims_": _set_in_place(swapdims),

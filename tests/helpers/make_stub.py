@@ -1,4 +1,6 @@
-"""Print the type stub of convcore/_tensor.py: `python tests/helpers/make_stub.py > convcore/_tensor.pyi`.
+"""Print the type stub of convcore/_tensor.py.
+
+    python tests/helpers/make_stub.py > convcore/_tensor.pyi
 
 Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
 type checker and no editor sees them.  The stub says them all: it is read off the finished class.
