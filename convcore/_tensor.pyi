@@ -786,6 +786,40 @@ class Tensor:
     def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
+    def index_add(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
+        """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
+
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """Return a copy with source[i] at place index[i] of an axis, for every i."""
+
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """Return a copy with a number at some places of an axis."""
+
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
+        """Return a copy of the places of an axis that a vector of indices names."""
+
+    def repeat_interleave(
+        self,
+        repeats: Any = None,
+        dim: builtins.int | None = None,
+        *,
+        output_size: builtins.int | None = None,
+    ) -> Tensor:
+        """Return each place of an axis repeated where it stands."""
+
+    def index_add_(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
+        """Do what `index_add` does, in place."""
+
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """Do what `index_copy` does, in place."""
+
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """Do what `index_fill` does, in place."""
+
     def argwhere(self) -> Tensor:
         """Return one row of indices for each element that is not zero."""
 
@@ -905,6 +939,21 @@ class Tensor:
     def __xor__(self, other: Any) -> Tensor: ...
     def __rxor__(self, other: Any) -> Tensor: ...
     def __ixor__(self, other: Any) -> Tensor: ...
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """Return a copy with a number where a mask, which broadcasts, is True."""
+
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Return a copy with the first elements of ``source``, in order, where a mask is True."""
+
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """Return a vector of the elements where a mask, which broadcasts, is True."""
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """Do what `masked_fill` does, in place."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Do what `masked_scatter` does, in place."""
+
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Return beta * input + alpha * (mat1 @ mat2)."""
 
@@ -1079,6 +1128,27 @@ class Tensor:
     ) -> Tensor:
         """Replace the tensor, in place, by `nan_to_num` of it."""
 
+    def flip(self, dims: Any, *more: builtins.int) -> Tensor:
+        """Return a copy with the order along some axes reversed."""
+
+    def fliplr(self) -> Tensor:
+        """Return a copy with the columns in the opposite order."""
+
+    def flipud(self) -> Tensor:
+        """Return a copy with the rows in the opposite order."""
+
+    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+        """Return a copy moved along some axes; what leaves at the end comes in at the start."""
+
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
+
+    def tile(self, dims: Any, *more: builtins.int) -> Tensor:
+        """Return the tensor repeated along its last axes, as NumPy's tile does."""
+
+    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
+        """Return the tensor repeated along its axes, and along new ones before them."""
+
     def all(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
         """Return whether every element, of all or over some axes, is not zero."""
 
@@ -1120,28 +1190,8 @@ class Tensor:
     ) -> Tensor:
         """Return the product of all elements, or over one axis; of integers and bools as int64."""
 
-    def std(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """Return the standard deviation, the square root of `var`, whose arguments it takes."""
-
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
         """Return the sum of all elements, or over some axes."""
-
-    def var(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """Return the variance of all elements, or over some axes."""
 
     def cumprod_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumprod` of it."""
@@ -1205,38 +1255,6 @@ class Tensor:
     ) -> Tensor:
         """Return one element for each index: along ``dim`` the one it names, else at its own place."""
 
-    def index_add(
-        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-    ) -> Tensor:
-        """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
-
-    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Return a copy with source[i] at place index[i] of an axis, for every i."""
-
-    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """Return a copy with a number at some places of an axis."""
-
-    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
-        """Return a copy of the places of an axis that a vector of indices names."""
-
-    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """Return a copy with a number where a mask, which broadcasts, is True."""
-
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Return a copy with the first elements of ``source``, in order, where a mask is True."""
-
-    def masked_select(self, mask: Tensor) -> Tensor:
-        """Return a vector of the elements where a mask, which broadcasts, is True."""
-
-    def repeat_interleave(
-        self,
-        repeats: Any = None,
-        dim: builtins.int | None = None,
-        *,
-        output_size: builtins.int | None = None,
-    ) -> Tensor:
-        """Return each place of an axis repeated where it stands."""
-
     def scatter(
         self,
         dim: builtins.int,
@@ -1257,23 +1275,6 @@ class Tensor:
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
         """Return the elements that indices, as argsort gives them, name along an axis."""
 
-    def index_add_(
-        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-    ) -> Tensor:
-        """Do what `index_add` does, in place."""
-
-    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Do what `index_copy` does, in place."""
-
-    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """Do what `index_fill` does, in place."""
-
-    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Do what `masked_fill` does, in place."""
-
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Do what `masked_scatter` does, in place."""
-
     def scatter_(
         self,
         dim: builtins.int,
@@ -1291,41 +1292,14 @@ class Tensor:
     def adjoint(self) -> Tensor:
         """Return the last two axes exchanged, and complex numbers conjugated."""
 
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """Return the diagonal of a matrix, copied, or the matrix with a vector as its diagonal."""
-
-    def diag_embed(
-        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
-    ) -> Tensor:
-        """Return matrices of zeros with the last axis of ``input`` as their diagonals."""
-
-    def diagonal(
-        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
-    ) -> Tensor:
-        """Return the view of the diagonals of the matrices that two axes make, as the last axis."""
-
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Join the axes from ``start_dim`` to ``end_dim`` into one."""
-
-    def flip(self, dims: Any, *more: builtins.int) -> Tensor:
-        """Return a copy with the order along some axes reversed."""
-
-    def fliplr(self) -> Tensor:
-        """Return a copy with the columns in the opposite order."""
-
-    def flipud(self) -> Tensor:
-        """Return a copy with the rows in the opposite order."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Return a view with some axes at other places; the others keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Return a view with some axes at other places; the others keep their order."""
-
-    def narrow(
-        self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
-    ) -> Tensor:
-        """Return the view of ``length`` places of an axis from ``start`` on."""
 
     def permute(self, dims: Any, *more: builtins.int) -> Tensor:
         """Return a view with the axes in another order."""
@@ -1335,15 +1309,6 @@ class Tensor:
 
     def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
         """Return the elements in another shape: a view where one can be made, else a copy."""
-
-    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
-        """Return a copy moved along some axes; what leaves at the end comes in at the start."""
-
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
-
-    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
-        """Return the view of what is at one place of an axis; the axis goes."""
 
     def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         """Return a view without the axes of size 1: all of them, or those among ``dim``."""
@@ -1357,17 +1322,8 @@ class Tensor:
     def t(self) -> Tensor:
         """Return a view of a matrix with its axes exchanged; vectors and numbers stay as they are."""
 
-    def tile(self, dims: Any, *more: builtins.int) -> Tensor:
-        """Return the tensor repeated along its last axes, as NumPy's tile does."""
-
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Return a view with two axes exchanged."""
-
-    def tril(self, diagonal: builtins.int = 0) -> Tensor:
-        """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
-
-    def triu(self, diagonal: builtins.int = 0) -> Tensor:
-        """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
 
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """Split an axis into several of the given sizes, one of which may be -1."""
@@ -1391,20 +1347,44 @@ class Tensor:
     def mT(self) -> Tensor:
         """Return ``x.mT``: a view with the last two axes exchanged."""
 
-    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
-        """Return the tensor repeated along its axes, and along new ones before them."""
-
     def reshape_as(self, other: Tensor) -> Tensor:
         """Return the elements in the shape of another tensor."""
-
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
 
     def view(self, size: Any, *more: builtins.int) -> Tensor:
         """Return the same memory in another shape, or read as another dtype."""
 
     def view_as(self, other: Tensor) -> Tensor:
         """Return a view in the shape of another tensor."""
+
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """Return the diagonal of a matrix, copied, or the matrix with a vector as its diagonal."""
+
+    def diag_embed(
+        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+    ) -> Tensor:
+        """Return matrices of zeros with the last axis of ``input`` as their diagonals."""
+
+    def diagonal(
+        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """Return the view of the diagonals of the matrices that two axes make, as the last axis."""
+
+    def narrow(
+        self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
+    ) -> Tensor:
+        """Return the view of ``length`` places of an axis from ``start`` on."""
+
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """Return the view of what is at one place of an axis; the axis goes."""
+
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
+
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
+
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
 
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:
         """Replace the tensor, in place, by `tril` of it."""
@@ -1452,6 +1432,26 @@ class Tensor:
 
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
         """Give the tensor the shape of its `unsqueeze`, and keep its memory."""
+
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Return the standard deviation, the square root of `var`, whose arguments it takes."""
+
+    def var(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Return the variance of all elements, or over some axes."""
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf around an ndarray, sharing its memory."""

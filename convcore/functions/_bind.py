@@ -18,9 +18,10 @@ from convcore.functions import arithmetic
 
 # The order is that of the names in the package and of Tensor's methods.
 _NAMES = (
-    *("activation", "arithmetic", "broadcast", "compare", "conv", "convert", "dropout", "einsum"),
-    *("elementwise", "indexing", "joining", "logic", "loss", "matmul", "numerics", "order"),
-    *("piecewise", "reduce", "sampling", "scatter", "shape", "special", "strided"),
+    *("activation", "arithmetic", "broadcast", "compare", "conv", "convert", "cross_entropy"),
+    *("dropout", "einsum", "elementwise", "index_along", "indexing", "joining"),
+    *("logic", "loss", "masked", "matmul", "numerics", "order", "piecewise", "rearrange"),
+    *("reduce", "sampling", "scatter", "shape", "slicing", "special", "strided", "variance"),
 )
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 

@@ -18,7 +18,10 @@ from convcore.functions._support.arguments import check_arguments
 from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
-from convcore.functions.shape import diagonal, permute, reshape, wrap_dims
+from convcore.functions.shape import permute, reshape, wrap_dims
+from convcore.functions.slicing import (
+    diagonal,
+)
 
 __all__ = ["einsum", "tensordot"]
 

@@ -22,7 +22,12 @@ from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
-from convcore.functions.shape import along, picked, reshape, slice_of, unsqueeze
+from convcore.functions.shape import reshape, unsqueeze
+from convcore.functions.slicing import (
+    along,
+    picked,
+    slice_of,
+)
 
 __all__ = ["argwhere", "index_put", "nonzero"]
 

@@ -16,14 +16,11 @@ from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.shape import (
+from convcore.functions.shape import ints, reshape, unsqueeze, wrap_dim
+from convcore.functions.slicing import (
     along,
-    ints,
-    reshape,
     select,
     slice_of,
-    unsqueeze,
-    wrap_dim,
 )
 
 __all__ = [

@@ -13,14 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from convcore import engine
 from convcore._dtype import C_NAMES
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_arguments, typename
+from convcore.functions._support.array_product import product
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.matmul_checks import (
+    batch2_text,
+    check_batches,
+    check_factors,
+    check_scalar_types,
+    check_sum_dtypes,
+    check_vector,
+    elements_name,
+    vector_text,
+)
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
@@ -42,49 +52,6 @@ __all__ = [
 ]
 
 Needs = tuple[bool, ...]
-
-
-# What the engine multiplies, and what it does not
-
-
-def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
-    """Return the matrix product of two arrays of one dtype, in that dtype.
-
-    float16 is multiplied in float32 and rounded once, integers wrap around as PyTorch's do.
-
-    Raises
-    ------
-    NotImplementedError
-        bool arrays; the message names ``kernel``, PyTorch's routine.
-    """
-    dtype = a.dtype
-    if dtype.char in "fdFD":
-        return engine.matmul(a, b)
-    if dtype.kind == "f":
-        wide = engine.matmul(a.astype(np.float32), b.astype(np.float32))
-        return ignore_errstate(wide.astype, dtype)
-    if dtype.kind == "b":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
-    return _integer_product(a, b)
-
-
-# Products of single elements that are made before they are added up: 512 KiB of int64.
-_BLOCK = 1 << 16
-
-
-def _integer_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the product of integer matrices or vectors, a block of the summed axis at a time."""
-    left = a[np.newaxis, :] if a.ndim == 1 else a
-    right = b[:, np.newaxis] if b.ndim == 1 else b
-    lead = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    out = np.zeros((*lead, left.shape[-2], right.shape[-1]), a.dtype)
-    step = max(1, _BLOCK // max(1, out.size))
-    for k in range(0, left.shape[-1], step):
-        rows, columns = left[..., k : k + step], right[..., k : k + step, :]
-        out += (rows[..., np.newaxis] * columns[..., np.newaxis, :, :]).sum(-2, dtype=a.dtype)
-    if a.ndim == 1:
-        out = out[..., 0, :]
-    return out[..., 0] if b.ndim == 1 else out
 
 
 # Products of two matrices
@@ -114,7 +81,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     for name, array in (("self", a), ("mat2", b)):
         if array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix")
-    _check_factors(a, b)
+    check_factors(a, b)
     if a.dtype != b.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
@@ -137,7 +104,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
         As `mm`.
     """
     check_arguments("bmm", input=input, mat2=mat2)
-    _check_batches(input._array, mat2._array)
+    check_batches(input._array, mat2._array)
     return _product(input, mat2)
 
 
@@ -212,7 +179,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     a, v = input._array, vec._array
     if a.ndim != 2 or v.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {v.ndim}")
-    _check_vector(a.shape[0], a, v)
+    check_vector(a.shape[0], a, v)
     out = wrap(product(a, v, "addmv_impl_cpu"))
     if mode.enabled:
         record("MvBackward0", (input, vec), out, _mv_backward, _needed(input, vec))
@@ -250,7 +217,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {_name(a)} and {_name(b)}"
+            "dot : expected both vectors to have same dtype, but found "
+            f"{elements_name(a)} and {elements_name(b)}"
         )
     if a.size != b.size:
         raise RuntimeError(
@@ -407,8 +375,8 @@ def _stacks(x: Tensor, y: Tensor) -> Tensor:
     lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
     if a.shape[-1] != b.shape[-2]:
         n = math.prod(lead)
-        raise RuntimeError(_batch2_text([n, a.shape[-1]], [n, b.shape[-2]]))
-    _check_scalar_types(a, b)
+        raise RuntimeError(batch2_text([n, a.shape[-1]], [n, b.shape[-2]]))
+    check_scalar_types(a, b)
     return _product(x, y)
 
 
@@ -453,9 +421,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"linear(): argument 'bias' (position 3) must be Tensor, not {typename(bias)}"
         )
     x, w, b = input._array, columns._array, bias._array
-    _check_sum_dtypes(b, x, w)
+    check_sum_dtypes(b, x, w)
     if x.ndim == 2 and w.ndim == 2:
-        _check_factors(x, w)
+        check_factors(x, w)
         return _product_sum(bias, input, columns, 1, 1)
     return add(_matmul("linear", input, columns), bias)
 
@@ -483,8 +451,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     for name, array in (("mat1", a), ("mat2", b)):
         if array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {array.ndim}-D tensor")
-    _check_factors(a, b)
-    _check_sum_dtypes(input._array, a, b)
+    check_factors(a, b)
+    check_sum_dtypes(input._array, a, b)
     return _product_sum(input, mat1, mat2, beta, alpha)
 
 
@@ -507,8 +475,8 @@ def baddbmm(
     """
     check_arguments("baddbmm", input=input, batch1=batch1, batch2=batch2)
     a, b = batch1._array, batch2._array
-    _check_batches(a, b)
-    _check_sum_dtypes(input._array, a, b)
+    check_batches(a, b)
+    check_sum_dtypes(input._array, a, b)
     return _product_sum(input, batch1, batch2, beta, alpha)
 
 
@@ -532,9 +500,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     if x.ndim > 1 or a.ndim != 2 or v.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {x.ndim}, {a.ndim}, {v.ndim}")
     if x.size not in (1, a.shape[0]):
-        raise RuntimeError(_vector_text(x.size, a, v))
-    _check_vector(x.size, a, v)
-    _check_sum_dtypes(x, a, v)
+        raise RuntimeError(vector_text(x.size, a, v))
+    check_vector(x.size, a, v)
+    check_sum_dtypes(x, a, v)
     return squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1)
 
 
@@ -590,68 +558,6 @@ def _product_sum_backward(
 
 
 # What is asked of the arguments; the texts are PyTorch's, because programs match them
-
-
-def _check_factors(a: np.ndarray, b: np.ndarray) -> None:
-    """Raise unless two matrices have a product."""
-    (m, k), (rows, n) = a.shape, b.shape
-    if k != rows:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {rows}x{n})")
-
-
-def _check_batches(a: np.ndarray, b: np.ndarray) -> None:
-    """Raise unless two arrays are as many matrices each, and each pair has a product."""
-    for name, array in (("batch1", a), ("batch2", b)):
-        if array.ndim != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    expected, got = [a.shape[0], a.shape[2]], list(b.shape[:2])
-    if expected != got:
-        raise RuntimeError(_batch2_text(expected, got))
-    _check_scalar_types(a, b)
-
-
-def _batch2_text(expected: list[int], got: list[int]) -> str:
-    return (
-        f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {got}."
-    )
-
-
-def _check_scalar_types(a: np.ndarray, b: np.ndarray) -> None:
-    if a.dtype != b.dtype:
-        raise RuntimeError(f"expected scalar type {_name(a)} but found {_name(b)}")
-
-
-def _check_vector(n: int, a: np.ndarray, v: np.ndarray) -> None:
-    """Raise unless a matrix and a vector have a product; n elements are to be added to it."""
-    if a.shape[1] != v.size:
-        raise RuntimeError(_vector_text(n, a, v))
-    if a.dtype != v.dtype:
-        raise RuntimeError(
-            "addmv input tensors must have the same dtype, "
-            f"but got {_name(v)}, {_name(a)}, and {_name(v)}"
-        )
-
-
-def _vector_text(n: int, a: np.ndarray, v: np.ndarray) -> str:
-    return f"size mismatch, got input ({n}), mat ({a.shape[0]}x{a.shape[1]}), vec ({v.size})"
-
-
-def _check_sum_dtypes(bias: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    if bias.dtype is a.dtype is b.dtype:
-        return
-    for name, left, right in (("mat1", a, b), ("self", bias, b)):
-        if left.dtype != right.dtype:
-            raise RuntimeError(
-                f"{name} and mat2 must have the same dtype, "
-                f"but got {_name(left)} and {_name(right)}"
-            )
-
-
-def _name(array: np.ndarray) -> str:
-    return scalar_name(array.dtype)
-
-
-# Operators
 
 
 def _operator(x: Tensor, y: Any) -> Any:

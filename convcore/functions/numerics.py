@@ -16,7 +16,10 @@ from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
-from convcore.functions.shape import placed, slice_of
+from convcore.functions.slicing import (
+    placed,
+    slice_of,
+)
 
 __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 

@@ -8,56 +8,37 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import index as as_int
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import conj
-from convcore.functions.broadcast import sum_to
 from convcore.functions.convert import clone, contiguous
 
 __all__ = [
     "adjoint",
-    "diag",
-    "diag_embed",
-    "diagonal",
     "flatten",
-    "flip",
-    "fliplr",
-    "flipud",
     "moveaxis",
     "movedim",
-    "narrow",
     "permute",
     "ravel",
     "reshape",
-    "roll",
-    "rot90",
-    "select",
     "squeeze",
     "swapaxes",
     "swapdims",
     "t",
-    "tile",
     "transpose",
-    "tril",
-    "triu",
     "unflatten",
     "unsqueeze",
 ]
-
-Step = Callable[[np.ndarray], np.ndarray]  # makes a view of an array
 
 
 # Arguments
@@ -479,355 +460,10 @@ def _matrix_adjoint(self: Tensor) -> Tensor:
     return adjoint(self)
 
 
-def flip(input: Tensor, dims: Any, *more: int) -> Tensor:
-    """Return a copy with the order along some axes reversed."""
-    check_tensor("flip", input)
-    array = input._array
-    axes = wrap_dims(ints(dims, more), array.ndim)
-    out = empty_preserving(array, array.dtype)
-    out[...] = np.flip(array, axes) if array.ndim else array
-    out = wrap(out)
-    record("FlipBackward0", (input,), out, lambda needs, grad: flip(grad, axes))
-    return out
-
-
-def fliplr(input: Tensor) -> Tensor:
-    """Return a copy with the columns in the opposite order."""
-    check_tensor("fliplr", input)
-    if input._array.ndim < 2:
-        raise RuntimeError("Input must be >= 2-d.")
-    return flip(input, 1)
-
-
-def flipud(input: Tensor) -> Tensor:
-    """Return a copy with the rows in the opposite order."""
-    check_tensor("flipud", input)
-    if input._array.ndim < 1:
-        raise RuntimeError("Input must be >= 1-d.")
-    return flip(input, 0)
-
-
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Return a copy moved along some axes; what leaves at the end comes in at the start.
-
-    Parameters
-    ----------
-    input : Tensor
-    shifts : int, or one for each axis of ``dims``
-    dims : int or ints; without them the elements are moved as if along one axis.
-    """
-    check_tensor("roll", input)
-    rank = input._array.ndim
-    steps = tuple(shifts) if isinstance(shifts, tuple | list) else (shifts,)
-    if dims is None or dims == () or dims == []:
-        if len(steps) != 1:
-            raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{0}")
-        axes = None
-    else:
-        axes = tuple(dims) if isinstance(dims, tuple | list) else (dims,)
-        if len(steps) != len(axes):
-            raise RuntimeError(
-                f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}"
-            )
-        axes = tuple([wrap_dim(axis, rank) for axis in axes])
-    return _roll(input, steps, axes)
-
-
-def _roll(x: Tensor, steps: tuple[int, ...], axes: tuple[int, ...] | None) -> Tensor:
-    out = wrap(np.roll(x._array, steps if axes is not None else steps[0], axes))
-    back = tuple([-step for step in steps])
-    record("RollBackward0", (x,), out, lambda needs, grad: _roll(grad, back, axes))
-    return out
-
-
-def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
-    check_tensor("rot90", input)
-    if len(dims) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    a, b = (wrap_dim(dim, input._array.ndim) for dim in dims)
-    if a == b:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"
-        )
-    out = wrap(np.rot90(input._array, k, (a, b)).copy(order="K"))
-    record("Rot90Backward0", (input,), out, lambda needs, grad: rot90(grad, -k, (a, b)))
-    return out
-
-
 # Some of the elements
 
 
-def picked(x: Tensor, step: Step, name: str) -> Tensor:
-    """Return the view that ``step`` makes of x: some of its elements, each once."""
-    array = x._array
-    shape = array.shape
-    out = views.view(x, step(array), name, lambda needs, grad: placed(grad, shape, step, name))
-    describe(out, forward=step)
-    return out
-
-
-def placed(x: Tensor, shape: tuple[int, ...], step: Step, name: str) -> Tensor:
-    """Return zeros in which the view that ``step`` makes is ``x``: the adjoint of `picked`."""
-    array = np.zeros(shape, x._array.dtype)
-    step(array)[...] = x._array
-    out = wrap(array)
-    record(f"{name[:-1]}Backward0", (x,), out, lambda needs, grad: picked(grad, step, name))
-    return out
-
-
-def along(axis: int, item: Any) -> Step:
-    """Return the step that indexes one axis by an int or a slice; always gives an array."""
-    return itemgetter((*(slice(None),) * axis, item, ...))
-
-
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Return the view of what is at one place of an axis; the axis goes.
-
-    Raises
-    ------
-    IndexError
-        There is no such axis, or no such place.
-    """
-    check_tensor("select", input)
-    shape = input._array.shape
-    if not shape:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    axis = wrap_dim(dim, len(shape))
-    place = as_int(index)
-    if not -shape[axis] <= place < shape[axis]:
-        raise IndexError(
-            f"select(): index {place} out of range for tensor of size {list(shape)} at "
-            f"dimension {axis}"
-        )
-    return picked(input, along(axis, place), "SelectBackward0")
-
-
-def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
-    """Return the view of ``length`` places of an axis from ``start`` on.
-
-    Raises
-    ------
-    IndexError
-        ``start`` is outside the axis.
-    RuntimeError
-        There are not as many places.
-    """
-    check_tensor("narrow", input)
-    shape = input._array.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    axis = wrap_dim(dim, len(shape))
-    first, size = as_int(start), shape[axis]
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    if not -size <= first <= size:
-        raise IndexError(
-            f"start out of range (expected to be in range of [{-size}, {size}], but got {first})"
-        )
-    first += size if first < 0 else 0
-    if first + length > size:
-        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_of(input, axis, first, first + length)
-
-
-def slice_of(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
-    """Return the view of every step-th place of an axis from ``start`` up to before ``stop``."""
-    return picked(x, along(axis, slice(start, stop, step)), "SliceBackward0")
-
-
-def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a view of the windows of ``size`` places along an axis, ``step`` apart.
-
-    The axis counts the windows then, and a new last axis counts the places of one.
-
-    Raises
-    ------
-    IndexError
-        There is no such axis.
-    RuntimeError
-        The axis is shorter than a window, or ``size`` or ``step`` is too small.
-
-    Examples
-    --------
-    >>> import convcore
-    >>> convcore.tensor([1, 2, 3, 4]).unfold(0, 2, 1)
-    tensor([[1, 2],
-            [2, 3],
-            [3, 4]])
-    """
-    axis = wrap_dim(dimension, self._array.ndim)
-    if not self._array.ndim:  # one window, which no axis counts
-        return select(windows(unsqueeze(self, 0), 0, size, step), 0, 0)
-    length = self._array.shape[axis]
-    if size < 0:
-        raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > length:
-        raise RuntimeError(
-            f"maximum size for tensor at dimension {axis} is {length} but size is {size}"
-        )
-    if step <= 0:
-        raise RuntimeError(f"step is {step} but must be > 0")
-    return _windows(self, axis, size, step)
-
-
-def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
-    array = x._array
-    shape, strides = array.shape, array.strides
-    n_windows = (shape[axis] - size) // step + 1
-    windows = np.lib.stride_tricks.as_strided(
-        array,
-        (*shape[:axis], n_windows, *shape[axis + 1 :], size),
-        (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
-    )
-
-    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        return _windows_added(grad, axis, size, step, shape)
-
-    return views.view(x, windows, "UnfoldBackward0", backward)
-
-
-def _windows_added(x: Tensor, axis: int, size: int, step: int, shape: tuple[int, ...]) -> Tensor:
-    """Return the sum of windows where they overlap: the adjoint of `_windows`."""
-    array = np.zeros(shape, x._array.dtype)
-    reach = x._array.shape[axis] * step
-    for place in range(size):  # no two windows have the same element at the same place
-        along(axis, slice(place, place + reach, step))(array)[...] += x._array[..., place]
-    out = wrap(array)
-    record(
-        "UnfoldBackwardBackward0", (x,), out, lambda needs, grad: _windows(grad, axis, size, step)
-    )
-    return out
-
-
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the view of the diagonals of the matrices that two axes make, as the last axis.
-
-    Parameters
-    ----------
-    input : Tensor
-    offset : how far right of the main diagonal
-    dim1, dim2 : the axes of the rows and of the columns
-
-    Raises
-    ------
-    RuntimeError
-        ``dim1`` and ``dim2`` are the same axis.
-    """
-    check_tensor("diagonal", input)
-    rank = input._array.ndim
-    a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-
-    def step(array: np.ndarray) -> np.ndarray:
-        found = array.diagonal(offset, a, b)
-        found.flags.writeable = array.flags.writeable  # NumPy hands it out read-only
-        return found
-
-    return picked(input, step, "DiagonalBackward0")
-
-
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices of zeros with the last axis of ``input`` as their diagonals."""
-    check_tensor("diag_embed", input)
-    shape = input._array.shape
-    a, b = wrap_dim(dim1, len(shape) + 1), wrap_dim(dim2, len(shape) + 1)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    sizes = list(shape[:-1])
-    for axis in sorted((a, b)):
-        sizes.insert(axis, shape[-1] + abs(offset))
-    array = np.zeros(sizes, input._array.dtype)
-    diagonal(wrap(array), offset, a, b)._array[...] = input._array
-    out = wrap(array)
-    record("DiagEmbedBackward0", (input,), out, lambda needs, g: diagonal(g, offset, a, b))
-    return out
-
-
-def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Return the diagonal of a matrix, copied, or the matrix with a vector as its diagonal.
-
-    Raises
-    ------
-    RuntimeError
-        The tensor is neither.
-    """
-    check_tensor("diag", input)
-    rank = input._array.ndim
-    if rank == 1:
-        return diag_embed(input, diagonal)
-    if rank == 2:
-        return clone(_diagonal(input, diagonal))
-    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
-
-
-_diagonal = diagonal
-
-
-def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
-    check_tensor("tril", input)
-    return _triangle(input, np.tril, diagonal, "TrilBackward0")
-
-
-def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
-    check_tensor("triu", input)
-    return _triangle(input, np.triu, diagonal, "TriuBackward0")
-
-
-def _triangle(x: Tensor, function: Any, offset: int, name: str) -> Tensor:
-    if x._array.ndim < 2:
-        raise RuntimeError(f"{name[:4].lower()}: input tensor must have at least 2 dimensions")
-    out = wrap(function(x._array, offset))
-    record(name, (x,), out, lambda needs, grad: _triangle(grad, function, offset, name))
-    return out
-
-
 # The elements several times
-
-
-def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
-    """Return the tensor repeated along its axes, and along new ones before them.
-
-    Raises
-    ------
-    RuntimeError
-        There are fewer numbers than axes, or one is negative.
-    """
-    array = self._array
-    times = ints(repeats, more)
-    new = len(times) - array.ndim
-    if new < 0:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-            "tensor"
-        )
-    shape = (*(1,) * new, *array.shape)
-    sizes = [count * size for count, size in zip(times, shape, strict=True)]
-    if times and min(times) < 0:
-        first = next(size for count, size in zip(times, sizes, strict=True) if count < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {first}: {sizes}")
-    out = wrap(np.tile(array, times) if times else array.copy())
-    # Every axis as two, repetition and place: the gradient is the sum over the repetitions.
-    apart = [n for pair in zip(times, shape, strict=True) for n in pair]
-    once = tuple([n for size in shape for n in (1, size)])
-    before = array.shape
-    record(
-        "RepeatBackward0",
-        (self,),
-        out,
-        lambda needs, grad: reshape(sum_to(reshape(grad, apart), once), before),
-    )
-    return out
-
-
-def tile(input: Tensor, dims: Any, *more: int) -> Tensor:
-    """Return the tensor repeated along its last axes, as NumPy's tile does."""
-    check_tensor("tile", input)
-    times = ints(dims, more)
-    return repeat(input, (*(1,) * (input._array.ndim - len(times)), *times))
 
 
 METHODS = {
@@ -835,10 +471,7 @@ METHODS = {
     "T": property(_reversed_axes),
     "mH": property(adjoint),
     "mT": property(_matrices_transposed),
-    "repeat": repeat,
     "reshape_as": reshape_as,
-    "unfold": windows,
     "view": view,
     "view_as": view_as,
-    **in_place_methods(tril, triu),
 }

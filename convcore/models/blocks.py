@@ -6,7 +6,7 @@ from typing import Any
 
 from convcore import nn
 from convcore._tensor import Tensor
-from convcore.functions.norm import batch_norm_activation
+from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import is_watched
 
 __all__ = ["NormalizedSequential", "check_weights", "divisible", "init_weights", "normalized"]

@@ -19,7 +19,7 @@ IMPORTS = (
     ("from convcore.nn import functional as F", "from torch.nn import functional as F"),
     ("from convcore.models.", "from torch_twins_"),
     (
-        "from convcore.functions.norm import batch_norm_activation",
+        "from convcore.functions.normalization import batch_norm_activation",
         "",
     ),  # of what is replaced below
     ("from convcore.nn.modules._hooks import is_watched", ""),

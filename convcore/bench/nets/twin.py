@@ -30,7 +30,7 @@ def _stand_ins(library: Any) -> dict[str, types.ModuleType]:
     return {
         "convcore._tensor": tensor,
         "convcore.functions": library,
-        "convcore.functions.norm": norm,
+        "convcore.functions.normalization": norm,
         "convcore.nn": library.nn,
         "convcore.nn.functional": library.nn.functional,
         "convcore.nn.modules": library.nn.modules,

@@ -8,7 +8,6 @@ where no gradient of the gradient is wanted, the engine computes it in two passe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.conv.geometry import index
 from convcore.engine.layers import layer_norm as layer_engine
 from convcore.engine.layers import norm as engine
 from convcore.functions._support.arguments import (
@@ -25,7 +24,6 @@ from convcore.functions._support.arguments import (
     check_kind,
     check_optional,
     number,
-    typename,
 )
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, mul, sub
@@ -35,7 +33,7 @@ from convcore.functions.piecewise import masked
 from convcore.functions.reduce import mean, sum
 from convcore.functions.shape import reshape
 
-__all__ = ["batch_norm", "batch_norm_activation", "group_norm", "instance_norm", "layer_norm"]
+__all__ = ["batch_norm", "batch_norm_activation", "group_norm", "instance_norm"]
 
 Array = np.ndarray[Any, Any]
 
@@ -303,81 +301,6 @@ def instance_norm(
         statistics = statistics.reshape(2, *shape[:2]).mean(axis=1)
         _follow(running_mean, running_var, statistics, momentum, math.prod(shape[2:]))
     return out
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalise over the last axes.
-
-    Parameters
-    ----------
-    input : Tensor (*, *normalized_shape), floating point
-    normalized_shape : ints
-        The sizes of those axes.
-    weight, bias : normalized_shape, or None for ones and zeros
-    eps : float
-
-    Returns
-    -------
-    Tensor
-        Of the input's shape, contiguous.
-
-    Raises
-    ------
-    TypeError
-        normalized_shape is no sequence of ints.
-    RuntimeError
-        Shapes or dtypes that do not go together.
-    NotImplementedError
-        An integer tensor.
-
-    References
-    ----------
-    J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016.
-
-    Examples
-    --------
-    >>> import convcore
-    >>> layer_norm(convcore.tensor([[1.0, 3.0]]), (2,), eps=1e-12)
-    tensor([[-1.,  1.]])
-    """
-    check_arguments("layer_norm", input=input)
-    check_optional("layer_norm", weight=weight, bias=bias)
-    sizes = _sizes(normalized_shape)
-    shape = input._array.shape
-    for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and value._array.shape != sizes:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(value._array.shape)} and normalized_shape = {list(sizes)}"
-            )
-    if shape[max(0, len(shape) - len(sizes)) :] != sizes:
-        wanted = ", ".join(["*", *map(str, sizes)])
-        raise RuntimeError(
-            f"Given normalized_shape={list(sizes)}, expected input with shape [{wanted}], but got "
-            f"input of size{list(shape)}"
-        )
-    norm = _Norm("NativeLayerNormBackward0", number("layer_norm", "eps", eps), axes=len(sizes))
-    return _normalized("layer_norm", norm, input, weight, bias)[0]
-
-
-def _sizes(normalized_shape: Any) -> tuple[int, ...]:
-    if not is_sequence(normalized_shape):
-        raise TypeError(
-            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-            f"{typename(normalized_shape)}"
-        )
-    if len(normalized_shape) == 0:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            "element, but got normalized_shape = []"
-        )
-    return tuple([index("normalized_shape", size) for size in normalized_shape])
 
 
 # Batch norm

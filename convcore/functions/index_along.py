@@ -1,0 +1,273 @@
+"""Slices along an axis by a vector of indices: index_select, index_add, index_copy, index_fill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, contiguous_format, wrap
+from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_tensor, typename
+from convcore.functions.arithmetic import mul
+from convcore.functions.broadcast import expand, fit
+from convcore.functions.convert import clone, element, store
+from convcore.functions.indexing import (
+    Indices,
+    _put_back,
+    _without_lost,
+    add_at,
+    applied,
+    as_key,
+    check_range,
+)
+from convcore.functions.scatter import elements_name, in_place_form, with_axes
+from convcore.functions.shape import reshape, unsqueeze, view, wrap_dim
+
+__all__ = ["index_add", "index_copy", "index_fill", "index_select", "repeat_interleave"]
+
+
+def _vector(function: str, index: Tensor) -> Tensor:
+    """Return a vector of indices; a number counts as one."""
+    if not isinstance(index, Tensor):
+        raise TypeError(
+            f"{function}(): argument 'index' (position 3) must be Tensor, not {typename(index)}"
+        )
+    if index._array.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{function}(): Expected dtype int32 or int64 for index")
+    if index._array.ndim > 1:
+        raise IndexError(f"{function}(): Index is supposed to be a vector")
+    return index if index._array.ndim else reshape(index, 1)
+
+
+def _at_axis(axis: int, index: Tensor) -> Indices:
+    """Return indices that are for one axis alone."""
+    return (*(None,) * axis, index)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Return a copy of the places of an axis that a vector of indices names.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    index : Tensor of int64 or int32 with at most one axis; none is negative
+
+    Raises
+    ------
+    IndexError
+        An index is out of bounds, or ``index`` has several axes.
+    """
+    index = _vector("index_select", index)
+    if not input._array.ndim:
+        return reshape(index_select(reshape(input, 1), dim, index), ())
+    axis = wrap_dim(dim, input._array.ndim)
+    array, places = input._array, index._array
+    if places.size and (places.min() < 0 or places.max() >= array.shape[axis]):
+        raise IndexError("index out of range in self")
+    out = wrap(array.take(places, axis))
+    shape = array.shape
+    record(
+        "IndexSelectBackward0",
+        (input,),
+        out,
+        lambda needs, grad, index: _put_back(grad, shape, _at_axis(axis, index)),
+        (index,),
+    )
+    return out
+
+
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Return each place of an axis repeated where it stands.
+
+    Parameters
+    ----------
+    input : Tensor; alone, it holds repeats, and indices repeated so often are returned
+    repeats : int or Tensor of ints, one for each place
+    dim : int, or None for the elements along one axis
+    output_size : ignored
+
+    Raises
+    ------
+    RuntimeError
+        There are not as many repeats as places, or one is negative.
+    """
+    check_tensor("repeat_interleave", input)
+    if repeats is None:
+        return wrap(np.repeat(np.arange(input._array.size), input._array))
+    if dim is None:
+        input, dim = reshape(input, -1), 0
+    shape = input._array.shape
+    axis = wrap_dim(dim, len(shape))
+    times = repeats._array if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if times.size and times.min() < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    if times.size == 1 and not isinstance(repeats, Tensor):
+        count = int(times.reshape(()))
+        apart = (*shape[: axis + 1], count, *shape[axis + 1 :])
+        joint = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+        copies = clone(expand(unsqueeze(input, axis + 1), apart), memory_format=contiguous_format)
+        return view(copies, joint)
+    if times.size not in (1, shape[axis]):
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{times.size} and input.size({axis}) = {shape[axis]}"
+        )
+    return index_select(input, axis, wrap(np.repeat(np.arange(shape[axis]), times)))
+
+
+def _index_add(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, in_place: bool
+) -> Tensor:
+    index = _vector("index_add", index)
+    axis = wrap_dim(dim, x._array.ndim)
+    new, places = source._array, index._array
+    if new.dtype != x._array.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({elements_name(x._array)}) and source ({elements_name(new)}) "
+            "must have the same scalar type"
+        )
+    if x._array.ndim:
+        _check_slices(x._array, axis, places, new, "index_add_(): Number of indices")
+    check_range(places, x._array.shape[axis] if x._array.ndim else 1, axis, 0, RuntimeError)
+    indices = _at_axis(axis, index)
+
+    def change(array: np.ndarray) -> None:
+        values = new if alpha == 1 else np.multiply(new, alpha, dtype=new.dtype, casting="unsafe")
+        add_at(np.atleast_1d(array), indices, np.atleast_1d(values))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
+        inside = None
+        if needs[1]:
+            inside = reshape(index_select(grad, axis, index), new.shape)
+            inside = inside if alpha == 1 else mul(inside, alpha)
+        return grad if needs[0] else None, inside
+
+    return applied(x, in_place, change, "IndexAddBackward0", (x, source), backward, (index,))
+
+
+def _check_slices(
+    array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray, what: str
+) -> None:
+    """Raise unless there is a slice of the right shape for each place."""
+    found = new.shape[axis] if new.ndim else 1
+    if places.size != found:
+        raise RuntimeError(
+            f"{what} ({places.size}) should be equal to source.size(dim): ({found}), for dim: "
+            f"{axis}"
+        )
+    expected = array.shape[:axis] + array.shape[axis + 1 :]
+    if new.shape[:axis] + new.shape[axis + 1 :] != expected:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
+        )
+
+
+def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place: bool) -> Tensor:
+    index = _vector("index_copy_", index)
+    axis = wrap_dim(dim, x._array.ndim)
+    new, places = source._array, index._array
+    if new.dtype != x._array.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{elements_name(x._array)} and (source) {elements_name(new)}"
+        )
+    if x._array.ndim:
+        _check_slices(x._array, axis, places, new, "index_copy_(): Number of indices")
+    check_range(places, x._array.shape[axis] if x._array.ndim else 1, axis, 0)
+    indices = _at_axis(axis, index)
+
+    def change(array: np.ndarray) -> None:
+        np.atleast_1d(array)[as_key(indices)] = np.atleast_1d(new)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
+        rest = inside = None
+        if needs[0]:
+            rest = _index_fill(grad, axis, index, 0, in_place=False)
+        if needs[1]:
+            inside = index_select(with_axes(grad), axis, index)
+            inside = _without_lost(inside, _at_axis(axis, index), with_axes(grad)._array.shape)
+            inside = reshape(inside, new.shape)
+        return rest, inside
+
+    return applied(x, in_place, change, "IndexCopyBackward0", (x, source), backward, (index,))
+
+
+def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: bool) -> Tensor:
+    index = _vector("index_fill_", index)
+    axis = wrap_dim(dim, x._array.ndim)
+    number = number_for(x, value, "index_fill_")
+    check_range(index._array, x._array.shape[axis] if x._array.ndim else 1, axis)
+    like = (), np.asarray(number).dtype
+
+    def change(array: np.ndarray) -> None:
+        np.atleast_1d(array)[as_key(_at_axis(axis, index))] = number
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
+        rest = inside = None
+        if needs[0]:
+            rest = _index_fill(grad, axis, index, 0, in_place=False)
+        if needs[1]:
+            size = with_axes(grad)._array.shape[axis]
+            once = wrap(np.unique(np.where(index._array < 0, index._array + size, index._array)))
+            inside = fit(index_select(with_axes(grad), axis, once), like)
+        return rest, inside
+
+    name = "IndexFillBackward1" if isinstance(value, Tensor) else "IndexFillBackward0"
+    return applied(x, in_place, change, name, (x, value), backward, (index,))
+
+
+def number_for(x: Tensor, value: Any, function: str) -> Any:
+    """Return a number, or a tensor without axes, as one element of ``x``."""
+    if not isinstance(value, Tensor):
+        return element(value, x._array.dtype)
+    if value._array.ndim:
+        raise RuntimeError(
+            f"{function} only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value._array.ndim} dimension(s)."
+        )
+    number = np.empty((), x._array.dtype)
+    store(number, value._array)
+    return number
+
+
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i.
+
+    Places may be named several times; what goes to one is summed in order.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    index : vector of int64 or int32
+    source : Tensor of input's dtype, and shape apart from ``dim``
+    alpha : number
+
+    Raises
+    ------
+    RuntimeError
+        The shapes or dtypes do not fit together, or an index is out of bounds.
+    """
+    return _index_add(input, dim, index, source, alpha=alpha, in_place=False)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Return a copy with source[i] at place index[i] of an axis, for every i."""
+    return _index_copy(input, dim, index, source, in_place=False)
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Return a copy with a number at some places of an axis."""
+    return _index_fill(input, dim, index, value, in_place=False)
+
+
+METHODS = {
+    "index_add_": in_place_form(_index_add, index_add),
+    "index_copy_": in_place_form(_index_copy, index_copy),
+    "index_fill_": in_place_form(_index_fill, index_fill),
+}
