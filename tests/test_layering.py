@@ -35,6 +35,13 @@ FLOOR_AND_ROOM = {
     for name in room.split()
 }
 
+# Inside a room, from the ground up; what is not named stands on top.
+INNER = {
+    "kernels": ("runtime", "conv layers"),
+    "engine": ("geometry", "runtime", "conv layers matmul reference"),
+    "functions": ("_support",),
+}
+
 # Functions whose bits depend on a thread pool that is not ours, and that set_num_threads ignores.
 NUMPY_PRODUCTS = {"dot", "vdot", "inner", "matmul", "einsum", "tensordot"}
 ENVIRONMENT_WRITERS = {"update", "pop", "popitem", "setdefault", "clear", "__setitem__"}
@@ -117,6 +124,29 @@ def upward_imports(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{line} imports {module}, which is not below it"
 
 
+def inner_floor(room: str, name: str) -> tuple[int, str]:
+    """Give the floor of a file or folder inside a room, and its name."""
+    for floor, names in enumerate(INNER[room]):
+        if name in names.split():
+            return floor, name
+    return len(INNER[room]), "the rest"
+
+
+def upward_imports_inside(path: str, text: str) -> Iterator[str]:
+    """Inside a room too, what stands below imports nothing from above, nor from beside it."""
+    room, *rest = Path(path).with_suffix("").parts
+    if room not in INNER or rest == ["__init__"]:
+        return
+    own = inner_floor(room, rest[0])
+    for line, module in imports(path, text):
+        parts = module.split(".")
+        if parts[:2] != ["convcore", room] or len(parts) < 3:
+            continue
+        floor, name = inner_floor(room, parts[2])
+        if floor > own[0] or (floor == own[0] and name != own[1]):
+            yield f"{path}:{line} imports {module}, which is not below it"
+
+
 def compiled_oracle(path: str, text: str) -> Iterator[str]:
     """The slow oracle stands on NumPy and on geometry, so that it cannot share a kernel's fault."""
     allowed = {"__future__", "collections", "itertools", "math", "typing", "numpy"}
@@ -153,10 +183,10 @@ def foreign_products(path: str, text: str) -> Iterator[str]:
 
 def second_blas(path: str, text: str) -> Iterator[str]:
     """One file touches BLAS."""
-    if path != "kernels/_gemm.pyx":
+    if path != "kernels/runtime/_gemm.pyx":
         for line, module in imports(path, text):
             if "cython_blas" in module or (module == "scipy.linalg" and "cython_blas" in text):
-                yield f"{path}:{line} imports {module}: BLAS is kernels/_gemm.pyx's"
+                yield f"{path}:{line} imports {module}: BLAS is kernels/runtime/_gemm.pyx's"
 
 
 def scattered_openmp(path: str, text: str) -> Iterator[str]:
@@ -200,6 +230,7 @@ def environment_writes(path: str, text: str) -> Iterator[str]:
 
 RULES = (
     upward_imports,
+    upward_imports_inside,
     compiled_oracle,
     foreign_products,
     second_blas,
@@ -236,50 +267,68 @@ def test_package_has_sources_to_check():
 @pytest.mark.parametrize(
     ("rule", "path", "text"),
     [
-        (upward_imports, "engine/conv.py", "import convcore.nn"),
-        (upward_imports, "engine/conv.py", "import numpy, convcore.nn.functional as F"),
-        (upward_imports, "engine/conv.py", "from convcore.functions import conv"),
-        (upward_imports, "engine/conv.py", "from convcore import autograd"),
-        (upward_imports, "engine/conv.py", "from convcore import set_num_threads"),
-        (upward_imports, "engine/conv.py", "import convcore"),
-        (upward_imports, "engine/conv.py", "from .. import nn"),
-        (upward_imports, "engine/conv.py", "from ..nn import functional"),
-        (upward_imports, "engine/deep/conv.py", "from ...nn import functional"),
-        (upward_imports, "engine/conv.py", "def f():\n    from convcore import cli"),
+        (upward_imports, "engine/conv/passes.py", "import convcore.nn"),
+        (upward_imports, "engine/conv/passes.py", "import numpy, convcore.nn.functional as F"),
+        (upward_imports, "engine/conv/passes.py", "from convcore.functions import conv"),
+        (upward_imports, "engine/conv/passes.py", "from convcore import autograd"),
+        (upward_imports, "engine/conv/passes.py", "from convcore import set_num_threads"),
+        (upward_imports, "engine/conv/passes.py", "import convcore"),
+        (upward_imports, "engine/conv/passes.py", "from ... import nn"),
+        (upward_imports, "engine/conv/passes.py", "from ...nn import functional"),
+        (upward_imports, "engine/conv/deep/conv.py", "from ....nn import functional"),
+        (upward_imports, "engine/conv/passes.py", "def f():\n    from convcore import cli"),
         (upward_imports, "nn/modules/conv.py", "from convcore.optim import SGD"),
         (upward_imports, "_tensor.py", "from convcore.autograd import graph"),
         (upward_imports, "bench/suites.py", "from convcore.cli import main"),
         (upward_imports, "cli/__init__.py", "from convcore import __main__"),
-        (upward_imports, "kernels/_conv.pyx", "from convcore.engine import plan"),
-        (upward_imports, "kernels/_conv.pyx", "    from ..engine import plan"),
-        (upward_imports, "kernels/_conv.pyx", "cimport convcore.functions.conv as conv"),
-        (upward_imports, "kernels/_conv.pxd", "from .. cimport engine"),
+        (upward_imports, "kernels/conv/_im2col.pyx", "from convcore.engine import plan"),
+        (upward_imports, "kernels/conv/_im2col.pyx", "    from ...engine import plan"),
+        (upward_imports, "kernels/conv/_im2col.pyx", "cimport convcore.functions.conv as conv"),
+        (upward_imports, "kernels/conv/_im2col.pxd", "from ... cimport engine"),
+        (
+            upward_imports_inside,
+            "kernels/runtime/_gemm.pyx",
+            "from convcore.kernels.conv cimport _im2col",
+        ),
+        (upward_imports_inside, "kernels/layers/_reduce.pyx", "from ..conv._blocks cimport Blocks"),
+        (
+            upward_imports_inside,
+            "engine/runtime/memory.py",
+            "from convcore.engine.conv import passes",
+        ),
+        (
+            upward_imports_inside,
+            "engine/layers/norm.py",
+            "from convcore.engine.conv.plan import Plan",
+        ),
+        (upward_imports_inside, "engine/geometry.py", "import convcore.engine.runtime.checks"),
+        (upward_imports_inside, "functions/_support/axes.py", "import convcore.functions.shape"),
         (compiled_oracle, "engine/reference.py", "from convcore.engine import conv_forward"),
         (compiled_oracle, "engine/reference.py", "from .patches import im2col"),
         (compiled_oracle, "engine/reference.py", "import scipy.signal"),
-        (foreign_products, "engine/conv.py", "y = np.dot(a, b)"),
-        (foreign_products, "engine/conv.py", "product = numpy.einsum"),
-        (foreign_products, "engine/conv.py", "y = a @ b"),
-        (foreign_products, "engine/conv.py", "y @= b"),
-        (foreign_products, "engine/conv.py", "y = a.dot(b)"),
+        (foreign_products, "engine/conv/passes.py", "y = np.dot(a, b)"),
+        (foreign_products, "engine/conv/passes.py", "product = numpy.einsum"),
+        (foreign_products, "engine/conv/passes.py", "y = a @ b"),
+        (foreign_products, "engine/conv/passes.py", "y @= b"),
+        (foreign_products, "engine/conv/passes.py", "y = a.dot(b)"),
         (foreign_products, "demo/photo.py", "from numpy import tensordot as t"),
         (foreign_products, "bench/worker.py", "np.matmul(a, b)"),
         (foreign_products, "engine/numpy_face.py", "np.matmul(a, b)"),
-        (foreign_products, "kernels/_conv.pyx", "y = np.tensordot(a, b)"),
-        (second_blas, "kernels/_conv.pyx", "from scipy.linalg.cython_blas cimport sgemm"),
-        (second_blas, "kernels/_conv.pyx", "cimport scipy.linalg.cython_blas as blas"),
-        (second_blas, "kernels/_conv.pxd", "from scipy.linalg cimport cython_blas"),
-        (second_blas, "engine/threads.py", "import scipy.linalg.cython_blas"),
-        (scattered_openmp, "kernels/_conv.pxd", "from cython.parallel cimport prange"),
-        (scattered_openmp, "kernels/_conv.pxd", "cimport openmp"),
-        (scattered_openmp, "kernels/leaf.c", "#pragma omp parallel for"),
-        (scattered_openmp, "kernels/leaf.h", "#include <omp.h>"),
-        (scattered_openmp, "engine/conv.py", "from cython.parallel import prange"),
-        (environment_writes, "engine/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
-        (environment_writes, "engine/threads.py", "del os.environ['OMP_NUM_THREADS']"),
-        (environment_writes, "engine/threads.py", "os.environ |= {'A': '1'}"),
-        (environment_writes, "engine/threads.py", "os.environ = {}"),
-        (environment_writes, "engine/threads.py", "environ.setdefault('A', '1')"),
+        (foreign_products, "kernels/conv/_im2col.pyx", "y = np.tensordot(a, b)"),
+        (second_blas, "kernels/conv/_im2col.pyx", "from scipy.linalg.cython_blas cimport sgemm"),
+        (second_blas, "kernels/conv/_im2col.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        (second_blas, "kernels/conv/_im2col.pxd", "from scipy.linalg cimport cython_blas"),
+        (second_blas, "engine/runtime/threads.py", "import scipy.linalg.cython_blas"),
+        (scattered_openmp, "kernels/conv/_im2col.pxd", "from cython.parallel cimport prange"),
+        (scattered_openmp, "kernels/conv/_im2col.pxd", "cimport openmp"),
+        (scattered_openmp, "kernels/conv/microkernels.c", "#pragma omp parallel for"),
+        (scattered_openmp, "kernels/conv/winograd.h", "#include <omp.h>"),
+        (scattered_openmp, "engine/conv/passes.py", "from cython.parallel import prange"),
+        (environment_writes, "engine/runtime/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
+        (environment_writes, "engine/runtime/threads.py", "del os.environ['OMP_NUM_THREADS']"),
+        (environment_writes, "engine/runtime/threads.py", "os.environ |= {'A': '1'}"),
+        (environment_writes, "engine/runtime/threads.py", "os.environ = {}"),
+        (environment_writes, "engine/runtime/threads.py", "environ.setdefault('A', '1')"),
         (environment_writes, "bench/worker.py", "os.environ.pop('A', None)"),
         (environment_writes, "bench/worker.py", "os.environ.update(A='1')"),
         (environment_writes, "bench/worker.py", "os.putenv('A', '1')"),
@@ -293,18 +342,24 @@ def test_rule_finds_the_fault(rule, path, text):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("engine/conv.py", "from convcore.kernels import _conv\nfrom . import geometry"),
-        ("engine/conv.py", "from .geometry import Axis\nfrom ..kernels._conv import forward"),
-        ("engine/conv.py", "y = engine.matmul(a, b)\n@cache\ndef f(): pass"),
+        ("engine/conv/passes.py", "from convcore.kernels import conv\nfrom . import plan"),
+        (
+            "engine/conv/passes.py",
+            "from ..geometry import Axis\nfrom ...kernels.conv._winograd import forward",
+        ),
+        ("engine/conv/passes.py", "y = engine.matmul(a, b)\n@cache\ndef f(): pass"),
         ("_tensor.py", "from convcore import random\nfrom ._dtype import float32"),
         ("bench/suites.py", "import convcore\nfrom convcore import engine, get_num_threads"),
         ("bench/peers/numpy_im2col.py", "y = np.tensordot(a, b)\nz = a @ b"),
         ("bench/worker.py", "env = os.environ.copy()\nenv['A'] = '1'\nenv.pop('B', None)"),
         ("engine/reference.py", "from convcore.engine.geometry import Axis\ny = np.einsum(s, a)"),
-        ("kernels/_conv.pyx", "from cython.parallel cimport prange\nfrom ._gemm cimport gemm"),
-        ("kernels/_conv.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
-        ("kernels/_conv.pxd", "# prange stays out of here, as does cython_blas"),
-        ("kernels/_gemm.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        (
+            "kernels/conv/_im2col.pyx",
+            "from cython.parallel cimport prange\nfrom ..runtime._gemm cimport gemm",
+        ),
+        ("kernels/conv/_im2col.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
+        ("kernels/conv/_im2col.pxd", "# prange stays out of here, as does cython_blas"),
+        ("kernels/runtime/_gemm.pyx", "cimport scipy.linalg.cython_blas as blas"),
         ("__main__.py", "from convcore.cli import main"),
     ],
 )
@@ -314,4 +369,4 @@ def test_rules_pass_what_is_allowed(path, text):
 
 def test_unknown_room_needs_a_floor():
     with pytest.raises(KeyError, match="attic"):
-        list(upward_imports("engine/conv.py", "import convcore.attic"))
+        list(upward_imports("engine/conv/passes.py", "import convcore.attic"))

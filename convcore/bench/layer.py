@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from convcore.engine.conv.geometry import Geometry
+    from convcore.engine.geometry import Geometry
 
 FIELDS = ("N", "C", "H", "W", "O", "k", "s", "p", "d", "g")
 MAPS = ("forward", "input_grad", "weight_grad")
@@ -52,7 +52,7 @@ class Layer:
     def geometry(self) -> Geometry:
         """The engine's geometry of this layer; a ValueError if there is none."""
         # Here, not above: the engine's package loads the kernels, and a layer is only numbers.
-        from convcore.engine.conv.geometry import make_geometry
+        from convcore.engine.geometry import make_geometry
 
         # A weight has whole channels a group: refuse here what the division below would hide.
         if self.c_in % self.groups:

@@ -9,8 +9,8 @@ from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from convcore.engine.conv.geometry import Geometry
     from convcore.engine.conv.plan import PassPlan
+    from convcore.engine.geometry import Geometry
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 

@@ -15,7 +15,6 @@ from convcore.engine.conv.conv_nd import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from convcore.engine.conv.geometry import Axis, Geometry, make_geometry
 from convcore.engine.conv.passes import (
     conv_bias_grad,
     conv_forward,
@@ -27,6 +26,7 @@ from convcore.engine.conv.patches import col2im, fold, im2col, im2col_view, unfo
 from convcore.engine.conv.plan import Plan, plan_conv
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.conv.shaping import dilate, rotate180, unpad, zero_pad
+from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.layers.avg_pooling import (
     adaptive_avg_pool,
     adaptive_avg_pool_grad,

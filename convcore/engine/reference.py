@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from convcore.engine.conv.geometry import (
+from convcore.engine.geometry import (
     Geometry,
     Padding,
     Spatial,

@@ -19,7 +19,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
-from convcore.engine.conv.geometry import per_axis
+from convcore.engine.geometry import per_axis
 from convcore.functions._support.axes import spread
 from convcore.functions._support.conv_errors import Refused, conv_error
 from convcore.functions._support.errstate import ignore_errstate

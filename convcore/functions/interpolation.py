@@ -14,7 +14,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.geometry import is_sequence
+from convcore.engine.geometry import is_sequence
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 

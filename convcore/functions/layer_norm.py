@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.geometry import index, is_sequence
 from convcore.functions._support.arguments import (
     check_arguments,
     check_optional,

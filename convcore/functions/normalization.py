@@ -16,7 +16,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.geometry import index
+from convcore.engine.geometry import index
 from convcore.engine.layers import layer_norm as layer_engine
 from convcore.engine.layers import norm as engine
 from convcore.functions._support.arguments import (

@@ -11,7 +11,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.geometry import index, is_sequence
 from convcore.engine.layers.padding import MODES
 from convcore.functions._support.arguments import check_tensor, computed
 

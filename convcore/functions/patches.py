@@ -11,7 +11,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
-from convcore.engine.conv.geometry import Axis, index, is_sequence
+from convcore.engine.geometry import Axis, index, is_sequence
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 

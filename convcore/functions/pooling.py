@@ -15,7 +15,7 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.geometry import index, is_sequence
+from convcore.engine.geometry import index, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_checked
 from convcore.engine.layers.global_avg_pooling import plane_means
 from convcore.engine.layers.max_pooling import Picked, adaptive_max_pool_taps, max_pool_taps

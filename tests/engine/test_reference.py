@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from convcore.engine import reference
-from convcore.engine.conv.geometry import make_geometry, transposed_geometry
+from convcore.engine.geometry import make_geometry, transposed_geometry
 
 # Rank 1 to 3, every parameter different on every axis: input, weight, stride, padding, dilation,
 # groups.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from convcore.engine.conv.geometry import Axis, Geometry
+from convcore.engine.geometry import Axis, Geometry
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 

@@ -21,7 +21,7 @@ from convcore.engine.conv.algorithms.problem import (
     Problem,
 )
 from convcore.engine.conv.algorithms.selection import Selection, current
-from convcore.engine.conv.geometry import (
+from convcore.engine.geometry import (
     Geometry,
     Padding,
     Spatial,

@@ -21,7 +21,7 @@ from convcore.engine.conv.executables import (
     transpose_executable,
     weight_grad_executable,
 )
-from convcore.engine.conv.geometry import Padding, Spatial
+from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
 from convcore.kernels.layers._reduce import channel_sums
 

@@ -9,7 +9,7 @@ import numpy as np
 from convcore.engine.conv.algorithms import choose
 from convcore.engine.conv.algorithms.problem import PASSES, PassPlan, dense_problem
 from convcore.engine.conv.algorithms.selection import current
-from convcore.engine.conv.geometry import Geometry, shown
+from convcore.engine.geometry import Geometry, shown
 from convcore.engine.runtime.checks import check_dtype
 
 __all__ = ["PassPlan", "Plan", "plan_conv"]

@@ -8,7 +8,7 @@ from typing import Any
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.epilogue import Activation, activation_parameters
 from convcore.engine.conv.executables import Executable, forward_executable
-from convcore.engine.conv.geometry import Padding, Spatial
+from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
     Array,

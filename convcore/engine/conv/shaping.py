@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Spatial, index, is_sequence, per_axis
+from convcore.engine.geometry import Spatial, index, is_sequence, per_axis
 
 
 def zero_pad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 
 
 class Phase(NamedTuple):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from convcore.engine.conv.geometry import Axis, Geometry
+from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime.layout import Layout
 
 Fields = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis, Spatial, index, per_axis
+from convcore.engine.geometry import Axis, Spatial, index, per_axis
 from convcore.engine.layers.global_avg_pooling import plane_means
 from convcore.engine.layers.pooling import (
     FLOATS,

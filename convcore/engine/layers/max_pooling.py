@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis, Spatial
+from convcore.engine.geometry import Axis, Spatial
 from convcore.engine.layers.max_pooling_compiled import (
     Pool,
     indices_of,

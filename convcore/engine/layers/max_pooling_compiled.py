@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 from convcore.engine.layers.images import FLOATS, as_format, empty_lines, lines_of
 from convcore.engine.layers.pooling import wide_enough
 from convcore.engine.runtime import memory

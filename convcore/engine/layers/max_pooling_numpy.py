@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 from convcore.engine.layers.pooling import (
     empty_results,
     output_sizes,

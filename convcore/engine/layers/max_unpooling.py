@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.geometry import index
+from convcore.engine.geometry import index
 from convcore.engine.layers.pooling import FLOATS, INTEGERS, as_batch, checked_sizes, empty_results
 from convcore.engine.layers.windows import blocks
 from convcore.engine.runtime import layout

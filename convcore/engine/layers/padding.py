@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.geometry import is_sequence, per_axis, shown
+from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.layers import strided_copy
 from convcore.engine.layers.images import FLOATS
 from convcore.engine.layers.separable import Map, Terms

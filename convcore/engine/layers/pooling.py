@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis, is_sequence, per_axis, shown
+from convcore.engine.geometry import Axis, is_sequence, per_axis, shown
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array, check_memory
 

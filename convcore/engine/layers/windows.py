@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Axis, Spatial, is_sequence, per_axis
+from convcore.engine.geometry import Axis, Spatial, is_sequence, per_axis
 
 Move = tuple[slice, slice]  # (target, source)
 

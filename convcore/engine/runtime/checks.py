@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convcore.engine.conv.geometry import Geometry, is_sequence
+from convcore.engine.geometry import Geometry, is_sequence
 
 Array = NDArray[Any]
 DTYPES = tuple(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from convcore.engine.conv.geometry import index
+from convcore.engine.geometry import index
 from convcore.kernels.runtime import _memory
 from convcore.kernels.runtime._memory import Block
 

@@ -17,7 +17,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from convcore.engine.conv.geometry import index
+from convcore.engine.geometry import index
 from convcore.engine.runtime.cpus import cpu_limit
 from convcore.kernels.runtime import _threads
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore._dtype import C_NAMES
 from convcore._tensor import Tensor, scalar_name
-from convcore.engine.conv.geometry import is_sequence
+from convcore.engine.geometry import is_sequence
 
 _AXES = ("depth", "height", "width")
 

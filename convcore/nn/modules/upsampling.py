@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.engine.conv.geometry import is_sequence
+from convcore.engine.geometry import is_sequence
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 

@@ -10,8 +10,8 @@ from convcore import engine
 from convcore.engine.conv.algorithms import choose
 from convcore.engine.conv.algorithms.problem import PASSES, Problem
 from convcore.engine.conv.algorithms.selection import selection_of
-from convcore.engine.conv.geometry import make_geometry
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.geometry import make_geometry
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.layout import Layout, dense
 

@@ -10,7 +10,7 @@ from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.geometry import make_geometry
+from convcore.engine.geometry import make_geometry
 
 # name: C_in, size, C_out, kernel, stride, padding, groups
 LAYERS = {

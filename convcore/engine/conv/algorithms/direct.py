@@ -6,9 +6,9 @@ Field names are those of the structs DirectAxis and Direct in kernels/runtime/_i
 from __future__ import annotations
 
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
-from convcore.engine.conv.geometry import Axis
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, three
+from convcore.engine.geometry import Axis
 from convcore.engine.runtime.layout import Layout
 from convcore.kernels.conv._depthwise_float import KERNEL, PHASES
 from convcore.kernels.runtime import _isa

@@ -20,8 +20,8 @@ from convcore.engine.conv.algorithms.problem import (
     PassPlan,
     Problem,
 )
-from convcore.engine.conv.geometry import Axis
 from convcore.engine.conv.struct_fields import Fields, forward_lines, three, window
+from convcore.engine.geometry import Axis
 from convcore.engine.runtime.layout import Layout
 from convcore.kernels.conv._few_channels import FewChannels, leaf_sizes
 from convcore.kernels.conv._few_channels_input import FewChannelsInput

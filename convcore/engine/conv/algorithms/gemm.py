@@ -14,9 +14,9 @@ from itertools import product
 
 from convcore.engine.conv.algorithms.blocks import channel_block, cut, lines, most_staged, parts
 from convcore.engine.conv.algorithms.problem import FORWARD, PACKED_WEIGHTS, PassPlan, Problem
-from convcore.engine.conv.geometry import Geometry
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three, window
+from convcore.engine.geometry import Geometry
 from convcore.engine.runtime.layout import Layout, dense
 from convcore.kernels.conv._im2col_gemm import Correlation
 

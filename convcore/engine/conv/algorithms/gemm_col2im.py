@@ -12,8 +12,8 @@ import numpy as np
 from convcore.engine.conv.algorithms.blocks import BLOCK, ITEMS, lines, most_staged, parts
 from convcore.engine.conv.algorithms.gemm import is_contiguous_weight, is_matrix, largest
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, Algorithm, PassPlan, Problem
-from convcore.engine.conv.geometry import Axis, Geometry
 from convcore.engine.conv.struct_fields import forward_lines, output_lines, three, window
+from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.conv._gemm_col2im import ScatteredGradient
 

@@ -24,9 +24,9 @@ from convcore.engine.conv.algorithms.indirection import (
     up,
 )
 from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan, Problem
-from convcore.engine.conv.geometry import Axis
 from convcore.engine.conv.stride_phases import Phase, axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three
+from convcore.engine.geometry import Axis
 from convcore.kernels.conv._indirect import IndirectCorrelation
 from convcore.kernels.runtime import _isa
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.geometry import Geometry
 from convcore.engine.conv.struct_fields import three
+from convcore.engine.geometry import Geometry
 from convcore.engine.runtime.layout import Layout, dense
 
 FORWARD, INPUT_GRAD, WEIGHT_GRAD = PASSES = ("forward", "input_grad", "weight_grad")

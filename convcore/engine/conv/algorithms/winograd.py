@@ -40,7 +40,7 @@ from convcore.engine.conv.algorithms.winograd_tiles import (
     output_tiling,
     phases_of,
 )
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 from convcore.kernels.conv._winograd import WinogradCorrelation
 from convcore.kernels.conv._winograd_weight import WinogradWeightGradient
 from convcore.kernels.runtime import _isa

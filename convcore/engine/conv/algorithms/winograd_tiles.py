@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, Problem
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 from convcore.engine.runtime.layout import Layout
 from convcore.kernels.runtime._isa import LONGEST_RUN
 

@@ -18,7 +18,7 @@ from convcore.backends import conv
 from convcore.engine import reference
 from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.geometry import Axis
+from convcore.engine.geometry import Axis
 from convcore.engine.runtime import layout, memory
 
 CASES = 120

@@ -15,8 +15,8 @@ from convcore.backends import conv
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import few_channels
 from convcore.engine.conv.algorithms.problem import PASSES, Problem, dense_problem
-from convcore.engine.conv.geometry import Axis, Geometry
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime import layout
 
 CASES = 150

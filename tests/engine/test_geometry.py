@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from convcore.engine.conv.geometry import Axis, make_geometry, per_axis, transposed_geometry
+from convcore.engine.geometry import Axis, make_geometry, per_axis, transposed_geometry
 
 
 def small_axes():
