@@ -1,5 +1,9 @@
 r"""Build convcore's kernels: every .pyx below convcore/kernels is an extension module.
 
+`python setup.py build_ext --inplace` rebuilds what changed, and nothing else: a module, or a C file
+for one instruction set, is made again if the text of what it includes changed, or its flags; dates
+do not count. The .pyx named _isa links the microkernels, which are all the .c files there.
+
 Everything that is not about compiling stands in pyproject.toml. Switches, from the environment:
 
 CONVCORE_OPENMP=0       build without OpenMP: everything works, on one thread
@@ -15,8 +19,10 @@ CONVCORE_DEBUG=1        developer's build, little optimised, with debug informat
 """
 
 import errno
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -47,9 +53,12 @@ BUILD = "build/" + "-".join(
 )
 
 KERNELS = Path("convcore/kernels")
-# Microkernels in C, compiled once an instruction set: kernels/conv and
-# kernels/layers have a file each.
-MICROKERNELS = sorted(KERNELS.glob("*/microkernels.c"))
+# The microkernels in C, compiled once an instruction set. Cython writes its C under BUILD.
+MICROKERNELS = sorted(
+    path for path in KERNELS.rglob("*.c") if not path.with_suffix(".pyx").exists()
+)
+# A C header in quotation marks, named by C or by Cython.
+HEADER = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s+"([^"]+)"', re.MULTILINE)
 
 # A sum of the widest vectors, for the assembler to know too.
 VECTOR_PROBE = """
@@ -171,27 +180,27 @@ def scipy_blas_int():
 
 
 def instruction_sets(compiler):
-    """Map each instruction set of the microkernels to the compiler's flags, base first."""
-    levels = {"base": []}
-    # The loops are the same at each level, and sanitizers take minutes to be compiled in.
+    """Map each instruction set to compile for to the compiler's flags, base first."""
+    sets = {"base": []}
+    # The loops are the same in each, and sanitizers take minutes to be compiled in.
     if DEBUG or compiler.compiler_type != "unix":
-        return levels
+        return sets
     if platform_machine() in ("x86_64", "amd64"):
         # Few processors are left with it, and the wheel carries it for them: a third smaller so.
-        levels["base"] = ["-Os"]
-        levels["avx2"] = ["-mavx2", "-mfma"]
-        levels["avx512"] = ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
-        levels["avx512"] += ["-mprefer-vector-width=512"]
+        sets["base"] = ["-Os"]
+        sets["avx2"] = ["-mavx2", "-mfma"]
+        sets["avx512"] = ["-mfma", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
+        sets["avx512"] += ["-mprefer-vector-width=512"]
         if knows_flags(compiler, ONE_REST):
-            levels["avx2"] += ONE_REST
-            levels["avx512"] += ONE_REST
-    known = [level for level in levels if level == "base" or knows_flags(compiler, levels[level])]
-    for level in levels.keys() - known:
+            sets["avx2"] += ONE_REST
+            sets["avx512"] += ONE_REST
+    known = [isa for isa in sets if isa == "base" or knows_flags(compiler, sets[isa])]
+    for isa in sets.keys() - known:
         print(
-            f"convcore: building WITHOUT {level}, for the processors of lower levels: the compiler "
-            f"does not know {' '.join(levels[level])}. For all levels set CC to a newer one."
+            f"convcore: building WITHOUT {isa}, for processors that have less: the compiler "
+            f"does not know {' '.join(sets[isa])}. For all of them set CC to a newer one."
         )
-    return {level: levels[level] for level in known}
+    return {isa: sets[isa] for isa in known}
 
 
 def knows_flags(compiler, flags):
@@ -214,31 +223,91 @@ def platform_machine():
     return sysconfig.get_platform().split("-")[-1].lower()
 
 
+def with_headers(sources):
+    """List files and all that they include from this tree, directly or not."""
+    found, left = set(), [Path(source) for source in sources]
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            for name in HEADER.findall(path.read_text("utf-8")):
+                places = (path.parent / name, KERNELS / name)
+                left += [Path(os.path.normpath(at)) for at in places if at.exists()][:1]
+    return sorted(found)
+
+
+def digest(paths, *settings):
+    """Hash the text of files, and the settings that they are built with."""
+    state = hashlib.sha256(repr(settings).encode())
+    for path in paths:
+        state.update(path.name.encode() + b"\0" + path.read_bytes())
+    return state.hexdigest()
+
+
+def stamp_of(target):
+    """Name the file that says what a target was made from."""
+    return Path(BUILD, "stamps", re.sub(r"\W+", "-", str(target)))
+
+
+def is_made(target, made_from):
+    """Return whether a target is there, made from what has this digest; if not, forget it."""
+    stamp = stamp_of(target)
+    if target.exists() and stamp.exists() and stamp.read_text() == made_from:
+        return True
+    stamp.unlink(missing_ok=True)
+    target.unlink(missing_ok=True)
+    return False
+
+
+def mark_made(target, made_from):
+    stamp = stamp_of(target)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(made_from)
+
+
 class BuildKernels(build_ext):
     """build_ext that translates in parallel, probes OpenMP and leaves the source tree clean."""
 
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+        if self.inplace:  # an editable install would build in a folder that it throws away
+            self.build_lib, self.build_temp = f"{BUILD}/lib", f"{BUILD}/temp"
 
     def run(self):
+        if self.force:
+            shutil.rmtree(f"{BUILD}/stamps", ignore_errors=True)
         self.translate()
         super().run()
 
     def translate(self):
         """Have Cython write C, under the build directory, for what has changed."""
+        import Cython
         from Cython.Build import cythonize
+        from Cython.Build.Dependencies import create_dependency_tree
 
-        translated = cythonize(
-            self.extensions,
-            build_dir=f"{BUILD}/c",
-            compiler_directives=DIRECTIVES,
-            nthreads=os.cpu_count(),
-            force=bool(self.force),
-        )
-        for extension, made in zip(self.extensions, translated, strict=True):
-            extension.sources = made.sources
-            extension.depends = [*made.depends, *map(str, KERNELS.rglob("*.h"))]
+        tree = create_dependency_tree(quiet=True)
+        stale, digests = [], {}
+        for extension in self.extensions:
+            (source,) = extension.sources
+            target = Path(BUILD, "c", source).with_suffix(".c")
+            declarations = sorted(map(Path, tree.all_dependencies(source)))
+            made_from = digest(declarations, Cython.__version__, DIRECTIVES)
+            if not is_made(target, made_from):
+                stale.append(extension)
+                digests[target] = made_from
+        if stale:
+            cythonize(
+                stale,
+                build_dir=f"{BUILD}/c",
+                compiler_directives=DIRECTIVES,
+                nthreads=os.cpu_count(),
+                force=True,
+            )
+        for target, made_from in digests.items():
+            mark_made(target, made_from)
+        for extension in self.extensions:
+            extension.sources = [f"{BUILD}/c/{Path(extension.sources[0]).with_suffix('.c')}"]
 
     def build_extensions(self):
         compiler = self.compiler
@@ -254,28 +323,45 @@ class BuildKernels(build_ext):
     def build_extension(self, extension):
         if extension.name.endswith("._isa"):
             extension.extra_objects = self.compile_microkernels(extension)
-        super().build_extension(extension)
+        target = Path(self.get_ext_fullpath(extension.name))
+        made_from = digest(
+            [*with_headers(extension.sources), *map(Path, extension.extra_objects)],
+            getattr(self.compiler, "compiler_so", None),
+            getattr(self.compiler, "linker_so", None),
+            extension.define_macros,
+            extension.extra_compile_args,
+            extension.extra_link_args,
+        )
+        if not is_made(target, made_from):
+            super().build_extension(extension)
+            mark_made(target, made_from)
 
     def compile_microkernels(self, extension):
-        """Compile each room's microkernels once an instruction set; tell _isa.pyx of these."""
-        levels = instruction_sets(self.compiler)
-        found = [(f"CONVCORE_HAS_{level.upper()}", None) for level in levels]
+        """Compile the microkernels once an instruction set; tell _isa.pyx of these."""
+        sets = instruction_sets(self.compiler)
+        found = [(f"CONVCORE_HAS_{isa.upper()}", None) for isa in sets]
         extension.define_macros = extension.define_macros + found
 
         def compile_one(job):
-            source, level = job
-            return self.compiler.compile(
-                [source],
-                output_dir=f"{self.build_temp}/{level}",
-                macros=[("CONVCORE_ISA", level)],
-                include_dirs=[KERNELS.as_posix()],
-                extra_postargs=compile_flags(self.compiler.compiler_type) + levels[level],
-                depends=extension.depends,
-            )
+            source, isa = job
+            options = {
+                "macros": [("CONVCORE_ISA", isa), ("CONVCORE_ISA", isa)],
+                "include_dirs": [str(KERNELS)],
+                "extra_postargs": compile_flags(self.compiler.compiler_type) + sets[isa],
+            }
+            folder = f"{self.build_temp}/{isa}"
+            (name,) = self.compiler.object_filenames([str(source)], output_dir=folder)
+            target = Path(name)
+            command = getattr(self.compiler, "compiler_so", None)
+            made_from = digest(with_headers([source]), command, options)
+            if not is_made(target, made_from):
+                print(f"compiling {source} for {isa}")
+                self.compiler.compile([str(source)], folder, **options)
+                mark_made(target, made_from)
+            return name
 
-        jobs = list(product(map(str, MICROKERNELS), levels))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [object for objects in pool.map(compile_one, jobs) for object in objects]
+            return list(pool.map(compile_one, product(MICROKERNELS, sets)))
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.

@@ -1,4 +1,4 @@
-"""The weight gradient by im2col and gemm, and the bias gradient.
+"""The weight gradient by im2col and gemm; the bias gradient is in _sums.pyx.
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 

@@ -59,7 +59,7 @@ typedef struct {
 
 typedef struct {
     /* Outputs and the taps they were found at, of one line of windows of an image (or plane) x.
-     * taps may be NULL.  scratch: as _pools.pyx says. */
+     * taps may be NULL.  scratch: as _maxima.pyx says. */
     void (*maxima)(const convcore_maxima *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y,
                    uint8_t *taps, void *scratch);
     /* One line of the gradient of a channels_last image, from that of all its windows and their

@@ -1,7 +1,8 @@
 /* A vector of LANES floats, as wide as the instruction set that this file is compiled for.
  *
  * The arithmetic is C's own operators.  Where the compiler has no vectors (MSVC), a vector is one
- * float: the same code, slower.  Every file of this folder is compiled once a level, by microkernels.c.
+ * float: the same code, slower.  It is compiled once an instruction set, by the microkernels.c of
+ * conv/ and of layers/.
  */
 #ifndef CONVCORE_VEC_H
 #define CONVCORE_VEC_H
