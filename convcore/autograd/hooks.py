@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from convcore._tensor import Tensor
 from convcore.autograd import grad_mode
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import accumulator
 
@@ -47,9 +47,7 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node = tensor._grad_fn
     hooks = leaf_of(tensor).hooks if node is None else node.tensor_hooks(tensor._output_nr)
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return add_hook(hooks, hook)
 
 
 def retain_grad(tensor: Tensor) -> None:
@@ -79,10 +77,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if tensor._grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    hooks = leaf_of(tensor).after_accumulate
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return add_hook(leaf_of(tensor).after_accumulate, hook)
 
 
 class _MultiHandle:

@@ -18,7 +18,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.saved import FREED, save, unpack
 
@@ -114,11 +114,11 @@ class Node:
 
         A tuple that it returns replaces grad_inputs; it must be as long.
         """
-        return _register(self.hooks().after, fn)
+        return add_hook(self.hooks().after, fn)
 
     def register_prehook(self, fn: Callable) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before the node runs; a tuple that it returns replaces them."""
-        return _register(self.hooks().before, fn)
+        return add_hook(self.hooks().before, fn)
 
     def tensor_hooks(self, output_nr: int) -> OrderedDict:
         """Return the hooks on the gradient of one output, to add to."""
@@ -378,9 +378,3 @@ def _set_history(node: Node, outputs: tuple[Tensor, ...]) -> None:
             output._grad_fn = node
             output._output_nr = number
             output._requires_grad = True
-
-
-def _register(hooks: OrderedDict, fn: Callable) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = fn
-    return handle

@@ -1,4 +1,4 @@
-"""Optimizer: parameters in groups, what is remembered of each, and the hooks around a step."""
+"""Optimizer, the base class: parameter groups, per-parameter state, hooks around a step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 
 __all__ = [
     "Optimizer",
@@ -32,52 +32,59 @@ class _Required:
 # As a default, stands for an option that every parameter group must give.
 required: Any = _Required()
 
-_HOOK_DICTIONARIES = (
-    "_optimizer_step_pre_hooks",
-    "_optimizer_step_post_hooks",
-    "_optimizer_state_dict_pre_hooks",
-    "_optimizer_state_dict_post_hooks",
-    "_optimizer_load_state_dict_pre_hooks",
-    "_optimizer_load_state_dict_post_hooks",
-)
-
 
 class Optimizer:
-    """The base class of what changes parameters by their gradients.
+    """The base class of optimizers, which update parameters by their gradients.
 
-    A subclass passes its options to ``super().__init__`` as ``defaults`` and changes the parameters
+    A subclass passes its options to ``super().__init__`` as ``defaults`` and updates the parameters
     in ``step``. Hooks run around every ``step`` that a subclass defines.
 
     Parameters
     ----------
     params : iterable of Tensor, of (name, Tensor), or of dict
-        What is optimized. A dict is a parameter group: its "params" are such an iterable or one
-        Tensor, its other entries replace ``defaults``.
+        The parameters. A dict is a parameter group: its "params" are such an iterable or one
+        Tensor, its other entries override ``defaults``.
     defaults : dict
-        Options of the groups that do not give them.
+        Values of the options that a group does not give.
 
     Attributes
     ----------
     param_groups : list of dict
     state : dict
-        Parameter -> what is remembered of it, a dict.
+        Parameter -> its state, a dict: momentum, running means, number of steps.
 
     Raises
     ------
     TypeError
         ``params`` is one Tensor or holds something else than Tensors.
     ValueError
-        There are no parameters, one was computed from others, or one is in two groups.
+        There are no parameters, one is no leaf, or one is in two groups.
+
+    Notes
+    -----
+    Options that `SGD`, `Adam`, `AdamW` and `RMSprop` have in common:
+
+    lr : float or Tensor of one element
+        Learning rate, the step size.
+    weight_decay : float
+        L2 penalty: this factor times the parameter is added to its gradient.
+    maximize : bool
+        Whether to move parameters along the gradient instead of against it.
+    differentiable : bool
+        Only False: a step is not recorded in the graph.
+    foreach, fused, capturable : bool, optional
+        PyTorch's choices among its implementations; they change nothing here.
     """
 
+    # Handle id -> hook, in the order of the calls.
     _optimizer_step_pre_hooks: OrderedDict
     _optimizer_step_post_hooks: OrderedDict
     _optimizer_state_dict_pre_hooks: OrderedDict
     _optimizer_state_dict_post_hooks: OrderedDict
     _optimizer_load_state_dict_pre_hooks: OrderedDict
     _optimizer_load_state_dict_post_hooks: OrderedDict
-    _stepping = False  # whether a step is running, so that one inside it runs no hooks again
-    _opt_called = False  # whether there was a step: schedulers warn of what comes before the first
+    _stepping = False  # whether a step runs: a base class's step inside it runs no hooks again
+    _opt_called = False  # whether a step was taken; schedulers warn if it was not
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -103,7 +110,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _forget_hooks(self) -> None:
-        for name in _HOOK_DICTIONARIES:
+        for name in Optimizer.__annotations__:  # they declare nothing but the hook dictionaries
             setattr(self, name, OrderedDict())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -307,35 +314,35 @@ class Optimizer:
         It returns None, or the pair (args, kwargs) that `step` gets instead; ``args`` begins with
         the optimizer.
         """
-        return _add(self._optimizer_step_pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after every step."""
-        return _add(self._optimizer_step_post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other such."""
-        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` after `state_dict`; a result replaces the state."""
-        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before a state is loaded; a result replaces it."""
-        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other such."""
-        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
@@ -343,7 +350,7 @@ def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
 
     It runs before the optimizer's own; the rest is as for `Optimizer.register_step_pre_hook`.
     """
-    return _add(_global_pre_hooks, hook)
+    return add_hook(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
@@ -351,15 +358,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
     It runs after the optimizer's own.
     """
-    return _add(_global_post_hooks, hook)
-
-
-def _add(hooks: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
+    return add_hook(_global_post_hooks, hook)
 
 
 def _hooked(step: Callable) -> Callable:
