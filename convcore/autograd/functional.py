@@ -1,10 +1,9 @@
-"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
+"""Jacobians, Hessians, and their products with vectors, of a function of tensors.
 
-A function takes Tensors and returns one or a tuple of them.  It is called on tensors of its own, so
-that those of the caller, should the function use them as well, count as constants.  Where only
-backward passes are there, a product with the vector on the other side comes from two of them: the
-gradient is linear in the gradients of the outputs, and its derivative by those is the
-Jacobian's other product.
+The function takes Tensors and returns one or a tuple of them.  It is called on copies in the graph
+of the caller's inputs, so that the caller's own tensors count as constants where it uses them too.
+There are backward passes only, so a Jacobian-vector product takes two of them (the double backward
+trick): v^T J is linear in v, and its derivative by v, times a direction, is J times that direction.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a function's value, and the product of a vector with its Jacobian: its gradient.
+    """Return a function's value, and a vector-Jacobian product: the gradient of the outputs.
 
     Parameters
     ----------
@@ -39,12 +38,11 @@ def vjp(
         Takes ``inputs`` and returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors
-        The gradients of the outputs, of their shapes; may be left out if there is one output of one
-        element.
+        The gradients of the outputs, of their shapes; optional for a single output of one element.
     create_graph : bool
-        Record what is computed, so that it can be differentiated by the inputs.
+        Record the computation, so that it can be differentiated by the inputs.
     strict : bool
-        Raise where the value does not depend on an input, instead of giving zeros.
+        Raise if the value does not depend on an input, instead of returning zeros.
 
     Returns
     -------
@@ -54,9 +52,10 @@ def vjp(
     Raises
     ------
     TypeError
-        Inputs or outputs are no tensors.
+        Inputs or outputs are not tensors.
     RuntimeError
-        ``v`` is not of the shapes that it should have; what ``strict`` finds.
+        ``v`` has other shapes than those above; or, with ``strict``, an output is independent of an
+        input.
 
     Examples
     --------
@@ -69,12 +68,7 @@ def vjp(
         xs = _inputs(inputs, "vjp", create_graph)
         values = func(*xs)
         ys = _outputs(values, "vjp", strict)
-        if v is None and (len(ys) != 1 or ys[0].numel() != 1):
-            raise RuntimeError(
-                "The vector v can only be None if the user-provided function returns a single "
-                "Tensor with a single element."
-            )
-        vs = _vector(v, ys, isinstance(values, tuple), "vjp", create_graph)
+        vs = _vector(v, ys, values, "user-provided function returns", "vjp", create_graph)
         grads = _grads(ys, xs, vs, create_graph)
         product = _filled(grads, xs, strict, create_graph, "The output", "jacobian")
     return _given(ys, values, create_graph), _given(product, inputs, create_graph)
@@ -87,15 +81,14 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a function's value, and the product of its Jacobian with a vector.
+    """Return a function's value, and a Jacobian-vector product: a directional derivative.
 
     Parameters
     ----------
     func, inputs, create_graph, strict
         As for `vjp`.
     v : Tensor or tuple of Tensors
-        The direction of which the derivative is taken, of the shapes of the inputs; may be left out
-        if there is one input of one element.
+        The direction, of the shapes of the inputs; optional for a single input of one element.
 
     Returns
     -------
@@ -109,7 +102,7 @@ def jvp(
     """
     with enable_grad():
         xs = _inputs(inputs, "jvp", create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), "jvp", create_graph)
+        vs = _vector(v, xs, inputs, _INPUT, "jvp", create_graph)
         values = func(*xs)
         ys = _outputs(values, "jvp", strict)
         product = _along(ys, xs, vs, create_graph, strict)
@@ -124,7 +117,7 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the value of a function with one output, and the product of a vector with its Hessian.
+    """Return a scalar function's value, and a vector-Hessian product.
 
     Parameters
     ----------
@@ -132,7 +125,7 @@ def vhp(
         Takes ``inputs`` and returns a Tensor of one element.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors
-        Of the shapes of the inputs; may be left out if there is one input of one element.
+        Of the shapes of the inputs; optional for a single input of one element.
     create_graph, strict
         As for `vjp`.
 
@@ -144,7 +137,7 @@ def vhp(
     Raises
     ------
     TypeError, RuntimeError
-        As `vjp`; or the function does not return one element.
+        As `vjp`; or the function does not return a single element.
     """
     return _hessian_product("vhp", _grads, func, inputs, v, create_graph, strict)
 
@@ -156,9 +149,9 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the value of a function with one output, and the product of its Hessian with a vector.
+    """Return a scalar function's value, and a Hessian-vector product.
 
-    The arguments are those of `vhp`, which gives the same in less time where the function is twice
+    The arguments are those of `vhp`, which returns the same in less time if the function is twice
     continuously differentiable.
 
     Examples
@@ -183,7 +176,7 @@ def _hessian_product(
     """Return a function's value, and what ``multiply`` makes of its gradient and ``v``."""
     with enable_grad():
         xs = _inputs(inputs, function, create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), function, create_graph)
+        vs = _vector(v, xs, inputs, _INPUT, function, create_graph)
         value, slopes = _slopes(func, xs, function, strict)
         product = multiply(slopes, xs, vs, create_graph)
         product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
@@ -198,7 +191,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the derivatives of every element that a function gives by every element it takes.
+    """Return the Jacobian: the derivative of every output element by every input element.
 
     Parameters
     ----------
@@ -244,7 +237,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the second derivatives of a function that gives one element.
+    """Return the Hessian of a scalar function: all its second derivatives.
 
     Parameters
     ----------
@@ -305,7 +298,7 @@ def _as_tuple(tensors: Any, what: str, function: str) -> tuple[Tensor, ...]:
 
 
 def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as tensors of the function's own that require grad."""
+    """Return the inputs as new tensors that require grad, so that the caller's are constants."""
     return tuple(
         [
             x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
@@ -327,17 +320,29 @@ def _outputs(values: Any, function: str, strict: bool) -> tuple[Tensor, ...]:
 
 
 def _given(tensors: Sequence[Tensor], like: Any, create_graph: bool) -> Any:
-    """Return results in a tuple if ``like`` was one, and outside the graph unless it is wanted."""
+    """Return results as a tuple if ``like`` is one, and detached unless ``create_graph``."""
     results = tuple([x if create_graph else x.detach() for x in tensors])
     return results if isinstance(like, tuple) else results[0]
 
 
+_INPUT = "input to the user-provided function is"
+
+
 def _vector(
-    v: Any, others: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
+    v: Any, others: tuple[Tensor, ...], given: Any, what: str, function: str, create_graph: bool
 ) -> tuple[Tensor, ...] | None:
-    """Return ``v`` as a tuple of tensors of the shapes of others."""
+    """Return ``v`` as a tuple of tensors of the shapes of ``others``, which ``given`` holds.
+
+    It may be None beside a single element; ``what`` names that in the message.
+    """
     if v is None:
+        if len(others) != 1 or others[0].numel() != 1:
+            raise RuntimeError(
+                f"The vector v can only be None if the {what} a single Tensor with a single "
+                "element."
+            )
         return None
+    is_tuple = isinstance(given, tuple)
     vs = _as_tuple(v, "v", function)
     if len(vs) != len(others):
         if is_tuple:
@@ -354,18 +359,6 @@ def _vector(
     return vs if create_graph else tuple([one.detach() for one in vs])
 
 
-def _direction(
-    v: Any, xs: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
-) -> tuple[Tensor, ...] | None:
-    """Return ``v``, which may be left out where there is one direction only."""
-    if v is None and (len(xs) != 1 or xs[0].numel() != 1):
-        raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single "
-            "Tensor with a single element."
-        )
-    return _vector(v, xs, is_tuple, function, create_graph)
-
-
 # Gradients, where None is a gradient of zeros
 
 
@@ -376,7 +369,7 @@ def _grads(
     create_graph: bool,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of those outputs that have one; None where none reaches an input."""
+    """Return the inputs' gradients; None where no output depends on an input."""
     pairs = zip(ys, weights or (None,) * len(ys), strict=True)
     known = [(y, weight) for y, weight in pairs if y is not None and y.requires_grad]
     if not known:
@@ -392,9 +385,9 @@ def _along(
     create_graph: bool,
     strict: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return how outputs change along a direction: the gradient of their gradient, by its weights.
+    """Return a directional derivative by double backward.
 
-    The gradient is linear in its weights, so that it does not matter where it is derived.
+    The vector-Jacobian product is linear in its ``weights``: they may be zeros.
     """
     weights = tuple([wrap(np.zeros_like(y._array)).requires_grad_() for y in ys])
     grads = _grads(ys, xs, weights, True)
@@ -405,7 +398,7 @@ def _along(
 def _slopes(
     func: Callable, xs: tuple[Tensor, ...], function: str, strict: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return a function's one element, and its recorded gradient."""
+    """Return a scalar function's value, and its gradient, recorded."""
     value = func(*xs)
     _outputs(value, function, strict)
     if isinstance(value, tuple):
@@ -432,7 +425,7 @@ def _slopes(
 def _by_inputs(
     number: int, y: Tensor, xs: tuple[Tensor, ...], create_graph: bool, strict: bool
 ) -> list[Tensor]:
-    """Return the derivatives of one output by each input."""
+    """Return the Jacobian of one output by each input, a backward pass a row."""
     elements = y.reshape(-1)
     rows = []
     for n in range(y.numel()):
@@ -442,7 +435,7 @@ def _by_inputs(
 
 
 def _stacked(rows: Sequence[Tensor], like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return tensors of the shape of ``like`` one after the other, in a shape that holds them."""
+    """Return tensors stacked and reshaped, recorded as one node."""
     array = np.empty((len(rows), *like.shape), like._array.dtype)
     for place, row in zip(array, rows, strict=True):
         place[...] = row._array
@@ -465,7 +458,7 @@ def _filled(
     what: str,
     derived: str,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients, with zeros for those that are none, or raise if that is strict."""
+    """Return the gradients with zeros for None, after the checks of ``strict``."""
     _check_dependence(grads, what, strict)
     if strict and create_graph:
         for number, one in enumerate(grads):

@@ -1,7 +1,8 @@
-"""Hooks on tensors: on a gradient when it is complete, and after a leaf has added it up.
+"""Tensor hooks: gradient hooks, retain_grad, post-accumulate hooks, multi-tensor gradient hooks.
 
-A leaf's hooks live with the leaf; those of any other tensor with the node that made it, so that an
-in-place operation, which makes the tensor another node's output, leaves them with the old value.
+Hooks of a leaf live with the leaf, those of any other tensor with the node that produced it.  An
+in-place operation makes the tensor another node's output, so its hooks stay with the old value.
+traversal.py calls them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from convcore.autograd.node import accumulator
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete.
+    """Call ``hook(grad)`` in each backward pass, once the gradient of the tensor is complete.
 
     Parameters
     ----------
     hook : callable(Tensor) -> Tensor or None
-        A tensor that it returns takes the gradient's place; it must have its size and dtype.
+        A tensor that it returns replaces the gradient; it must have the same shape and dtype.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Keep the gradient in ``.grad`` although the tensor is no leaf.
+    """Store the gradient in ``.grad`` although the tensor is not a leaf.
 
     Raises
     ------
@@ -66,12 +67,12 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(tensor)`` after a backward pass has added to the leaf's ``.grad``.
+    """Call ``hook(tensor)`` after each accumulation into a leaf's ``.grad``.
 
     Raises
     ------
     RuntimeError
-        The tensor is no leaf, or does not require a gradient.
+        The tensor is not a leaf, or does not require a gradient.
     """
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -81,7 +82,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
 
 
 class _MultiHandle:
-    """Removes all hooks of one `register_multi_grad_hook`; also a context manager."""
+    """The handle of all hooks of one `register_multi_grad_hook`; also a context manager."""
 
     def __init__(self, handles: tuple[RemovableHandle, ...]):
         self.handles = handles
@@ -100,20 +101,19 @@ class _MultiHandle:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
 ) -> _MultiHandle:
-    """Call ``fn`` once a backward pass about the gradients of several tensors.
+    """Call ``fn`` once in each backward pass with the gradients of several tensors.
 
     Parameters
     ----------
     tensors : sequence of Tensors that require grad
     fn : callable
-        With mode 'all', ``fn(grads)``, when the last of the gradients that this pass computes is
-        complete; None stands for those that it does not compute.  With mode 'any', ``fn(grad)`` at
-        the first.
+        With mode 'all', ``fn(grads)`` is called when all gradients that this pass computes are
+        complete, with None for the others.  With mode 'any', ``fn(grad)`` is called at the first.
     mode : 'all' or 'any'
 
     Returns
     -------
-    a handle whose remove() removes all of it
+    a handle whose remove() removes all these hooks
 
     Raises
     ------
@@ -122,7 +122,7 @@ def register_multi_grad_hook(
 
     Notes
     -----
-    Passes that run at once in several threads are counted apart.
+    Passes that run at once in several threads do not mix.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -133,7 +133,7 @@ def register_multi_grad_hook(
 
 
 class _CallForAll:
-    """Gathers the gradients of one pass and calls when they are complete."""
+    """Mode 'all': collects the gradients of each pass and calls when they are complete."""
 
     def __init__(self, tensors: Sequence[Tensor], fn: Callable):
         self.fn = fn
@@ -167,7 +167,7 @@ class _CallForAll:
 
 
 class _CallForAny:
-    """Calls at the first gradient of a pass."""
+    """Mode 'any': calls at the first gradient of each pass."""
 
     def __init__(self, fn: Callable):
         self.fn = fn

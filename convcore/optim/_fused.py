@@ -35,10 +35,10 @@ class Fused(Optimizer):
         for group in self.param_groups:
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
-        for remembered in self.state.values():
-            step = remembered.get("step") if isinstance(remembered, dict) else None
+        for own in self.state.values():
+            step = own.get("step") if isinstance(own, dict) else None
             if step is not None and not isinstance(step, Tensor):
-                remembered["step"] = tensor(float(step), dtype=_counter_dtype())
+                own["step"] = tensor(float(step), dtype=_counter_dtype())
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -77,8 +77,8 @@ class Fused(Optimizer):
         The state may be another net's, and ``data`` may have been assigned since.
         """
         shape = parameter._array.shape
-        remembered = self.state[parameter].items() if parameter in self.state else ()
-        for name, value in (("grad", parameter._grad), *remembered):
+        state = self.state[parameter].items() if parameter in self.state else ()
+        for name, value in (("grad", parameter._grad), *state):
             if name != "step" and isinstance(value, Tensor) and value._array.shape != shape:
                 raise RuntimeError(
                     f"{name} must have the shape of its parameter, {list(shape)}, got "

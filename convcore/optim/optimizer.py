@@ -114,12 +114,12 @@ class Optimizer:
             setattr(self, name, OrderedDict())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once.
+        """Update the parameters once.
 
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients anew and returns the loss.
+            Recomputes the loss and its gradients and returns the loss.
 
         Returns
         -------
@@ -133,8 +133,8 @@ class Optimizer:
         Parameters
         ----------
         set_to_none : bool
-            Whether they become None, or are filled with zeros. A step passes over a parameter
-            whose gradient is None.
+            Whether they become None, or are filled with zeros. A step skips a parameter whose
+            gradient is None.
         """
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -150,15 +150,15 @@ class Optimizer:
         Parameters
         ----------
         param_group : dict
-            "params", and options; those that it does not give are filled in.
+            "params", and options; missing ones get their defaults.
 
         Raises
         ------
         TypeError
-            It is no dict, or its parameters are a set or no Tensors.
+            It is not a dict, or its parameters are a set or not Tensors.
         ValueError
-            A parameter was computed from others or is in another group, some have names and others
-            have not, or a required option is missing.
+            A parameter is no leaf or is in another group, only some have names, or a required
+            option is missing.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -188,7 +188,7 @@ class Optimizer:
             raise ValueError("can't optimize a non-leaf Tensor")
 
     def _check_group(self, group: dict[str, Any]) -> None:
-        """Raise where a group does not fit the groups that are there."""
+        """Raise ValueError if a group does not fit those of the optimizer."""
         parameters = set(group["params"])
         if len(parameters) < len(group["params"]):
             warnings.warn(
@@ -210,12 +210,12 @@ class Optimizer:
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups, with numbers in the place of the parameters.
+        """Return the state and the groups, with numbers in place of the parameters.
 
         Returns
         -------
         dict
-            "state": number -> what is remembered; "param_groups": the groups, whose "params" are
+            "state": number -> a parameter's state; "param_groups": the groups, whose "params" are
             the numbers, counted over all groups. The tensors are not copied.
         """
         for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
@@ -239,17 +239,17 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state; its tensors get their parameter's dtype.
+        """Load a state that `state_dict` returned; tensors are cast to their parameter's dtype.
 
         Parameters
         ----------
         state_dict : dict
-            As `state_dict` returns it, of an optimizer with groups of the same sizes.
+            Of an optimizer with groups of the same sizes.
 
         Raises
         ------
         ValueError
-            The groups are not as many, or not as large, as the optimizer's.
+            The groups are not as many, or not as large, as this optimizer's.
         """
         state_dict = state_dict.copy()
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
@@ -311,7 +311,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before every step.
 
-        It returns None, or the pair (args, kwargs) that `step` gets instead; ``args`` begins with
+        It returns None, or a pair (args, kwargs) to call `step` with instead; ``args`` begins with
         the optimizer.
         """
         return add_hook(self._optimizer_step_pre_hooks, hook)
@@ -323,7 +323,7 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other such."""
+        """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other hooks."""
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
@@ -341,14 +341,14 @@ class Optimizer:
     def register_load_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other such."""
+        """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other hooks."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer.
 
-    It runs before the optimizer's own; the rest is as for `Optimizer.register_step_pre_hook`.
+    It runs before the optimizer's own hooks; see `Optimizer.register_step_pre_hook`.
     """
     return add_hook(_global_pre_hooks, hook)
 
@@ -356,13 +356,13 @@ def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer.
 
-    It runs after the optimizer's own.
+    It runs after the optimizer's own hooks.
     """
     return add_hook(_global_post_hooks, hook)
 
 
 def _hooked(step: Callable) -> Callable:
-    """Return ``step`` with the hooks around it."""
+    """Wrap ``step`` so that it runs the hooks before and after."""
 
     @functools.wraps(step)
     def with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -394,7 +394,7 @@ def _arguments(answer: Any, step: Callable) -> tuple[tuple, dict]:
 
 
 def _separated(params: Any) -> tuple[list, list[str]]:
-    """Return the parameters of a group, and their names if they have names."""
+    """Return the parameters of a group, and their names if they have any."""
     if isinstance(params, Tensor):
         return [params], []
     if isinstance(params, set):
@@ -412,9 +412,9 @@ def _separated(params: Any) -> tuple[list, list[str]]:
 
 
 def _fitted(value: Any, parameter: Tensor, name: Any = None) -> Any:
-    """Return a copy of what was remembered of a parameter, in the parameter's dtype.
+    """Return a copy of a parameter's saved state in the parameter's dtype.
 
-    The number of steps, "step", keeps its own: not every float dtype can count.
+    The step count, "step", keeps its own: half precision cannot count far.
     """
     if isinstance(value, Tensor):
         if name != "step" and parameter.is_floating_point():
