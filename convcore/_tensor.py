@@ -141,7 +141,7 @@ class Tensor:
 
     @property
     def dtype(self) -> _dtype.dtype:
-        """The type of an element."""
+        """The dtype of the elements."""
         return _dtype.of(self._array.dtype)
 
     @property

@@ -61,7 +61,7 @@ class Tensor:
 
     @property
     def dtype(self) -> _dtype:
-        """The type of an element."""
+        """The dtype of the elements."""
 
     @property
     def itemsize(self) -> builtins.int:

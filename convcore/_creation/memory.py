@@ -46,7 +46,7 @@ def empty_array(
 
 
 def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return a new array of the same shape and memory order of the axes (preserve_format).
+    """Return a new array with the shape and the axis order of another (preserve_format).
 
     If ``array`` is dense, the strides are the same, also those of axes of size 1: they decide which
     memory format a batch of one-pixel images has.

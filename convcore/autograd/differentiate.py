@@ -11,7 +11,7 @@ import numpy as np
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import retain_grad
-from convcore.autograd.node import Edge, accumulator
+from convcore.autograd.node import Edge, edge
 from convcore.autograd.traversal import Traversal
 
 Tensors = Tensor | Sequence[Tensor]
@@ -168,7 +168,7 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             raise RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
-        edges.append((root._grad_fn or accumulator(root), root._output_nr))
+        edges.append(edge(root))
     return edges
 
 

@@ -1,7 +1,7 @@
 """Jacobians, Hessians, and their products with vectors, of a function of tensors.
 
-The function takes Tensors and returns one or a tuple of them.  It is called on copies in the graph
-of the caller's inputs, so that the caller's own tensors count as constants where it uses them too.
+The function takes Tensors and returns one or a tuple of them.  It is called on new tensors with the
+memory of the inputs; the caller's own tensors count as constants if the function uses them too.
 There are backward passes only, so a Jacobian-vector product takes two of them (the double backward
 trick): v^T J is linear in v, and its derivative by v, times a direction, is J times that direction.
 """

@@ -18,7 +18,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
+from convcore.autograd.node import AccumulateGrad, Edge, Node, edge, record
 from convcore.autograd.views import check_writable
 from convcore.engine import elementwise
 from convcore.engine.locks import process_lock
@@ -56,7 +56,7 @@ class Traversal:
         self.buffers: dict[Node, list] = {}
         # Ids of gradients in the buffers that nothing else refers to: they may be written into.
         self.owned: set[int] = set()
-        self.wanted = None if inputs is None else [_wanted_edge(tensor) for tensor in inputs]
+        self.wanted = None if inputs is None else [edge(tensor) for tensor in inputs]
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(self.wanted or ())
         self.pending = self._count(dict.fromkeys(node for node, _ in roots if node is not None))
         self.ready: list[tuple[int, Node]] = []
@@ -229,11 +229,6 @@ def _is_one_of(grad: Tensor, grads: list) -> bool:
         if other is grad:
             return True
     return False
-
-
-def _wanted_edge(tensor: Tensor) -> Edge:
-    fn = tensor.grad_fn
-    return (accumulator(tensor), 0) if fn is None else (fn, tensor._output_nr)
 
 
 def _ancestors(nodes: list[Node], users: dict[Node, list[Node]]) -> set[Node]:

@@ -62,7 +62,7 @@ class Optimizer:
 
     Notes
     -----
-    Options that `SGD`, `Adam`, `AdamW` and `RMSprop` have in common:
+    Options that mean the same in each of `SGD`, `Adam`, `AdamW` and `RMSprop` that has them:
 
     lr : float or Tensor of one element
         Learning rate, the step size.
