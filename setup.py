@@ -345,7 +345,7 @@ class BuildKernels(build_ext):
         def compile_one(job):
             source, isa = job
             options = {
-                "macros": [("CONVCORE_ISA", isa), ("CONVCORE_ISA", isa)],
+                "macros": [("CONVCORE_ISA", isa)],
                 "include_dirs": [str(KERNELS)],
                 "extra_postargs": compile_flags(self.compiler.compiler_type) + sets[isa],
             }

@@ -1,6 +1,26 @@
-"""convcore: convolutions on a CPU, forward and both gradients, in a graph with hooks.
+"""convcore: CPU convolutions, forward and both gradients, in an autograd graph with hooks.
 
-One legend of shape letters serves the whole package:
+PyTorch's names on NumPy arrays: tensors and layers here, plain ndarrays in `convcore.engine`.  A
+room imports only from rooms below it (tests/test_layering.py); from the bottom up:
+
+    kernels/        compiled kernels (Cython and C): conv/, layers/, runtime/
+    engine/         ndarray in, ndarray out: conv/ (API, geometry, algorithms), layers/, runtime/
+    _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
+    autograd/       graph, backward pass, hooks; knows no arithmetic
+    functions/      differentiable functions on tensors; plumbing in functions/_support/
+    nn/ optim/ utils/ cuda.py backends.py       modules, optimizers, data loading, switches
+    inference/ inspection/ serialization/ models/ bench/ demo/      uses of all that
+    cli/            the command `convcore`
+
+Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
+(NHWC), decided by the strides; names in kernels/ and engine/ end in ``_nchw`` or ``_nhwc``.  A
+convolution's output is channels_last if its input or weight is; other operations keep the format.
+
+Threads and bits: a call runs in one OpenMP parallel region with BLAS on one thread in it.  Blocks
+depend on shapes alone and partial sums are added in a fixed order, so that results have the same
+bits for any number of threads.
+
+Shape letters, the same in the whole package:
 
     N       batch                           K       C_in/G * KH * KW, terms of one output's sum
     C_in    input channels                  P       OH * OW, output pixels of one image
@@ -8,6 +28,27 @@ One legend of shape letters serves the whole package:
     G       groups                          DH, DW  dilations
     D, H, W     input sizes                 KD, KH, KW  kernel sizes
     OD, OH, OW  output sizes
+
+Glossary:
+
+    microkernel         innermost loop, in C, compiled once for each instruction set
+    instruction set     ISA: base, avx2 or avx512 on x86-64, NEON on arm64; chosen at import
+    kernel dispatch     the choice of a compiled kernel, or of NumPy, for dtype and memory format
+    pass                of a convolution: forward, input gradient, or weight gradient
+    op                  an elementwise function, such as relu or mish
+    epilogue            bias and activation, applied while an output block is in the cache
+    plan                algorithm, block sizes and workspace of a pass; a function of its problem
+    executable          a cached plan together with its kernel
+    prepacked weights   weights transformed once into a kernel's layout, for inference
+    specialisation      a variant of a kernel compiled for fixed sizes, such as 3x3 stride 1
+    halo tile           input block with the border that neighbouring outputs share
+    packing buffer      copy of a block in the order in which a kernel reads it
+    scratch             one thread's temporary memory during a call
+    memory pool         freed blocks of large arrays, kept for reuse; see `memory_stats`
+    BLAS thread limit   BLAS is set to one thread during a parallel region, then restored
+    stride decomposition    a strided input gradient as several dense convolutions, one a phase
+    gemm + col2im       a matrix product whose columns are summed into overlapping windows
+    Winograd            F(4x4, 3x3): fewer multiplications by transforms of tiles; rounds more
 """
 
 from __future__ import annotations

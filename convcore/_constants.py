@@ -1,4 +1,4 @@
-"""Numbers that have names, such as `convcore.pi`."""
+"""Mathematical constants, such as `convcore.pi`, and `newaxis`."""
 
 from math import e, inf, nan, pi
 

@@ -1,4 +1,4 @@
-"""device: where a tensor is.  That is the CPU; the class exists for programs that name it."""
+"""device: always the CPU; the class exists for programs that name a device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class device:
     Raises
     ------
     RuntimeError
-        Any other device is asked for, or the string is no device's name.
+        Any other device, or a string that is not a device's name.
 
     Examples
     --------

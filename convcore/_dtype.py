@@ -1,8 +1,8 @@
-"""The types of elements: PyTorch's dtype objects, and the type in which mixed operands compute.
+"""dtypes, type promotion and casts, by PyTorch's rules.
 
-A `dtype` is a name for a NumPy dtype; there is one object each, and arrays know only NumPy's.
-PyTorch promotes by category first (bool < integer < floating < complex) and by size second: int64
-and float32 give float32 where NumPy gives float64.  That rule is here, once.
+A `dtype` stands for a NumPy dtype, one object each; arrays have NumPy's.  PyTorch promotes by
+category first (bool < integer < floating < complex) and by size second: int64 and float32 give
+float32, where NumPy gives float64.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # PyTorch's categories by Nu
 
 
 class dtype:
-    """The type of the elements of a tensor; compared by identity."""
+    """The dtype of a tensor's elements; compared by identity."""
 
     __slots__ = (
         "_name",
@@ -79,11 +79,11 @@ class dtype:
         return self
 
     def to_real(self) -> dtype:
-        """Return the type of the real part."""
+        """Return the dtype of the real part."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        """Return the complex type whose parts are of this type."""
+        """Return the complex dtype whose parts are of this dtype."""
         if self not in _COMPLEX:
             raise RuntimeError(f"there is no complex dtype whose parts are {self}")
         return _COMPLEX[self]
@@ -119,7 +119,7 @@ _COMPLEX = {
     complex64: complex64,
     complex128: complex128,
 }
-# What PyTorch calls elements in some of its messages.
+# Names of dtypes in some of PyTorch's messages.
 C_NAMES = {
     "uint8": "unsigned char",
     "int8": "signed char",
@@ -148,7 +148,7 @@ def of(numpy_dtype: np.dtype) -> dtype:
     Raises
     ------
     TypeError
-        No tensor has such elements; the message names them and lists what is allowed.
+        No tensor has this dtype; the message lists those that are allowed.
     """
     try:
         return _OF_NUMPY[numpy_dtype]
@@ -161,7 +161,7 @@ def of(numpy_dtype: np.dtype) -> dtype:
 
 
 def as_numpy(kind: Any = None) -> np.dtype:
-    """Return the NumPy dtype of a dtype, a NumPy dtype, or a Python or NumPy number's class.
+    """Return the NumPy dtype of a dtype, a NumPy dtype, or a class of Python or NumPy numbers.
 
     None gives the default: float32, unless `set_default_dtype` changed it.
     """
@@ -182,12 +182,12 @@ _default = float32
 
 
 def get_default_dtype() -> dtype:
-    """Return the type that tensors made of Python floats get."""
+    """Return the default dtype, that of tensors made from Python floats."""
     return _default
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Choose the type that tensors made of Python floats get.
+    """Set the default dtype, that of tensors made from Python floats.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def default_complex() -> np.dtype:
-    """Return the NumPy dtype that tensors made of Python complex numbers get."""
+    """Return the NumPy dtype of tensors made from Python complex numbers."""
     return complex128.numpy if _default is float64 else complex64.numpy
 
 
@@ -215,7 +215,7 @@ _PROMOTED: dict[tuple[np.dtype, np.dtype], np.dtype] = {}
 
 
 def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
-    """Return the smallest type that holds both; an integer does not widen a floating type."""
+    """Return the smallest dtype that holds both; an integer does not widen a floating dtype."""
     if _FAMILY[a.kind] < 2 <= _FAMILY[b.kind]:
         return b
     if _FAMILY[b.kind] < 2 <= _FAMILY[a.kind]:
@@ -229,7 +229,7 @@ for _a in ALL:
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest dtype that holds the values of both, by PyTorch's rules.
+    """Return the dtype that two dtypes promote to, by PyTorch's rules.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     """Return whether in-place operations may store values of ``from_`` in elements of ``to``.
 
-    They may not where the category would sink: complex to real, floating to integer, any to bool.
+    The category must not get lower: complex to real, floating to integer, or any to bool.
     """
     return can_cast_numpy(from_.numpy, to.numpy)
 
@@ -261,7 +261,7 @@ def can_cast_numpy(source: np.dtype, target: np.dtype) -> builtins.bool:
 
 
 def number_dtype(number: Any) -> np.dtype:
-    """Return the type a Python or NumPy number has beside tensors of a lower category."""
+    """Return the dtype of a Python or NumPy number as an operand."""
     kind = number.__class__
     if kind is builtins.float:
         return _default.numpy
@@ -279,10 +279,10 @@ def number_dtype(number: Any) -> np.dtype:
 
 
 def _combine(higher: np.dtype, lower: np.dtype) -> np.dtype:
-    """Return the type where ``higher`` comes from operands that take precedence.
+    """Promote the dtypes of two groups of operands, of which ``higher`` takes precedence.
 
-    The lower one counts only where it is of a higher category; its size counts for nothing
-    beside a floating type, so float32 with a complex number gives complex64.
+    The lower one counts only if it is of a higher category, and its size does not count beside a
+    floating dtype: float32 with a complex number gives complex64.
     """
     if _FAMILY[lower.kind] <= _FAMILY[higher.kind]:
         return higher
@@ -292,7 +292,7 @@ def _combine(higher: np.dtype, lower: np.dtype) -> np.dtype:
 
 
 def common(x: np.ndarray, y: Any) -> np.dtype:
-    """Return the NumPy dtype in which PyTorch computes with ``x`` and an array or number ``y``."""
+    """Return the NumPy dtype that ``x`` and an array or number ``y`` promote to in PyTorch."""
     a = x.dtype
     if y.__class__ is np.ndarray:
         b = y.dtype
@@ -332,19 +332,19 @@ def result_numpy(*operands: Any) -> np.dtype:
 
 
 def result_type(*operands: Any) -> dtype:
-    """Return the dtype in which PyTorch computes with Tensors and Python numbers.
+    """Return the dtype that Tensors and Python numbers promote to in an operation.
 
-    Tensors with axes come first, those without axes second, numbers last; a later group counts
-    only where its category (bool, integer, floating, complex) is higher.
+    Tensors with axes take precedence over 0-d ones, and those over numbers: a later group counts
+    only if its category (bool, integer, floating, complex) is higher.
     """
     return _OF_NUMPY[result_numpy(*operands)]
 
 
 def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
-    """Return the array in another dtype, axes in the same order in memory; itself if it has it.
+    """Cast an array, keeping the memory order of its axes; return it as it is if possible.
 
-    As in PyTorch nothing is said about what does not fit: a complex number loses its imaginary
-    part, a large float becomes infinite, and an integer wraps around.
+    As in PyTorch, what does not fit gives no warning: a complex number loses its imaginary part, a
+    large float becomes infinite, and an integer wraps around.
     """
     if array.dtype == target:
         return array
@@ -358,14 +358,14 @@ def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
 
 
 class finfo:
-    """The limits of a floating-point dtype; of its parts, where it is complex.
+    """The limits of a floating-point dtype, or of the parts of a complex one.
 
     Attributes
     ----------
     bits, dtype : the size in bits, and the name.
     min, max, eps : the lowest and highest finite number; the step after 1.
     tiny, smallest_normal : the smallest positive number of full precision.
-    resolution : ten to the minus number of decimal digits that survive.
+    resolution : 10 to the power of minus the number of exact decimal digits.
     """
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")

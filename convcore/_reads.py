@@ -1,4 +1,7 @@
-"""How often Python was told the elements of a tensor: what it does next may depend on them."""
+"""A counter of data-dependent reads: `item`, `bool`, `numpy` and others that reveal elements.
+
+What a program does next may depend on them; inference/planned.py asks.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 
 
 class _Reads(threading.local):
-    """Counted for each thread by itself."""
+    """One count for each thread."""
 
     count = 0
 

@@ -1,4 +1,4 @@
-"""Settings of PyTorch that change nothing here, and an older way of setting the default dtype."""
+"""PyTorch's switches for deterministic algorithms, and `set_default_tensor_type`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class _Determinism:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Say that results must not change from run to run: they never do, so nothing changes.
+    """Ask for deterministic algorithms: all are, so this only stores the two flags.
 
     Parameters
     ----------
     mode : bool
-        What `are_deterministic_algorithms_enabled` is to return.
+        The answer of `are_deterministic_algorithms_enabled`.
     warn_only : bool
-        What `is_deterministic_algorithms_warn_only_enabled` is to return.
+        The answer of `is_deterministic_algorithms_warn_only_enabled`.
 
     Raises
     ------
     TypeError
-        ``mode`` is no bool.
+        One of them is not a bool.
     """
     for position, (name, value) in enumerate((("mode", mode), ("warn_only", warn_only)), 1):
         if not isinstance(value, bool):
@@ -46,12 +46,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return what `use_deterministic_algorithms` was told; results are deterministic anyway."""
+    """Return the ``mode`` of `use_deterministic_algorithms`; results are deterministic anyway."""
     return _Determinism.enabled
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return the ``warn_only`` that `use_deterministic_algorithms` was told."""
+    """Return the ``warn_only`` of `use_deterministic_algorithms`."""
     return _Determinism.warn_only
 
 
@@ -67,9 +67,9 @@ def set_default_tensor_type(t: Any) -> None:
     Raises
     ------
     TypeError
-        It is no such type.
+        It is not such a type.
     ValueError
-        It is a string and no such name.
+        It is a string, but not such a name.
 
     Examples
     --------
@@ -84,6 +84,4 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(
             "invalid type object: only floating-point types are supported as the default type"
         )
-    if not dtype.is_floating_point:
-        raise TypeError("only floating-point types are supported as the default type")
     _dtype.set_default_dtype(dtype)

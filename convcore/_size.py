@@ -1,4 +1,4 @@
-"""Size: the sizes of a tensor's axes."""
+"""Size, the class of a tensor's shape."""
 
 from __future__ import annotations
 

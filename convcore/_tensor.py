@@ -1,9 +1,8 @@
-"""Tensor: an ndarray with what the graph needs to know about it.
+"""Tensor: an ndarray with requires_grad, grad, grad_fn, a version counter and hooks.
 
-The array is the value, its strides are the memory format.  Beside it stand whether a gradient is
-wanted, the gradient, and where the value came from.  What is done with tensors is not here: the
-graph's part of a Tensor is in autograd/, every operation in functions/, and functions/_bind.py
-hangs them on this class.
+The array holds the values, its strides are the memory format.  The operations are elsewhere:
+those of the graph in autograd/, all others in functions/; functions/_bind.py attaches them to this
+class as methods.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _LEGACY_NAMES = {
 
 
 class memory_format:
-    """How the axes of a tensor lie in memory; one object a format, as in PyTorch."""
+    """A memory format, the order of a tensor's axes in memory; one object each, as in PyTorch."""
 
     __slots__ = ("_name",)
 
@@ -82,13 +81,13 @@ class Tensor:
         "__dict__",
         "__weakref__",
         "_array",  # the value: always an ndarray, also where it has no axes
-        "_counter",  # [number of in-place changes], shared with views and detach()
+        "_counter",  # [version]: in-place changes so far, shared with views and detach()
         "_grad",
-        "_grad_fn",  # the node that made the value; None for a leaf
+        "_grad_fn",  # the node that produced the value; None for a leaf
         "_leaf",  # a leaf's hooks and its AccumulateGrad (autograd/node.py), or None
         "_output_nr",  # which of the node's outputs this is
         "_requires_grad",
-        "_view",  # what a view is a view of (autograd/views.py), or None
+        "_view",  # of a view, the reference to its base (autograd/views.py); else None
     )
 
     __array_priority__ = 1000  # ndarray * tensor asks the tensor
@@ -98,7 +97,7 @@ class Tensor:
 
         return legacy_tensor(*args, **kwargs)
 
-    # What it is
+    # Shape, dtype, device, memory
 
     @property
     def shape(self) -> Size:
@@ -142,7 +141,7 @@ class Tensor:
 
     @property
     def dtype(self) -> _dtype.dtype:
-        """The type of an element."""
+        """The dtype of the elements."""
         return _dtype.of(self._array.dtype)
 
     @property
@@ -201,7 +200,7 @@ class Tensor:
         return steps if dim is None else steps[self._axis(dim)]
 
     def storage_offset(self) -> int:
-        """Return how many elements lie before the first one in the memory it is a view of."""
+        """Return the number of elements before the first one in the memory of the base."""
         base = self._array
         while isinstance(base.base, np.ndarray):
             base = base.base
@@ -212,7 +211,7 @@ class Tensor:
         return self._array.__array_interface__["data"][0]
 
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
-        """Return whether the elements lie in one run in the given format."""
+        """Return whether the elements lie densely in the given memory format."""
         array = self._array
         if memory_format is contiguous_format:
             return array.flags.c_contiguous
@@ -220,12 +219,12 @@ class Tensor:
         return array.ndim == rank and np.moveaxis(array, 1, -1).flags.c_contiguous
 
     def _suggested_format(self) -> memory_format:
-        """Return the format that results of this tensor take."""
+        """Return the memory format that results computed from this tensor get."""
         if is_channels_last(self._array.shape, self._array.strides):
             return channels_last if self._array.ndim == 4 else channels_last_3d
         return contiguous_format
 
-    # What the graph knows
+    # The graph
 
     @property
     def requires_grad(self) -> bool:
@@ -253,7 +252,7 @@ class Tensor:
 
     @property
     def grad_fn(self) -> Any:
-        """The node of the graph that made this tensor; None for a leaf."""
+        """The graph node that produced this tensor; None for a leaf."""
         view = self._view
         if view is not None and view.stale():
             view.refresh(self)
@@ -261,17 +260,17 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made this tensor."""
+        """Whether no recorded operation produced this tensor."""
         return self.grad_fn is None
 
     @property
     def output_nr(self) -> int:
-        """Which of the outputs of `grad_fn` this is."""
+        """The number of this tensor among the outputs of `grad_fn`."""
         return self._output_nr
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have added up here."""
+        """The gradient that backward passes have accumulated."""
         if self._grad is None and not self.is_leaf and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
@@ -313,17 +312,17 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
-        """Whether a backward pass stores the gradient of this tensor that is no leaf."""
+        """Whether backward stores the gradient of this non-leaf tensor, after `retain_grad`."""
         return self._grad_fn is not None and self._grad_fn.retains(self)
 
     @property
     def _version(self) -> int:
-        """How many times the memory was changed in place, through this tensor or its views."""
+        """The version: in-place changes so far of the memory, through this tensor or its views."""
         return self._counter[0]
 
     @property
     def _base(self) -> Tensor | None:
-        """The tensor that this one is a view of."""
+        """The tensor that this one is a view of, or None."""
         return None if self._view is None else self._view.base
 
     def _is_view(self) -> bool:
@@ -331,7 +330,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same memory outside the graph: changes made through it go unnoticed."""
+        """The same memory outside the graph; backward does not detect changes made through it."""
         return wrap(self._array)
 
     @data.setter
@@ -347,7 +346,7 @@ class Tensor:
         self._array = value._array
 
     def detach(self) -> Tensor:
-        """Return the same memory outside the graph; in-place changes of either are noticed."""
+        """Return the same memory outside the graph; backward detects in-place changes of either."""
         tensor = wrap(self._array)
         tensor._counter = self._counter
         return tensor
@@ -364,7 +363,7 @@ class Tensor:
         return self._array.item()
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, or the one element of a tensor without axes."""
+        """Return the elements as nested lists, or the element of a 0-d tensor."""
         reads.count += 1
         return self._array.tolist()
 
@@ -395,7 +394,7 @@ class Tensor:
     def __array_wrap__(
         self, array: np.ndarray, context: Any = None, return_scalar: bool = False
     ) -> Tensor:
-        """Return what a function of NumPy made of this tensor, as a tensor; bools as bytes."""
+        """Return the result of a NumPy function as a tensor; bools as uint8."""
         return wrap(array.astype(np.uint8) if array.dtype == bool else np.asarray(array))
 
     def __dlpack__(self, **kwargs: Any) -> Any:
@@ -518,14 +517,14 @@ class Tensor:
                     "@torch.utils.hooks.unserializable_hook to suppress this warning",
                     stacklevel=2,
                 )
-        # NumPy pickles in the order of the axes; the order in memory is this class's to keep.
+        # NumPy pickles in C order, so the memory order of the axes is stored too.
         axes = sorted(range(self.ndim), key=lambda axis: -abs(self._array.strides[axis]))
         array = self._array.transpose(axes)
         return _rebuild, (type(self), array, axes, self.requires_grad, self.__dict__)
 
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
-    """Return a new leaf around an ndarray, sharing its memory."""
+    """Return a new leaf tensor around an ndarray, sharing its memory."""
     tensor = _new(cls)
     tensor._array = array
     tensor._counter = [0]
@@ -536,7 +535,7 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
 
 
 def scalar_name(dtype: np.dtype) -> str:
-    """Return PyTorch's name, in messages, of a NumPy dtype, such as 'Float'."""
+    """Return PyTorch's name of a NumPy dtype in messages, such as 'Float'."""
     return _LEGACY_NAMES[dtype.name]
 
 
@@ -546,7 +545,7 @@ def legacy_name(dtype: np.dtype) -> str:
 
 
 def from_legacy_name(name: Any) -> Any:
-    """Return the NumPy name of 'torch.FloatTensor' or its like; anything else as it is."""
+    """Return the NumPy dtype of a name such as 'torch.FloatTensor'; non-strings as they are."""
     if isinstance(name, str):
         for modern, legacy in _LEGACY_NAMES.items():
             if name == f"torch.{legacy}Tensor":
@@ -558,7 +557,7 @@ def from_legacy_name(name: Any) -> Any:
 def _rebuild(
     cls: type, array: np.ndarray, axes: list[int], requires_grad: bool, attributes: dict
 ) -> Tensor:
-    """Make a tensor from what was pickled: ``axes`` are its axes in the order of the array's."""
+    """Restore a pickled tensor; ``axes`` are its axes in the order of the array's."""
     tensor = wrap(array.transpose(sorted(range(array.ndim), key=axes.__getitem__)), cls)
     tensor._requires_grad = requires_grad
     tensor.__dict__.update(attributes)

@@ -10,7 +10,7 @@ from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
 from convcore.autograd.handle import RemovableHandle
-from convcore.random import Generator
+from convcore.random.generator import Generator
 
 class memory_format:
     _name: str
@@ -61,7 +61,7 @@ class Tensor:
 
     @property
     def dtype(self) -> _dtype:
-        """The type of an element."""
+        """The dtype of the elements."""
 
     @property
     def itemsize(self) -> builtins.int:
@@ -107,13 +107,13 @@ class Tensor:
     @overload
     def stride(self, dim: builtins.int) -> builtins.int: ...
     def storage_offset(self) -> builtins.int:
-        """Return how many elements lie before the first one in the memory it is a view of."""
+        """Return the number of elements before the first one in the memory of the base."""
 
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
 
     def is_contiguous(self, memory_format: memory_format = ...) -> builtins.bool:
-        """Return whether the elements lie in one run in the given format."""
+        """Return whether the elements lie densely in the given memory format."""
 
     def _suggested_format(self) -> memory_format: ...
     @property
@@ -124,19 +124,19 @@ class Tensor:
     def requires_grad(self, value: builtins.bool) -> None: ...
     @property
     def grad_fn(self) -> Any:
-        """The node of the graph that made this tensor; None for a leaf."""
+        """The graph node that produced this tensor; None for a leaf."""
 
     @property
     def is_leaf(self) -> builtins.bool:
-        """Whether no recorded operation made this tensor."""
+        """Whether no recorded operation produced this tensor."""
 
     @property
     def output_nr(self) -> builtins.int:
-        """Which of the outputs of `grad_fn` this is."""
+        """The number of this tensor among the outputs of `grad_fn`."""
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have added up here."""
+        """The gradient that backward passes have accumulated."""
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
@@ -144,7 +144,7 @@ class Tensor:
     def grad(self) -> None: ...
     @property
     def retains_grad(self) -> builtins.bool:
-        """Whether a backward pass stores the gradient of this tensor that is no leaf."""
+        """Whether backward stores the gradient of this non-leaf tensor, after `retain_grad`."""
 
     @property
     def _version(self) -> builtins.int: ...
@@ -153,18 +153,18 @@ class Tensor:
     def _is_view(self) -> builtins.bool: ...
     @property
     def data(self) -> Tensor:
-        """The same memory outside the graph: changes made through it go unnoticed."""
+        """The same memory outside the graph; backward does not detect changes made through it."""
 
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def detach(self) -> Tensor:
-        """Return the same memory outside the graph; in-place changes of either are noticed."""
+        """Return the same memory outside the graph; backward detects in-place changes of either."""
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, or the one element of a tensor without axes."""
+        """Return the elements as nested lists, or the element of a 0-d tensor."""
 
     def numpy(self, *, force: builtins.bool = False) -> np.ndarray:
         """Return the same memory as an ndarray."""
@@ -203,13 +203,13 @@ class Tensor:
         """Add to the ``.grad`` of each leaf the gradient of this tensor; see `autograd.backward`."""
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete."""
+        """Call ``hook(grad)`` in each backward pass, once the gradient of the tensor is complete."""
 
     def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(tensor)`` after a backward pass has added to the leaf's ``.grad``."""
+        """Call ``hook(tensor)`` after each accumulation into a leaf's ``.grad``."""
 
     def retain_grad(self) -> None:
-        """Keep the gradient in ``.grad`` although the tensor is no leaf."""
+        """Store the gradient in ``.grad`` although the tensor is not a leaf."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Return each element, and 0 where it lies in [-lambd, lambd]."""
@@ -1202,7 +1202,7 @@ class Tensor:
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None
     ) -> Tensor:
-        """Return 1 with the probability that ``input`` holds, and else 0, in its dtype."""
+        """Return 1 with the probability that each element of ``input`` is, and else 0."""
 
     def bernoulli_(
         self, p: builtins.float | Tensor = 0.5, *, generator: Generator | None = None
@@ -1221,7 +1221,7 @@ class Tensor:
         *,
         generator: Generator | None = None,
     ) -> Tensor:
-        """Return indices drawn with probabilities proportional to the weights ``input``."""
+        """Return indices drawn with probability proportional to the weights ``input``."""
 
     def normal_(
         self,
@@ -1454,16 +1454,16 @@ class Tensor:
         """Return the variance of all elements, or over some axes."""
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
-    """Return a new leaf around an ndarray, sharing its memory."""
+    """Return a new leaf tensor around an ndarray, sharing its memory."""
 
 def scalar_name(dtype: np.dtype) -> str:
-    """Return PyTorch's name, in messages, of a NumPy dtype, such as 'Float'."""
+    """Return PyTorch's name of a NumPy dtype in messages, such as 'Float'."""
 
 def legacy_name(dtype: np.dtype) -> str:
     """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
 
 def from_legacy_name(name: Any) -> Any:
-    """Return the NumPy name of 'torch.FloatTensor' or its like; anything else as it is."""
+    """Return the NumPy dtype of a name such as 'torch.FloatTensor'; non-strings as they are."""
 
 def _rebuild(
     cls: builtins.type,

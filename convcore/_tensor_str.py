@@ -1,9 +1,9 @@
-"""How a tensor prints: as PyTorch does it, character by character.
+"""Printing of tensors, character by character as in PyTorch; set_printoptions.
 
 All numbers of a tensor share one `_Style`: a width, and whether they are written as integers with
 a point, with a fixed number of digits, or in scientific notation.  A tensor of more than
-``threshold`` elements shows the first and last ``edgeitems`` of each axis, and only those decide
-the style.
+``threshold`` elements is summarised by the first and last ``edgeitems`` of each axis, and only
+those determine the style.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Choose how tensors print, from now on and in all threads.
+    """Set the options of printing tensors, for all threads.
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ def set_printoptions(
     threshold : the number of elements above which a tensor is summarised.
     edgeitems : how many items a summary shows at each end of an axis.
     linewidth : characters a line.
-    profile : 'default', 'short' or 'full'; the other arguments then change it.
-    sci_mode : always or never use scientific notation; None, given or not, lets the numbers decide.
+    profile : 'default', 'short' or 'full'; the other arguments then modify it.
+    sci_mode : always or never use scientific notation; None, also by default, lets the numbers
+        decide.
     """
     global _options
     chosen = _options
@@ -72,12 +73,12 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options by name; ``set_printoptions(**get_printoptions())`` changes nothing."""
+    """Return the options by name, as arguments of `set_printoptions`."""
     return _options._asdict()
 
 
 def tensor_str(tensor: Any) -> str:
-    """Return what ``print(tensor)`` shows."""
+    """Return the text that ``print(tensor)`` shows."""
     array = tensor._array
     name = type(tensor).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
@@ -85,7 +86,7 @@ def tensor_str(tensor: Any) -> str:
     unseen = array.ndim != 1 if array.size == 0 else not _options.edgeitems
     if unseen:
         suffixes.append(f"size={tuple(array.shape)}")
-    if not _is_told_by_its_numbers(array):
+    if not _has_default_dtype(array):
         suffixes.append(f"dtype={_dtype.of(array.dtype)}")
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
@@ -95,7 +96,7 @@ def tensor_str(tensor: Any) -> str:
 
 
 def array_str(array: np.ndarray, indent: int = 0) -> str:
-    """Return the numbers of an array in brackets; ``indent`` is the column where they start."""
+    """Return the text of an array's numbers in brackets, starting in column ``indent``."""
     if array.size == 0:
         return "[]"
     if array.size <= _options.threshold:
@@ -103,8 +104,8 @@ def array_str(array: np.ndarray, indent: int = 0) -> str:
     return _block(array, _styles(_edges(array)), indent, _options.edgeitems)
 
 
-def _is_told_by_its_numbers(array: np.ndarray) -> bool:
-    """Return whether a reader knows the dtype without being told."""
+def _has_default_dtype(array: np.ndarray) -> bool:
+    """Return whether the dtype is a default one, which is not printed."""
     default = _dtype.get_default_dtype().numpy
     if array.size == 0:
         return array.dtype == default
@@ -112,8 +113,8 @@ def _is_told_by_its_numbers(array: np.ndarray) -> bool:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append what follows the numbers, on a new line where it would be too long."""
-    # The last line counts two more than it has: for the comma and the bracket that may follow.
+    """Append the suffixes, on a new line if the line would be too long."""
+    # Two more columns than the last line has: for the comma and the bracket that may follow.
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if used + len(suffix) + 2 > _options.linewidth:
@@ -129,7 +130,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 
 
 class _Style(NamedTuple):
-    """How one number is written; ``width`` is what shorter ones are filled up to."""
+    """The format of a tensor's numbers; shorter ones are padded to ``width``."""
 
     width: int = 1
     spec: str = ""
@@ -152,7 +153,7 @@ def _styles(array: np.ndarray) -> tuple[_Style, ...]:
 
 
 def _float_style(array: np.ndarray) -> _Style:
-    """Choose by whether the finite numbers that are not zero are whole, and how far apart."""
+    """Choose a style by the finite non-zero numbers: whether they are whole, and their range."""
     shown = array[np.isfinite(array) & (array != 0)].astype(np.float64)
     if shown.size == 0:
         return _Style(1, ".0f", True)
@@ -171,7 +172,7 @@ def _float_style(array: np.ndarray) -> _Style:
 
 
 def _complex_str(number: complex, real: _Style, imag: _Style) -> str:
-    """Write 'a+bj': the imaginary part is not filled up, but carries its sign."""
+    """Write 'a+bj': the imaginary part is not padded, but has a sign."""
     imaginary = imag.write(number.imag).lstrip() + "j"
     sign = "" if imaginary[0] in "+-" else "+"
     return real.write(number.real) + sign + imaginary
@@ -213,7 +214,7 @@ def _number_str(number: Any, styles: tuple[_Style, ...]) -> str:
 
 
 def _wrapped(items: list[str], styles: tuple[_Style, ...], indent: int) -> str:
-    """Write a row of numbers, broken where the line is full."""
+    """Write a row of numbers, with line breaks."""
     # A number takes its width and ", "; a complex one also the "j".
     taken = sum(style.width for style in styles) + 1 + len(styles)
     in_line = max(1, (_options.linewidth - indent) // taken)

@@ -1,10 +1,10 @@
-"""Switches of the convolutions, and those of PyTorch's other backends, so that programs run.
+"""Choice of the convolution algorithm, and PyTorch's backend switches without effect.
 
-``conv`` says which algorithms may be chosen; it is convcore's own.
+``conv`` forces or forbids algorithms; it is convcore's own.
 
 Scripts commonly start with ``backends.cudnn.benchmark = True`` or ``... .deterministic = True``.
-There is no such backend here: the switches can be set and read, and nothing else comes of it.
-Results are the same bits in every run and for any number of threads whatever they say.
+There is no such backend here: the switches can be set and read, but change nothing.  Results have
+the same bits in every run and for any number of threads anyway.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ __all__ = ["conv", "cuda", "cudnn", "mkldnn", "mps"]
 
 
 class _Convolutions:
-    """Which algorithms the convolutions and their gradients may be computed by.
+    """The algorithms that convolutions and their gradients may use.
 
-    Set the attributes for the whole process, or use `flags` for a while:
+    Set the attributes for the whole process, or use `flags` in a ``with`` block:
 
         convcore.backends.conv.strict = True
         with convcore.backends.conv.flags(algorithm="im2col"):
             ...
 
-    Each of a convolution's three maps (forward, input gradient, weight gradient) is chosen for
-    when it is computed, so a backward pass sees what is in force when it runs, not what was in
-    force when the graph was recorded.  An algorithm that is forced is passed over by the maps that
-    it cannot compute, and one that is forbidden is used where nothing else can compute the map:
-    ``convcore plan`` and `convcore.engine.plan_conv` tell what is chosen, and why each of the
-    others is not.
+    The algorithm of each pass of a convolution (forward, input gradient, weight gradient) is chosen
+    when it is computed: a backward pass follows the switches at that time, not those at the time of
+    recording.  A pass that the forced algorithm cannot compute uses another, and a forbidden one is
+    used if no other can compute the pass.  ``convcore plan`` and `convcore.engine.plan_conv` tell
+    which is chosen, and why each of the others is not.
     """
 
     @property
@@ -44,7 +43,7 @@ class _Convolutions:
 
     @property
     def algorithm(self) -> str | None:
-        """The forced algorithm, taken for each map that it can compute; None leaves the choice."""
+        """The forced algorithm, used for each pass that it can compute; None chooses freely."""
         return current().algorithm
 
     @algorithm.setter
@@ -53,7 +52,7 @@ class _Convolutions:
 
     @property
     def forbidden(self) -> frozenset[str]:
-        """The algorithms that are not taken while another can compute the map."""
+        """The algorithms that are not used if another can compute the pass."""
         return current().forbidden
 
     @forbidden.setter
@@ -62,13 +61,13 @@ class _Convolutions:
 
     @property
     def strict(self) -> bool:
-        """Whether every result must be the sum of its own products: no Winograd.
+        """Whether every output must be the sum of its own products: no Winograd.
 
-        Winograd computes several outputs of a tile from sums and differences of its inputs.  It
-        rounds more, by a few times, and a NaN or an infinity in one input may spread to all
-        outputs of its tile, where a direct sum spoils only the outputs whose kernel touches it.
-        Strict mode keeps to direct sums, for more time: float32 then has the error of float32
-        summation alone.  float64 and complex convolutions are direct sums always.
+        Winograd computes the outputs of a tile from sums and differences of its inputs.  Its
+        rounding error is a few times larger, and a NaN or an infinity in one input may spread to
+        all outputs of its tile, where a direct sum spoils only the outputs whose kernel touches it.
+        Strict mode uses direct sums, which take longer: float32 then has the error of float32
+        summation alone.  float64 and complex convolutions are always direct sums.
         """
         return current().strict
 
@@ -83,25 +82,25 @@ class _Convolutions:
         algorithm: str | EllipsisType | None = ...,
         forbidden: Iterable[str] | EllipsisType = ...,
     ) -> AbstractContextManager[None]:
-        """Change what is given until the end of a ``with`` block, in this thread or task alone.
+        """Change switches until the end of a ``with`` block, in this thread or task only.
 
         Parameters
         ----------
         strict : bool, optional
         algorithm : str or None, optional
         forbidden : names, or one name, optional
-            The attributes of the same names; what is not given stays as it is.
+            The attributes of the same names; those not given stay as they are.
 
         Returns
         -------
         context manager
-            Within it, setting an attribute lasts until its end.  Threads started within it do not
-            see it; they see what is set for the process.
+            Within it, setting an attribute lasts until its end.  Threads started within it follow
+            the switches of the process.
 
         Raises
         ------
         TypeError, ValueError
-            On entry: no name out of `algorithms`, or an algorithm both forced and forbidden.
+            On entry: a name that is not in `algorithms`, or one both forced and forbidden.
 
         Examples
         --------
@@ -121,7 +120,7 @@ class _Convolutions:
 
 
 class _Absent:
-    """A backend that is not there, with switches that switch nothing."""
+    """An unavailable backend, whose switches change nothing."""
 
     def __init__(self, name: str, **switches: Any):
         self._name = name

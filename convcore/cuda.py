@@ -1,8 +1,7 @@
-"""What programs ask of CUDA on a machine without it: there is none.
+"""PyTorch's `cuda` module on a machine without CUDA: there is no device.
 
-This library computes on the CPU. The module exists because many programs call
-``cuda.is_available()`` to choose their device, and seed or empty something "on all devices" whether
-there is one or not. Whatever would need a device raises an error that says so.
+Many programs call ``cuda.is_available()`` to choose their device, and seed generators or empty
+caches "on all devices" without asking. Functions that need a device raise an error that says so.
 """
 
 from __future__ import annotations
@@ -64,16 +63,12 @@ def manual_seed(seed: int) -> None:
     """Do nothing: no device draws numbers. `convcore.manual_seed` seeds the CPU's generator."""
 
 
-def manual_seed_all(seed: int) -> None:
-    """Do nothing, as `manual_seed` does."""
-
-
 def seed() -> None:
     """Do nothing, as `manual_seed` does."""
 
 
-def seed_all() -> None:
-    """Do nothing, as `manual_seed` does."""
+manual_seed_all = manual_seed
+seed_all = seed
 
 
 def empty_cache() -> None:
@@ -85,19 +80,7 @@ def memory_allocated(device: Any = None) -> int:
     return 0
 
 
-def max_memory_allocated(device: Any = None) -> int:
-    """Return 0."""
-    return 0
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Return 0."""
-    return 0
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """Return 0."""
-    return 0
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
 def _refuse() -> NoReturn:

@@ -1,6 +1,9 @@
-"""Making tensors: from Python numbers, from arrays, and from a size and a rule.
+"""Tensor creation: from data, from a size, from a range, and like another tensor.
 
-Everything here ends in an ndarray that `wrap` makes a leaf of the graph.
+data.py has tensor(), from_numpy and the like; sizes.py zeros, ones, full, empty and eye; likes.py
+their ``_like`` forms; ranges.py arange, linspace and logspace; legacy.py FloatTensor and the like;
+arguments.py the checks of arguments, memory.py new arrays in a memory format.  Every function makes
+an ndarray, and `wrap` makes that a leaf of the graph.
 """
 
 from convcore._creation.data import (

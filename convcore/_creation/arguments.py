@@ -1,4 +1,4 @@
-"""What the creation functions are called with: sizes, numbers, dtypes, devices."""
+"""Checks and conversions of the arguments of creation functions: sizes, numbers, dtypes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DtypeLike = _dtype.dtype | np.dtype | type | None
 
 
 def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf around an ndarray that only PyTorch's kinds of elements may have grads of.
+    """Return a new leaf tensor around an ndarray, sharing its memory.
 
     Raises
     ------
     RuntimeError
-        Gradients are required of integers or bools.
+        ``requires_grad`` is set for integers or bools.
     """
     made = wrap(array)
     if requires_grad:
@@ -37,12 +37,12 @@ def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
 
 
 def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
-    """Return the shape that several ints, or one sequence of ints, ask for.
+    """Return the shape given as several ints or as one sequence of ints.
 
     Raises
     ------
     TypeError
-        A size is missing, or is no int; the message names the ``function``.
+        There is none, or a size is not an int; the message names the ``function``.
     RuntimeError
         A size is negative.
     """
@@ -70,7 +70,7 @@ def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, .
 
 
 def checked_size(function: str, place: int, number: Any, single: bool) -> int:
-    """Return one size, which is no plain int, as one."""
+    """Return one size, an int-like object, as a plain int."""
     try:
         if not isinstance(number, bool):
             return int(operator.index(number))
@@ -94,7 +94,7 @@ _REAL = (int, float, np.bool_, np.integer, np.floating)
 
 
 def checked_number(function: str, number: Any, name: str = "fill_value", real: bool = False) -> Any:
-    """Return an argument that must be a number, or a Tensor without axes, as a number."""
+    """Return an argument that must be a number or a 0-d Tensor, as a number."""
     if isinstance(number, Tensor) and number._array.ndim == 0:
         number = number._array.item()
     if isinstance(number, _REAL):
@@ -117,12 +117,12 @@ _C_NAMES = {
 
 
 def number_as(number: Any, target: np.dtype) -> Any:
-    """Return a Python number as one of ``target``.
+    """Convert a Python number to the dtype ``target``.
 
     Raises
     ------
     RuntimeError
-        It does not fit: too large, not finite for an integer, or complex for a real type.
+        Overflow: it is too large, not finite for an integer, or complex for a real type.
     """
     if target.kind == "b":
         return bool(number)
@@ -144,7 +144,7 @@ def number_as(number: Any, target: np.dtype) -> Any:
 
 
 def _integer_as(number: Any, target: np.dtype) -> Any:
-    """Cut a real number to an integer of ``target``; negative ones wrap around where unsigned."""
+    """Truncate a real number to an integer of ``target``; negative ones wrap around if unsigned."""
     if number != number:
         raise OverflowError
     whole, limits = int(number), np.iinfo(target)

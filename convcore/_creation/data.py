@@ -1,4 +1,4 @@
-"""Tensors from Python numbers, from nested sequences, and from the memory of others."""
+"""Tensors from data: numbers, nested sequences, NumPy arrays, DLPack objects."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from convcore._tensor import (
 def tensor(
     data: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Copy numbers, nested sequences of them, an array or a Tensor into a new tensor.
+    """Copy a number, nested sequences of numbers, an array or a Tensor into a new tensor.
 
     Parameters
     ----------
-    data : what to copy.  Arrays, Tensors and NumPy's numbers keep their type; Python's ints become
-        int64, bools bool, floats `get_default_dtype`, complex numbers the complex type of that.
-    dtype : the type of the elements, instead of that.
+    data : what to copy.  Arrays, Tensors and NumPy's numbers keep their dtype; Python's ints become
+        int64, bools bool, floats `get_default_dtype()`, complex numbers its complex counterpart.
+    dtype : the dtype of the result, instead of that.
 
     Raises
     ------
     ValueError
         The sequences are ragged, or an int is too large for 64 bits.
     RuntimeError
-        A number does not fit into ``dtype``, or ``data`` holds what is no number.
+        A number does not fit into ``dtype``, or ``data`` holds something else than numbers.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
-    """Return ``data`` as a tensor: itself, or an array's memory, where the dtype is the same."""
+    """Return ``data`` as a tensor, without a copy if it is a Tensor or array of that dtype."""
     check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(_dtype.of(_dtype.as_numpy(dtype)))
@@ -63,16 +63,16 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return ``obj`` as a tensor, sharing memory where it can unless ``copy`` says otherwise.
+    """Return ``obj`` as a tensor, sharing its memory if possible.
 
     Parameters
     ----------
-    copy : True always copies, False never does; None copies where it must.
+    copy : True always copies, False never does; None copies if necessary.
 
     Raises
     ------
     ValueError
-        ``copy`` is False and ``obj`` cannot be shared, or not with this dtype.
+        ``copy`` is False, and ``obj`` is a sequence or has another dtype.
     """
     check_device(device)
     if copy or not isinstance(obj, Tensor | np.ndarray):
@@ -95,14 +95,14 @@ def asarray(
 def from_numpy(array: np.ndarray) -> Tensor:
     """Return a tensor that shares the memory of ``array``.
 
-    Negative strides are taken too, unlike in PyTorch.
+    Negative strides are allowed, unlike in PyTorch.
 
     Raises
     ------
     TypeError
-        It is no ndarray, or has elements that no tensor has.
+        It is not an ndarray, or has a dtype that no tensor has.
     ValueError
-        Its bytes are not in the machine's order.
+        Its byte order is not the machine's.
     """
     if not isinstance(array, np.ndarray):
         kind = type(array)
@@ -153,7 +153,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
 
 def _checked_array(array: np.ndarray) -> np.ndarray:
-    """Return an array a tensor can stand on, without a copy and without its subclass."""
+    """Return an array as a plain ndarray, without a copy, if its dtype is a tensor's."""
     if not array.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion "
@@ -164,7 +164,7 @@ def _checked_array(array: np.ndarray) -> np.ndarray:
 
 
 def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
-    """Return a new array of what `tensor` takes; an array keeps the order of its axes in memory."""
+    """Return data that `tensor` accepts as a new array; arrays keep the memory order of axes."""
     target = None if dtype is None else _dtype.as_numpy(dtype)
     if isinstance(data, Tensor):
         data = data._array
@@ -186,9 +186,9 @@ _PYTHON_NUMBERS = {int, float, bool, builtins.complex}
 
 
 def _survey(data: Any, kinds: set[np.dtype]) -> Any:
-    """Add the types of all numbers in ``data`` to ``kinds``; return it with Tensors as numbers.
+    """Add the dtypes of all numbers in ``data`` to ``kinds``; return it with Tensors as numbers.
 
-    A sequence of nothing but Python numbers is looked at from outside, quickly.
+    A sequence of Python numbers only takes a short cut.
     """
     if isinstance(data, Tensor):
         if data._array.size != 1:
@@ -214,7 +214,7 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
 
 
 def _inferred(kinds: set[np.dtype]) -> np.dtype:
-    """Return the one type for numbers of all these."""
+    """Return the dtype that all these promote to; the default if there are none."""
     if not kinds:
         return _dtype.as_numpy()
     found, *others = kinds
@@ -224,7 +224,7 @@ def _inferred(kinds: set[np.dtype]) -> np.dtype:
 
 
 def _filled(numbers: Any, families: set[str], target: np.dtype) -> np.ndarray:
-    """Return nested lists of numbers as an array of ``target``, if all of them fit."""
+    """Return nested lists of numbers as an array of ``target``, or raise if one does not fit."""
     if "c" in families and target.kind not in "cb":
         raise TypeError("must be real number, not complex")
     if target.kind == "c" or "c" in families:
@@ -246,9 +246,9 @@ def _filled(numbers: Any, families: set[str], target: np.dtype) -> np.ndarray:
 
 
 def _fits(array: np.ndarray, target: np.dtype) -> bool:
-    """Return whether all numbers, cut to integers, are within an integer type.
+    """Return whether all numbers, truncated to integers, fit into an integer dtype.
 
-    Negative integers wrap around in an unsigned type, if their absolute value fits.
+    Negative integers wrap around in an unsigned dtype if their absolute value fits.
     """
     limits = np.iinfo(target)
     if array.dtype.kind == "f":
@@ -264,7 +264,7 @@ def _is_nested(item: Any) -> bool:
 
 
 def _shape_of_first(numbers: Any) -> list[int]:
-    """Return the lengths met on the way to the very first number."""
+    """Return the lengths of the nested sequences around the first number."""
     shape = []
     while _is_nested(numbers):
         shape.append(len(numbers))
@@ -275,7 +275,7 @@ def _shape_of_first(numbers: Any) -> list[int]:
 
 
 def _raise_ragged(numbers: Any, shape: list[int] | None = None, axis: int = 0) -> None:
-    """Raise what names the first place where nested sequences differ in length or depth."""
+    """Raise an error that names the first place where nested sequences are ragged."""
     shape = _shape_of_first(numbers) if shape is None else shape
     if not _is_nested(numbers):
         if axis < len(shape):

@@ -1,4 +1,4 @@
-"""PyTorch's older constructors: Tensor(...), FloatTensor(...) and the rest."""
+"""Legacy tensor constructors: Tensor(...), FloatTensor(...), LongTensor(...) and the like."""
 
 from __future__ import annotations
 
@@ -60,12 +60,15 @@ def _is_integer(number: Any) -> bool:
 
 
 class _LegacyType(type):
-    """The class of `FloatTensor` and its like: called they make tensors, and they have instances.
+    """The metaclass of `FloatTensor` and the like: calling one makes a `Tensor` of its dtype.
 
-    They are not classes of tensors, as there is only one; they stand for a dtype.
+    No tensor is of such a class, but ``isinstance`` says so of those that have its dtype.
     """
 
     dtype: _dtype.dtype
+
+    def __new__(cls, name: str, bases: tuple, names: dict, dtype: _dtype.dtype) -> _LegacyType:
+        return type.__new__(cls, name, bases, {**names, "dtype": dtype})
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         return legacy_tensor(*args, dtype=cls.dtype, device=device)
@@ -77,55 +80,37 @@ class _LegacyType(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-class FloatTensor(metaclass=_LegacyType):
+class FloatTensor(metaclass=_LegacyType, dtype=_dtype.float32):
     """Tensors of float32, in PyTorch's older way of naming them."""
 
-    dtype = _dtype.float32
 
-
-class DoubleTensor(metaclass=_LegacyType):
+class DoubleTensor(metaclass=_LegacyType, dtype=_dtype.float64):
     """Tensors of float64."""
 
-    dtype = _dtype.float64
 
-
-class HalfTensor(metaclass=_LegacyType):
+class HalfTensor(metaclass=_LegacyType, dtype=_dtype.float16):
     """Tensors of float16."""
 
-    dtype = _dtype.float16
 
-
-class LongTensor(metaclass=_LegacyType):
+class LongTensor(metaclass=_LegacyType, dtype=_dtype.int64):
     """Tensors of int64."""
 
-    dtype = _dtype.int64
 
-
-class IntTensor(metaclass=_LegacyType):
+class IntTensor(metaclass=_LegacyType, dtype=_dtype.int32):
     """Tensors of int32."""
 
-    dtype = _dtype.int32
 
-
-class ShortTensor(metaclass=_LegacyType):
+class ShortTensor(metaclass=_LegacyType, dtype=_dtype.int16):
     """Tensors of int16."""
 
-    dtype = _dtype.int16
 
-
-class ByteTensor(metaclass=_LegacyType):
+class ByteTensor(metaclass=_LegacyType, dtype=_dtype.uint8):
     """Tensors of uint8."""
 
-    dtype = _dtype.uint8
 
-
-class CharTensor(metaclass=_LegacyType):
+class CharTensor(metaclass=_LegacyType, dtype=_dtype.int8):
     """Tensors of int8."""
 
-    dtype = _dtype.int8
 
-
-class BoolTensor(metaclass=_LegacyType):
+class BoolTensor(metaclass=_LegacyType, dtype=_dtype.bool):
     """Tensors of bool."""
-
-    dtype = _dtype.bool

@@ -1,4 +1,4 @@
-"""Tensors in the shape, dtype and memory format of another."""
+"""zeros_like, ones_like, full_like, empty_like: in the shape and memory format of a tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def zeros_like(
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
-    """Return zeros of the size, dtype and memory format of ``input``, unless told otherwise."""
+    """Return zeros of the size, dtype and memory format of ``input`` by default."""
     array = array_like("zeros_like", input, dtype, device, memory_format)
     array.fill(0)
     return leaf(array, requires_grad)
@@ -35,7 +35,7 @@ def ones_like(
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
-    """Return ones of the size, dtype and memory format of ``input``, unless told otherwise."""
+    """Return ones of the size, dtype and memory format of ``input`` by default."""
     array = array_like("ones_like", input, dtype, device, memory_format)
     array.fill(1)
     return leaf(array, requires_grad)
@@ -50,7 +50,7 @@ def full_like(
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
-    """Return one number in the size, dtype and memory format of ``input``, unless told otherwise.
+    """Return a tensor of one number, in the size, dtype and memory format of ``input`` by default.
 
     Raises
     ------
@@ -70,5 +70,5 @@ def empty_like(
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
-    """Return whatever was in memory in the size, dtype and memory format of ``input``."""
+    """Return an uninitialised tensor of the size, dtype and memory format of ``input``."""
     return leaf(array_like("empty_like", input, dtype, device, memory_format), requires_grad)

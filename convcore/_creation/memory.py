@@ -1,4 +1,4 @@
-"""New arrays in a memory format, or in the order that another array has in memory."""
+"""New arrays in a memory format, or with the axis order of another array."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from convcore.engine.runtime import layout
 def array_like(
     function: str, input: Tensor, dtype: DtypeLike, device: Any, memory_format: memory_format
 ) -> np.ndarray:
-    """Return the uninitialised array behind the functions above."""
+    """Return the uninitialised array of a ``_like`` function, after the checks of its arguments."""
     check_tensor(function, "input", input)
     check_device(device)
     array = input._array
@@ -36,7 +36,7 @@ def array_like(
 def empty_array(
     shape: tuple[int, ...], dtype: np.dtype, memory_format: memory_format
 ) -> np.ndarray:
-    """Return a new array in a memory format that is no 'as it was'."""
+    """Return a new array in a memory format other than preserve_format."""
     if memory_format is contiguous_format:
         return np.empty(shape, dtype)
     rank = {channels_last: 4, channels_last_3d: 5}[memory_format]
@@ -46,10 +46,10 @@ def empty_array(
 
 
 def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return a new array of the same shape with its axes in the same order in memory.
+    """Return a new array with the shape and the axis order of another (preserve_format).
 
-    The strides are the same where the elements of ``array`` lie densely, axes of size 1 included:
-    those decide which memory format a batch of one-pixel images has.
+    If ``array`` is dense, the strides are the same, also those of axes of size 1: they decide which
+    memory format a batch of one-pixel images has.
     """
     new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
     if not array.size or (dtype.itemsize == array.itemsize and new.strides == array.strides):
@@ -70,10 +70,10 @@ def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _axes_in_memory(array: np.ndarray) -> list[int]:
-    """Return the axes from the one that runs fastest in memory to the slowest.
+    """Return the axes from the smallest stride to the largest.
 
-    An insertion sort that passes over axes of stride 0, which say nothing of their place; where
-    they end up is where PyTorch puts them.
+    An insertion sort that skips axes of stride 0, whose order is undefined; they end up where
+    PyTorch puts them.
     """
     axes = list(reversed(range(array.ndim)))
     for here in range(1, len(axes)):
@@ -89,7 +89,7 @@ def _axes_in_memory(array: np.ndarray) -> list[int]:
 
 
 def _order(array: np.ndarray, first: int, second: int) -> int:
-    """Return 1 if the second axis runs faster than the first, -1 if slower, 0 if unknown."""
+    """Return 1 if the second axis has the smaller stride, -1 if the larger one, 0 if unknown."""
     strides = abs(array.strides[first]), abs(array.strides[second])
     if 0 in strides:
         return 0

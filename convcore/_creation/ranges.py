@@ -1,4 +1,4 @@
-"""Tensors of evenly spaced numbers: arange, linspace, logspace."""
+"""arange, linspace, logspace: tensors of evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def arange(
 ) -> Tensor:
     """Return start, start + step, ... below ``end``; a single number is the end.
 
-    The type is int64 if all three are integers, else the default.
+    The dtype is int64 if all three are integers, else the default.
 
     Raises
     ------
@@ -49,7 +49,6 @@ def arange(
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
-        # Only the sizes below are counted in fractions, if there are any.
         return leaf(_integer_range(target, *limits), requires_grad)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
@@ -57,7 +56,7 @@ def arange(
 
 
 def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
-    """Count in integers, from limits that are cut to integers once the length is known."""
+    """Return an integer range; fractional limits are truncated once they have given the length."""
     if target.itemsize == 8:
         start, end, step = map(int, (start, end, step))
     count = _range_length(start, end, step)
@@ -87,7 +86,7 @@ def linspace(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return ``steps`` numbers at equal distances, from ``start`` to ``end`` inclusive."""
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end`` inclusive."""
     check_device(device)
     array = _spaced("linspace", start, end, steps, dtype)
     return leaf(array, requires_grad)
@@ -124,7 +123,7 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
     if target.kind == "b":
         raise NotImplementedError(f"{function}() cannot count in bool")
     places = np.arange(steps)
-    if target.kind in "fc":  # the step is rounded, what is made with it is not until the end
+    if target.kind in "fc":  # the step is rounded to target, products and sums only at the end
         with np.errstate(over="ignore"):
             first, last = target.type(first), target.type(last)
             step = (last - first) / target.type(max(steps - 1, 1))

@@ -1,4 +1,4 @@
-"""Tensors from a size and a value: zeros, ones, full, empty, eye."""
+"""zeros, ones, full, empty, eye, scalar_tensor: tensors of a size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def zeros(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor of zeros; the size is several ints or one sequence of them.
+    """Return a tensor of zeros; the size is several ints or one sequence of ints.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def ones(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor of ones; the size is several ints or one sequence of them."""
+    """Return a tensor of ones; the size is several ints or one sequence of ints."""
     check_device(device)
     return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad)
 
@@ -65,7 +65,7 @@ def empty(
     requires_grad: bool = False,
     memory_format: memory_format = contiguous_format,
 ) -> Tensor:
-    """Return a tensor whose elements are whatever was in that memory."""
+    """Return an uninitialised tensor; the size is several ints or one sequence of ints."""
     check_device(device)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
@@ -81,7 +81,7 @@ def full(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a tensor of one number, of the dtype that `tensor` gives it unless given.
+    """Return a tensor filled with one number, of the dtype that `tensor` would give it by default.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def eye(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return an (n, m) tensor of zeros with ones on the diagonal; m is n unless given."""
+    """Return an (n, m) matrix of zeros with ones on the diagonal; m defaults to n."""
     check_device(device)
     rows, columns = checked_int("eye", "n", n), checked_int("eye", "m", n if m is None else m)
     for name, number in (("n", rows), ("m", columns)):
@@ -118,5 +118,5 @@ def eye(
 def scalar_tensor(
     s: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor without axes that holds one number, of the default dtype unless given."""
+    """Return a 0-d tensor of one number, in the default dtype unless ``dtype`` is given."""
     return full((), s, dtype=_dtype.as_numpy(dtype), device=device, requires_grad=requires_grad)

@@ -1,10 +1,40 @@
-"""The graph of gradients: recording, the backward pass, hooks, and functions of one's own.
+"""Automatic differentiation: the graph, the backward pass, hooks, and custom functions.
 
-node.py has the nodes and how an operation becomes one, saved.py the tensors that it saves, views.py
-views and in-place operations, grad_mode.py the switch, traversal.py the backward pass,
-differentiate.py its entrances, hooks.py the hooks on tensors, function.py operations of the user's
-own, functional.py Jacobians and Hessians, gradcheck.py the comparison with finite differences,
-anomaly_mode.py the search for where NaN came from.  Nothing here knows what an operation computes.
+How a backward pass runs:
+
+Recording (node.py).  An operation computes its result and calls `record`, which makes a `Node` if
+grad mode (grad_mode.py) is on and an input requires grad.  The node has the operation's backward
+function, its saved tensors, and in ``next_functions`` an edge (node, output number) to the producer
+of each input.  The result's ``grad_fn`` is the node.  A leaf's edge leads to its `AccumulateGrad`.
+Operations of the user's own (function.py) make the same nodes.
+
+Traversal (traversal.py).  `backward` and `grad` (differentiate.py) check the roots and start a
+`Traversal`.  It counts the edges into each reachable node; a node is ready once all nodes that use
+its outputs have run, and gradients that arrive for the same output are summed.  Of the ready nodes
+the newest runs first, and leaves run before all others.  There is no recursion.  `grad` and
+``inputs=`` run only the nodes between the roots and what is asked for.
+
+Hooks fire for each node in this order, all of them from traversal.py:
+
+1. tensor hooks, ``Tensor.register_hook`` (hooks.py), when the gradient of that output is complete;
+   ``retain_grad`` then stores what they leave
+2. node pre-hooks, ``Node.register_prehook``, on the gradients of all outputs
+3. the backward function; at a leaf instead the sum into ``.grad``, and after it the leaf's
+   ``register_post_accumulate_grad_hook`` (hooks.py)
+4. node hooks, ``Node.register_hook``, on the gradients of inputs and outputs
+
+A module's full backward hooks fire from node hooks (4) of two identity nodes: its pre-hooks from
+the one at its outputs, its hooks from the one at its inputs.  nn/modules/_boundary.py has them.
+
+Saved tensors (saved.py) are stored with the version of their memory, which in-place operations
+increase; backward raises if it has changed.  They are freed after their node has run, unless
+``retain_graph``.  views.py and region.py give views and their bases new nodes after in-place
+operations.
+
+Double backward: with ``create_graph`` the pass runs with grad mode on.  Backward functions are made
+of differentiable functions, so they record nodes themselves.
+
+Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), anomaly_mode.py.
 """
 
 from typing import Any
@@ -50,7 +80,7 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """PyTorch's older name of a tensor in a graph: ``Variable(t, requires_grad)`` is ``t``'s data.
+    """PyTorch's older constructor of a leaf: ``Variable(t, requires_grad)`` shares ``t``'s memory.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Looking for where NaN came from: nodes remember where they were made, gradients are checked.
+"""Anomaly detection: find the operation whose backward raises or returns NaN.
 
-Off, which is the rule, it is one question an operation.
+While it is on, nodes store the traceback of their operation, and gradients are checked.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ anomaly = _Anomaly()
 
 
 class set_detect_anomaly:
-    """Look for anomalies or not, from the call on; as a context manager, until its end.
+    """Switch anomaly detection on or off, from the call on; as a context manager, until its end.
 
-    While it is on, operations remember where they were called.  A backward pass in which an
-    operation raises, or returns NaN, warns with the lines that called the operation.
+    While it is on, operations store their traceback.  A backward pass in which an operation raises,
+    or returns NaN, warns with the traceback of the forward call.
 
     Parameters
     ----------
     mode : bool
     check_nan : bool
-        Raise RuntimeError where an operation returns NaN.
+        Raise RuntimeError if a backward function returns NaN.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Look for anomalies inside, as a context manager; see `set_detect_anomaly`.
+    """Switch anomaly detection on, as a context manager; see `set_detect_anomaly`.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def where_made() -> dict[str, Any]:
-    """Return the metadata of a node that is made now: the lines that led here, up to the user's."""
+    """Return the metadata of a new node: the traceback down to the user's innermost call."""
     stack = traceback.extract_stack()
     while stack and stack[-1].filename.startswith(_PACKAGE):
         stack.pop()
@@ -95,7 +95,7 @@ def where_made() -> dict[str, Any]:
 
 
 def watched(run: Callable, node: Any, grads: list, needs: tuple[bool, ...]) -> Sequence:
-    """Return ``run(node, grads, needs)``, and warn of where the node was made if that goes wrong.
+    """Return ``run(node, grads, needs)``; warn with the node's traceback if it raises or gives NaN.
 
     Raises
     ------

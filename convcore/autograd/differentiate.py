@@ -1,4 +1,4 @@
-"""backward and grad: differentiate tensors with respect to leaves, or to tensors that are named."""
+"""backward and grad, the entry points of differentiation: checks of roots, inputs and gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import retain_grad
-from convcore.autograd.node import Edge, accumulator
+from convcore.autograd.node import Edge, edge
 from convcore.autograd.traversal import Traversal
 
 Tensors = Tensor | Sequence[Tensor]
@@ -25,24 +25,24 @@ def backward(
     grad_variables: Any = None,
     inputs: Tensors | None = None,
 ) -> None:
-    """Add to the ``.grad`` of each leaf the gradient of the sum of ``tensors``.
+    """Compute the gradients of the sum of ``tensors`` and add them to the leaves' ``.grad``.
 
     Parameters
     ----------
     tensors : Tensor or sequence of Tensors
     grad_tensors : their gradients, of their shapes; None is 1, for tensors of one element
-    retain_graph : keep what the graph saved, so that it can be differentiated again
-        As ``create_graph`` where it is not given.
-    create_graph : record the pass, so that gradients can be differentiated
+    retain_graph : keep the saved tensors, so that the graph can be differentiated again
+        As ``create_graph`` if not given.
+    create_graph : record the pass, so that the gradients can be differentiated
     grad_variables : PyTorch's older name of ``grad_tensors``
     inputs : Tensor or sequence of Tensors
-        Add to these tensors' ``.grad`` and to no other's.
+        Add to the ``.grad`` of these tensors only.
 
     Raises
     ------
     RuntimeError
-        A tensor needs a gradient given, or does not require grad; the graph was freed; a saved
-        tensor was changed in place.
+        A tensor of several elements has no gradient given, or one does not require grad; the graph
+        was freed; a saved tensor was changed in place.
     """
     if grad_variables is not None:
         warnings.warn(
@@ -56,7 +56,7 @@ def backward(
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     for tensor in wanted or ():
-        retain_grad(tensor)  # those that are no leaves keep what reaches them
+        retain_grad(tensor)  # for those that are not leaves
     traversal = Traversal(
         _edges(roots),
         _grads(roots, grad_tensors),
@@ -86,7 +86,7 @@ def grad(
     grad_outputs : the outputs' gradients, of their shapes; None is 1, for outputs of one element
     retain_graph, create_graph
         As for `backward`.
-    allow_unused : return None for an input that the outputs do not depend on, instead of raising
+    allow_unused : return None for an input that no output depends on, instead of raising
     materialize_grads : return zeros for such an input
 
     Returns
@@ -96,7 +96,7 @@ def grad(
     Raises
     ------
     RuntimeError
-        As `backward`; or an input that the outputs do not depend on.
+        As `backward`; or no output depends on an input.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             raise RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
-        edges.append((root._grad_fn or accumulator(root), root._output_nr))
+        edges.append(edge(root))
     return edges
 
 

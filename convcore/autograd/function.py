@@ -1,7 +1,6 @@
-"""Function: an operation of the user's own, with its own backward.
+"""Function: custom differentiable operations, with a forward and a backward of the user's own.
 
-The other face of a Node: operations of this package call `record`, a user derives from Function,
-and both end up as a node of the same graph.
+Operations of this package call `record` instead; both make nodes of the same graph.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _new = object.__new__
 
 
 class FunctionCtx:
-    """What forward leaves for backward; a node of the graph has one."""
+    """The ``ctx`` that forward fills and backward reads; one for each node."""
 
     def __init__(self) -> None:
         self.needs_input_grad: tuple[bool, ...] = ()
@@ -35,7 +34,7 @@ class FunctionCtx:
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward: inputs, outputs, or others that need no gradient there."""
+        """Save tensors for backward: inputs, outputs, or others that need no gradient there."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -46,7 +45,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` kept.
+        """The tensors that `save_for_backward` saved.
 
         Raises
         ------
@@ -56,15 +55,15 @@ class FunctionCtx:
         return self._to_save if self._node is None else unpack(self._node())
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that forward changed these inputs in place; it must return them too."""
+        """Declare inputs that forward changed in place; it must return them too."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient."""
+        """Declare outputs that have no gradient."""
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether backward gets zeros (the default) or None where no gradient arrived."""
+        """Choose whether backward gets zeros (the default) or None where no gradient arrived."""
         self._materialize = bool(value)
 
     @property
@@ -74,14 +73,14 @@ class FunctionCtx:
 
 
 class BackwardFunction(Node):
-    """A Function's node; one subclass a Function, named after it."""
+    """The node of a custom Function; each Function has a subclass named after it."""
 
     __slots__ = ("ctx", "function", "input_likes", "n_args", "output_likes", "places")
 
-    returns_fresh = False  # what a user's backward returns may be held by the user too
+    returns_fresh = False  # the user may keep references to what backward returns
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch's node is the ctx itself: what forward stored there is found on grad_fn.
+        # PyTorch's node is the ctx itself: attributes that forward set are found on grad_fn.
         if name.startswith("__") or name == "ctx":
             raise AttributeError(name)
         return getattr(self.ctx, name)
@@ -142,12 +141,12 @@ def _sums_to(shape: Sequence[int], smaller: Sequence[int]) -> bool:
 
 
 class Function:
-    """An operation of one's own: derive from it, write forward and backward, call ``apply``.
+    """A custom differentiable operation: subclass it, write forward and backward, call ``apply``.
 
-    ``forward(ctx, *args)`` computes on tensors, of which nothing is recorded, and returns one
-    tensor or a tuple.  Or, with ``setup_context(ctx, inputs, output)``, ``forward(*args)`` computes
-    and setup_context saves.  ``backward(ctx, *grad_outputs)`` returns a gradient, or None, for each
-    argument of forward; it is differentiable itself if it is made of differentiable operations.
+    ``forward(ctx, *args)`` computes on tensors, unrecorded, and returns one tensor or a tuple.  Or
+    ``forward(*args)`` computes and ``setup_context(ctx, inputs, output)`` saves for backward.
+    ``backward(ctx, *grad_outputs)`` returns a gradient, or None, for each argument of forward; it
+    can be differentiated again if it is made of differentiable operations.
 
     Examples
     --------
@@ -184,14 +183,14 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; every Function writes its own."""
+        """Compute the outputs; every Function defines its own."""
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function."
         )
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Compute the gradients of the inputs; every Function that is differentiated has one."""
+        """Compute the gradients of the inputs; every Function that is differentiated defines it."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
             "autograd.Function to use it with backward mode AD."
@@ -203,7 +202,7 @@ class Function:
 
         Returns
         -------
-        what forward returns, its tensors being outputs of one node
+        the results of forward, with their tensors as outputs of one node
         """
         ctx = FunctionCtx()
         recorded = mode.enabled and any(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -235,7 +234,7 @@ class Function:
         given = tuple([_output(ctx, node, n, output, args) for n, output in enumerate(outputs)])
         replaced = {id(old): new for old, new in zip(outputs, given, strict=True)}
         node._saved = save(node, tuple([replaced.get(id(t), t) for t in ctx._to_save]))
-        # The node holds ctx: ctx may hold neither the node nor one of its outputs.
+        # The node refers to ctx: to avoid cycles, ctx refers to neither the node nor its outputs.
         ctx._node = weakref.ref(node)
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         return given
@@ -245,7 +244,7 @@ def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: 
     node: Any = _new(cls._node_class)
     node.ctx = ctx
     node.function = cls
-    # As in PyTorch only tensors have edges; backward still answers for every argument.
+    # As in PyTorch only tensors have edges; backward still returns a value for every argument.
     node.n_args = len(args)
     node.places = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
     tensors = [args[n] for n in node.places]
@@ -268,20 +267,20 @@ def _among(tensor: Any, tensors: Sequence) -> bool:
 
 
 def _fresh(output: Any, args: tuple, ctx: FunctionCtx) -> Any:
-    """Return an output that nothing is recorded of; an input that is returned is a view of it."""
+    """Return an output of an unrecorded call; an input that is returned becomes a view of it."""
     if isinstance(output, Tensor) and _among(output, args) and not _among(output, ctx._dirty):
         return views.alias(output)
     return output
 
 
 def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) -> Any:
-    """Return an output as the caller gets it: this node's, unless it has no gradient."""
+    """Return an output as the caller gets it: an output of the node, unless it has no gradient."""
     if not isinstance(output, Tensor):
         return output
     if _among(output, ctx._dirty):
         return _changed(node, number, output)
     no_gradient = _among(output, ctx._non_differentiable) or output._array.dtype.kind not in "fc"
-    if _among(output, args):  # an input that is handed on: a view of it
+    if _among(output, args):  # an input returned unchanged becomes a view of it
         output = views.alias(output)
         output._grad_fn, output._output_nr, output._requires_grad = None, 0, False
     elif output._grad_fn is not None:
@@ -296,7 +295,7 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
 
 
 def _changed(node: Any, number: int, x: Tensor) -> Tensor:
-    """Make an input that forward changed in place this node's output, and its base's too."""
+    """Make an input that forward changed in place, and its base, an output of the node."""
     views.check_writable(x)
     stand_in = wrap(x._array)
     stand_in._grad_fn, stand_in._output_nr, stand_in._requires_grad = node, number, True
@@ -306,7 +305,7 @@ def _changed(node: Any, number: int, x: Tensor) -> Tensor:
 
 
 def once_differentiable(backward: Callable) -> Callable:
-    """Decorate a Function's backward that computes what cannot be differentiated again.
+    """Decorate a Function's backward that must not be differentiated again.
 
     Differentiating its result raises RuntimeError.
     """
@@ -329,7 +328,7 @@ def once_differentiable(backward: Callable) -> Callable:
 
 
 class _Refusal(Function):
-    """Passes a gradient on, and refuses to be differentiated."""
+    """The identity, whose backward raises."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -1,16 +1,15 @@
-"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
+"""Jacobians, Hessians, and their products with vectors, of a function of tensors.
 
-A function takes Tensors and returns one or a tuple of them.  It is called on tensors of its own, so
-that those of the caller, should the function use them as well, count as constants.  Where only
-backward passes are there, a product with the vector on the other side comes from two of them: the
-gradient is linear in the gradients of the outputs, and its derivative by those is the
-Jacobian's other product.
+The function takes Tensors and returns one or a tuple of them.  It is called on new tensors with the
+memory of the inputs; the caller's own tensors count as constants if the function uses them too.
+There are backward passes only, so a Jacobian-vector product takes two of them (the double backward
+trick): v^T J is linear in v, and its derivative by v, times a direction, is J times that direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +30,7 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a function's value, and the product of a vector with its Jacobian: its gradient.
+    """Return a function's value, and a vector-Jacobian product: the gradient of the outputs.
 
     Parameters
     ----------
@@ -39,12 +38,11 @@ def vjp(
         Takes ``inputs`` and returns a Tensor or a tuple of Tensors.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors
-        The gradients of the outputs, of their shapes; may be left out if there is one output of one
-        element.
+        The gradients of the outputs, of their shapes; optional for a single output of one element.
     create_graph : bool
-        Record what is computed, so that it can be differentiated by the inputs.
+        Record the computation, so that it can be differentiated by the inputs.
     strict : bool
-        Raise where the value does not depend on an input, instead of giving zeros.
+        Raise if the value does not depend on an input, instead of returning zeros.
 
     Returns
     -------
@@ -54,9 +52,10 @@ def vjp(
     Raises
     ------
     TypeError
-        Inputs or outputs are no tensors.
+        Inputs or outputs are not tensors.
     RuntimeError
-        ``v`` is not of the shapes that it should have; what ``strict`` finds.
+        ``v`` has other shapes than those above; or, with ``strict``, an output is independent of an
+        input.
 
     Examples
     --------
@@ -65,19 +64,13 @@ def vjp(
     >>> vjp(lambda x: x * x, x, convcore.tensor([1.0, 10.0]))
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
+    call = _Call("vjp", func, create_graph, strict)
     with enable_grad():
-        xs = _inputs(inputs, "vjp", create_graph)
-        values = func(*xs)
-        ys = _outputs(values, "vjp", strict)
-        if v is None and (len(ys) != 1 or ys[0].numel() != 1):
-            raise RuntimeError(
-                "The vector v can only be None if the user-provided function returns a single "
-                "Tensor with a single element."
-            )
-        vs = _vector(v, ys, isinstance(values, tuple), "vjp", create_graph)
-        grads = _grads(ys, xs, vs, create_graph)
-        product = _filled(grads, xs, strict, create_graph, "The output", "jacobian")
-    return _given(ys, values, create_graph), _given(product, inputs, create_graph)
+        xs = call.inputs(inputs)
+        values, ys = call.outputs(xs)
+        vs = call.vector(v, ys, values, "user-provided function returns")
+        product = call.filled(_grads(ys, xs, vs, create_graph), xs, "The output")
+    return call.given(ys, values), call.given(product, inputs)
 
 
 def jvp(
@@ -87,15 +80,14 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a function's value, and the product of its Jacobian with a vector.
+    """Return a function's value, and a Jacobian-vector product: a directional derivative.
 
     Parameters
     ----------
     func, inputs, create_graph, strict
         As for `vjp`.
     v : Tensor or tuple of Tensors
-        The direction of which the derivative is taken, of the shapes of the inputs; may be left out
-        if there is one input of one element.
+        The direction, of the shapes of the inputs; optional for a single input of one element.
 
     Returns
     -------
@@ -107,14 +99,13 @@ def jvp(
     TypeError, RuntimeError
         As `vjp`.
     """
+    call = _Call("jvp", func, create_graph, strict)
     with enable_grad():
-        xs = _inputs(inputs, "jvp", create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), "jvp", create_graph)
-        values = func(*xs)
-        ys = _outputs(values, "jvp", strict)
-        product = _along(ys, xs, vs, create_graph, strict)
-        product = _filled(product, ys, strict, create_graph, "The gradient", "jacobian")
-    return _given(ys, values, create_graph), _given(product, values, create_graph)
+        xs = call.inputs(inputs)
+        vs = call.vector(v, xs, inputs)
+        values, ys = call.outputs(xs)
+        product = call.filled(_along(ys, xs, vs, create_graph, strict), ys, "The gradient")
+    return call.given(ys, values), call.given(product, values)
 
 
 def vhp(
@@ -124,7 +115,7 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the value of a function with one output, and the product of a vector with its Hessian.
+    """Return a scalar function's value, and a vector-Hessian product.
 
     Parameters
     ----------
@@ -132,7 +123,7 @@ def vhp(
         Takes ``inputs`` and returns a Tensor of one element.
     inputs : Tensor or tuple of Tensors
     v : Tensor or tuple of Tensors
-        Of the shapes of the inputs; may be left out if there is one input of one element.
+        Of the shapes of the inputs; optional for a single input of one element.
     create_graph, strict
         As for `vjp`.
 
@@ -144,9 +135,9 @@ def vhp(
     Raises
     ------
     TypeError, RuntimeError
-        As `vjp`; or the function does not return one element.
+        As `vjp`; or the function does not return a single element.
     """
-    return _hessian_product("vhp", _grads, func, inputs, v, create_graph, strict)
+    return _hessian_product(_Call("vhp", func, create_graph, strict), _grads, inputs, v)
 
 
 def hvp(
@@ -156,9 +147,9 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the value of a function with one output, and the product of its Hessian with a vector.
+    """Return a scalar function's value, and a Hessian-vector product.
 
-    The arguments are those of `vhp`, which gives the same in less time where the function is twice
+    The arguments are those of `vhp`, which returns the same in less time if the function is twice
     continuously differentiable.
 
     Examples
@@ -168,26 +159,20 @@ def hvp(
     >>> hvp(lambda x: (x ** 3).sum(), x, convcore.tensor([1.0, 10.0]))
     (tensor(9.), tensor([  6., 120.]))
     """
-    return _hessian_product("hvp", _along, func, inputs, v, create_graph, strict)
+    return _hessian_product(_Call("hvp", func, create_graph, strict), _along, inputs, v)
 
 
 def _hessian_product(
-    function: str,
-    multiply: Callable[..., tuple[Tensor | None, ...]],
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Tensors | None,
-    create_graph: bool,
-    strict: bool,
+    call: _Call, multiply: Callable[..., tuple[Tensor | None, ...]], inputs: Tensors, v: Any
 ) -> tuple[Any, Any]:
-    """Return a function's value, and what ``multiply`` makes of its gradient and ``v``."""
+    """Return a scalar function's value, and what ``multiply`` makes of its gradient and ``v``."""
     with enable_grad():
-        xs = _inputs(inputs, function, create_graph)
-        vs = _direction(v, xs, isinstance(inputs, tuple), function, create_graph)
-        value, slopes = _slopes(func, xs, function, strict)
-        product = multiply(slopes, xs, vs, create_graph)
-        product = _filled(product, xs, strict, create_graph, "The jacobian", "hessian")
-    return _given((value,), value, create_graph), _given(product, inputs, create_graph)
+        xs = call.inputs(inputs)
+        vs = call.vector(v, xs, inputs)
+        value, slopes = call.slopes(xs)
+        product = multiply(slopes, xs, vs, call.create_graph)
+        product = call.filled(product, xs, "The jacobian", "hessian")
+    return call.given((value,), value), call.given(product, inputs)
 
 
 def jacobian(
@@ -198,7 +183,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the derivatives of every element that a function gives by every element it takes.
+    """Return the Jacobian: the derivative of every output element by every input element.
 
     Parameters
     ----------
@@ -227,12 +212,12 @@ def jacobian(
             [0., 4.]])
     """
     _check_strategy(strategy)
+    call = _Call("jacobian", func, create_graph, strict)
     with enable_grad():
-        xs = _inputs(inputs, "jacobian", create_graph)
-        values = func(*xs)
-        ys = _outputs(values, "jacobian", strict)
-        rows = tuple([_by_inputs(n, y, xs, create_graph, strict) for n, y in enumerate(ys)])
-    given = tuple([_given(row, inputs, create_graph) for row in rows])
+        xs = call.inputs(inputs)
+        values, ys = call.outputs(xs)
+        rows = tuple([call.jacobian_rows(n, y, xs) for n, y in enumerate(ys)])
+    given = tuple([call.given(row, inputs) for row in rows])
     return given if isinstance(values, tuple) else given[0]
 
 
@@ -244,7 +229,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the second derivatives of a function that gives one element.
+    """Return the Hessian of a scalar function: all its second derivatives.
 
     Parameters
     ----------
@@ -275,7 +260,7 @@ def hessian(
     _check_strategy(outer_jacobian_strategy)
 
     def slopes(*xs: Tensor) -> tuple[Tensor, ...]:
-        return _slopes(func, xs, "hessian", strict)[1]
+        return _Call("hessian", func, create_graph, strict).slopes(xs)[1]
 
     found = jacobian(slopes, _as_tuple(inputs, "inputs", "hessian"), create_graph, strict)
     return found if isinstance(inputs, tuple) else found[0][0]
@@ -286,9 +271,6 @@ def _check_strategy(strategy: str) -> None:
         raise NotImplementedError(
             f"derivatives are computed by strategy 'reverse-mode' only, not by {strategy!r}"
         )
-
-
-# What goes into a function, and what comes out
 
 
 def _as_tuple(tensors: Any, what: str, function: str) -> tuple[Tensor, ...]:
@@ -304,66 +286,128 @@ def _as_tuple(tensors: Any, what: str, function: str) -> tuple[Tensor, ...]:
     return found
 
 
-def _inputs(inputs: Any, function: str, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as tensors of the function's own that require grad."""
-    return tuple(
-        [
-            x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
-            for x in _as_tuple(inputs, "inputs", function)
-        ]
-    )
+class _Call(NamedTuple):
+    """What the functions above share: their name and options, and the steps of a derivative."""
 
+    name: str
+    func: Callable[..., Any]
+    create_graph: bool
+    strict: bool
 
-def _outputs(values: Any, function: str, strict: bool) -> tuple[Tensor, ...]:
-    ys = _as_tuple(values, "outputs of the user-provided function", function)
-    for number, y in enumerate(ys):
-        if strict and not y.requires_grad:
-            raise RuntimeError(
-                f"Output {number} of the user-provided function does not require gradients. The "
-                "outputs must be computed in a differentiable manner from the input when running "
-                "in strict mode."
-            )
-    return ys
-
-
-def _given(tensors: Sequence[Tensor], like: Any, create_graph: bool) -> Any:
-    """Return results in a tuple if ``like`` was one, and outside the graph unless it is wanted."""
-    results = tuple([x if create_graph else x.detach() for x in tensors])
-    return results if isinstance(like, tuple) else results[0]
-
-
-def _vector(
-    v: Any, others: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
-) -> tuple[Tensor, ...] | None:
-    """Return ``v`` as a tuple of tensors of the shapes of others."""
-    if v is None:
-        return None
-    vs = _as_tuple(v, "v", function)
-    if len(vs) != len(others):
-        if is_tuple:
-            raise RuntimeError(
-                f"v is a tuple of invalid length: should be {len(others)} but got {len(vs)}."
-            )
-        raise RuntimeError("The given v should contain a single Tensor.")
-    for number, (one, other) in enumerate(zip(vs, others, strict=True)):
-        if one.shape != other.shape:
-            entry = f"Entry {number} in " if is_tuple else ""
-            raise RuntimeError(
-                f"{entry}v has invalid size: should be {other.shape} but got {one.shape}."
-            )
-    return vs if create_graph else tuple([one.detach() for one in vs])
-
-
-def _direction(
-    v: Any, xs: tuple[Tensor, ...], is_tuple: bool, function: str, create_graph: bool
-) -> tuple[Tensor, ...] | None:
-    """Return ``v``, which may be left out where there is one direction only."""
-    if v is None and (len(xs) != 1 or xs[0].numel() != 1):
-        raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single "
-            "Tensor with a single element."
+    def inputs(self, inputs: Any) -> tuple[Tensor, ...]:
+        """Return the inputs as new tensors that require grad: the caller's own are constants."""
+        return tuple(
+            [
+                x.view_as(x)
+                if self.create_graph and x.requires_grad
+                else x.detach().requires_grad_()
+                for x in _as_tuple(inputs, "inputs", self.name)
+            ]
         )
-    return _vector(v, xs, is_tuple, function, create_graph)
+
+    def outputs(self, xs: tuple[Tensor, ...]) -> tuple[Any, tuple[Tensor, ...]]:
+        """Return what the function returns, and that as a tuple."""
+        values = self.func(*xs)
+        ys = _as_tuple(values, "outputs of the user-provided function", self.name)
+        for number, y in enumerate(ys):
+            if self.strict and not y.requires_grad:
+                raise RuntimeError(
+                    f"Output {number} of the user-provided function does not require gradients. "
+                    "The outputs must be computed in a differentiable manner from the input when "
+                    "running in strict mode."
+                )
+        return values, ys
+
+    def vector(
+        self,
+        v: Any,
+        others: tuple[Tensor, ...],
+        given: Any,
+        what: str = "input to the user-provided function is",
+    ) -> tuple[Tensor, ...] | None:
+        """Return ``v`` as a tuple of tensors of the shapes of ``others``, which ``given`` holds.
+
+        It may be None beside a single element; ``what`` names that in the message.
+        """
+        if v is None:
+            if len(others) != 1 or others[0].numel() != 1:
+                raise RuntimeError(
+                    f"The vector v can only be None if the {what} a single Tensor with a single "
+                    "element."
+                )
+            return None
+        is_tuple = isinstance(given, tuple)
+        vs = _as_tuple(v, "v", self.name)
+        if len(vs) != len(others):
+            if is_tuple:
+                raise RuntimeError(
+                    f"v is a tuple of invalid length: should be {len(others)} but got {len(vs)}."
+                )
+            raise RuntimeError("The given v should contain a single Tensor.")
+        for number, (one, other) in enumerate(zip(vs, others, strict=True)):
+            if one.shape != other.shape:
+                entry = f"Entry {number} in " if is_tuple else ""
+                raise RuntimeError(
+                    f"{entry}v has invalid size: should be {other.shape} but got {one.shape}."
+                )
+        return vs if self.create_graph else tuple([one.detach() for one in vs])
+
+    def slopes(self, xs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return a scalar function's value, and its gradient, recorded."""
+        value, _ = self.outputs(xs)
+        if isinstance(value, tuple):
+            raise RuntimeError(f"The function given to {self.name} should return a single Tensor")
+        if value.numel() != 1:
+            raise RuntimeError(
+                f"The Tensor returned by the function given to {self.name} should contain a single "
+                "element"
+            )
+        slopes = _grads((value,), xs, None, True)
+        _check_dependence(slopes, "The output", self.strict)
+        for number, slope in enumerate(slopes):
+            if self.strict and slope is not None and not slope.requires_grad:
+                raise RuntimeError(
+                    "While computing the hessian, found that the jacobian of the user-provided "
+                    f"function with respect to input {number} is independent of the input. This is "
+                    "not allowed in strict mode. You should ensure that your function is twice "
+                    "differentiable and that the jacobian depends on the inputs (this would be "
+                    "violated by a linear function for example)."
+                )
+        return value, _or_zeros(slopes, xs)
+
+    def jacobian_rows(self, number: int, y: Tensor, xs: tuple[Tensor, ...]) -> list[Tensor]:
+        """Return the Jacobians of one output, one for each input, by a backward pass a row."""
+        elements = y.reshape(-1)
+        rows = []
+        for n in range(y.numel()):
+            found = _grads((elements[n],), xs, None, self.create_graph, retain_graph=True)
+            rows.append(self.filled(found, xs, f"Output {number}"))
+        return [
+            _stacked([row[n] for row in rows], x, (*y.shape, *x.shape)) for n, x in enumerate(xs)
+        ]
+
+    def filled(
+        self,
+        grads: Sequence[Tensor | None],
+        like: Sequence[Tensor],
+        what: str,
+        derived: str = "jacobian",
+    ) -> tuple[Tensor, ...]:
+        """Return the gradients with zeros for None, after the checks of ``strict``."""
+        _check_dependence(grads, what, self.strict)
+        if self.strict and self.create_graph:
+            for number, one in enumerate(grads):
+                if one is not None and not one.requires_grad:
+                    raise RuntimeError(
+                        f"The {derived} of the user-provided function is independent of input "
+                        f"{number}. This is not allowed in strict mode when create_graph=True."
+                    )
+        return _or_zeros(grads, like)
+
+    def given(self, tensors: Sequence[Tensor], like: Any) -> Any:
+        """Return results as a tuple if ``like`` is one, and detached unless ``create_graph``."""
+        results = tuple([x if self.create_graph else x.detach() for x in tensors])
+        return results if isinstance(like, tuple) else results[0]
 
 
 # Gradients, where None is a gradient of zeros
@@ -376,7 +420,7 @@ def _grads(
     create_graph: bool,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of those outputs that have one; None where none reaches an input."""
+    """Return the inputs' gradients; None where no output depends on an input."""
     pairs = zip(ys, weights or (None,) * len(ys), strict=True)
     known = [(y, weight) for y, weight in pairs if y is not None and y.requires_grad]
     if not known:
@@ -392,9 +436,9 @@ def _along(
     create_graph: bool,
     strict: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return how outputs change along a direction: the gradient of their gradient, by its weights.
+    """Return a directional derivative by double backward.
 
-    The gradient is linear in its weights, so that it does not matter where it is derived.
+    The vector-Jacobian product is linear in its ``weights``: they may be zeros.
     """
     weights = tuple([wrap(np.zeros_like(y._array)).requires_grad_() for y in ys])
     grads = _grads(ys, xs, weights, True)
@@ -402,47 +446,8 @@ def _along(
     return _grads(grads, weights, vs, create_graph)
 
 
-def _slopes(
-    func: Callable, xs: tuple[Tensor, ...], function: str, strict: bool
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return a function's one element, and its recorded gradient."""
-    value = func(*xs)
-    _outputs(value, function, strict)
-    if isinstance(value, tuple):
-        raise RuntimeError(f"The function given to {function} should return a single Tensor")
-    if value.numel() != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {function} should contain a single "
-            "element"
-        )
-    slopes = _grads((value,), xs, None, True)
-    _check_dependence(slopes, "The output", strict)
-    for number, slope in enumerate(slopes):
-        if strict and slope is not None and not slope.requires_grad:
-            raise RuntimeError(
-                "While computing the hessian, found that the jacobian of the user-provided "
-                f"function with respect to input {number} is independent of the input. This is not "
-                "allowed in strict mode. You should ensure that your function is twice "
-                "differentiable and that the jacobian depends on the inputs (this would be "
-                "violated by a linear function for example)."
-            )
-    return value, _or_zeros(slopes, xs)
-
-
-def _by_inputs(
-    number: int, y: Tensor, xs: tuple[Tensor, ...], create_graph: bool, strict: bool
-) -> list[Tensor]:
-    """Return the derivatives of one output by each input."""
-    elements = y.reshape(-1)
-    rows = []
-    for n in range(y.numel()):
-        found = _grads((elements[n],), xs, None, create_graph, retain_graph=True)
-        rows.append(_filled(found, xs, strict, create_graph, f"Output {number}", "jacobian"))
-    return [_stacked([row[n] for row in rows], x, (*y.shape, *x.shape)) for n, x in enumerate(xs)]
-
-
 def _stacked(rows: Sequence[Tensor], like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return tensors of the shape of ``like`` one after the other, in a shape that holds them."""
+    """Return tensors stacked and reshaped, recorded as one node."""
     array = np.empty((len(rows), *like.shape), like._array.dtype)
     for place, row in zip(array, rows, strict=True):
         place[...] = row._array
@@ -455,26 +460,6 @@ def _stacked(rows: Sequence[Tensor], like: Tensor, shape: tuple[int, ...]) -> Te
 
     record("StackBackward0", tuple(rows), out, backward)
     return out
-
-
-def _filled(
-    grads: Sequence[Tensor | None],
-    like: Sequence[Tensor],
-    strict: bool,
-    create_graph: bool,
-    what: str,
-    derived: str,
-) -> tuple[Tensor, ...]:
-    """Return the gradients, with zeros for those that are none, or raise if that is strict."""
-    _check_dependence(grads, what, strict)
-    if strict and create_graph:
-        for number, one in enumerate(grads):
-            if one is not None and not one.requires_grad:
-                raise RuntimeError(
-                    f"The {derived} of the user-provided function is independent of input "
-                    f"{number}. This is not allowed in strict mode when create_graph=True."
-                )
-    return _or_zeros(grads, like)
 
 
 def _or_zeros(grads: Sequence[Tensor | None], like: Sequence[Tensor]) -> tuple[Tensor, ...]:

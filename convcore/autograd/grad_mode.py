@@ -1,6 +1,6 @@
-"""Whether operations are recorded: one switch a thread, and the contexts that set it.
+"""Grad mode: whether operations are recorded, a switch in each thread, and contexts that set it.
 
-The switch is also what the backward pass sets: off, unless it is asked for a graph of its own.
+A backward pass switches it off too, unless ``create_graph``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = [
 
 
 class _Mode(threading.local):
-    """Each thread starts with recording on."""
+    """The state of autograd in a thread; recording is on at its start."""
 
     enabled = True
     inference = False
     saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
-    traversal: Any = None  # the backward pass that runs, the innermost: autograd/traversal.py
+    traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py
 
 
 mode = _Mode()
@@ -46,7 +46,7 @@ def is_inference_mode_enabled() -> bool:
 class _Context:
     """A context manager that also decorates functions and generator functions.
 
-    Subclasses say in `_enter` what holds inside; what held before is put back at the end.
+    Subclasses set the mode in `_enter`; the mode before is restored at the end.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Context:
         return inside
 
     def _decorate_generator(self, function: Callable) -> Callable:
-        """Hold the mode while the generator runs, and not while its caller does."""
+        """Set the mode while the generator runs, but not while its caller does."""
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ class _Context:
 
 
 class no_grad(_Context):
-    """Inside, nothing is recorded; also a decorator, with or without parentheses.
+    """Disable recording, as a context manager or a decorator, with or without parentheses.
 
     Examples
     --------
@@ -129,14 +129,14 @@ class no_grad(_Context):
 
 
 class enable_grad(no_grad):
-    """Inside, operations are recorded, also within `no_grad`; also a decorator."""
+    """Enable recording, also within `no_grad`, as a context manager or a decorator."""
 
     def _enter(self) -> None:
         mode.enabled = True
 
 
 class set_grad_enabled(_Context):
-    """Record or not, from the call on; as a context manager, until its end."""
+    """Enable or disable recording from the call on; as a context manager, until its end."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -157,10 +157,10 @@ class set_grad_enabled(_Context):
 
 
 class inference_mode(_Context):
-    """Inside, nothing is recorded.
+    """Disable recording, as a context manager or a decorator.
 
-    PyTorch also forbids tensors made inside to be used in graphs afterwards; here they are tensors
-    like any other.
+    PyTorch also forbids the use of tensors made inside in graphs afterwards; here they are ordinary
+    tensors.
     """
 
     def __new__(cls, mode: bool | Callable = True) -> Any:  # noqa: D102

@@ -1,8 +1,8 @@
-"""Compare gradients with finite differences.
+"""Gradient checking by central finite differences.
 
-A complex number is two coordinates here, its real and its imaginary part.  In these coordinates a
-function is a map between real vectors, and PyTorch's gradient of a complex tensor is the product
-with the transposed Jacobian: one comparison serves real and complex functions.
+A complex number counts as two real coordinates, its real and imaginary part.  A function then maps
+real vectors to real vectors, and PyTorch's gradient of a complex tensor is the product with the
+transposed Jacobian, so that one comparison serves real and complex functions.
 """
 
 from __future__ import annotations
@@ -42,17 +42,16 @@ def gradcheck(
     Parameters
     ----------
     func : callable(*inputs) -> Tensor or sequence
-        Must not depend on anything that changes from call to call.  Outputs that do not require
-        grad are left out.
+        Must be deterministic.  Outputs that do not require grad are not checked.
     inputs : Tensor or sequence
         Gradients with respect to the tensors that require grad are checked; they should be of
         float64 or complex128.  None of them is written to: differences are taken on copies.
     eps : step of the differences
-    atol, rtol : allowed is ``|analytical - numerical| <= atol + rtol * |numerical|``
-    raise_exception : raise where the check fails, instead of returning False
-    nondet_tol : how far two passes over the same graph may be apart
-    check_undefined_grad : also check that backward takes None for outputs without a gradient
-    check_grad_dtypes : also check that gradients have their inputs' dtypes
+    atol, rtol : the tolerance is ``|analytical - numerical| <= atol + rtol * |numerical|``
+    raise_exception : raise if the check fails, instead of returning False
+    nondet_tol : tolerated difference between two passes over the same graph
+    check_undefined_grad : also check that backward accepts None for outputs without a gradient
+    check_grad_dtypes : also check that gradients have the dtypes of their inputs
     fast_mode : compare along one random direction an input and an output, not whole Jacobians
 
     Returns
@@ -62,15 +61,15 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        A check fails; the message shows both Jacobians, a row an element of the input, a column an
-        element of the output, and two of each, real and imaginary, for a complex element.
+        A check fails; the message shows both Jacobians, with a row for each element of the input
+        and a column for each of the output, two of each for a complex element.
     ValueError
         No input requires grad.
 
     Notes
     -----
     Calls func twice for each element of the inputs, and runs backward twice for each element of the
-    outputs; in fast mode twice an input and an output.
+    outputs; in fast mode, twice for each input and output.
 
     Examples
     --------
@@ -112,14 +111,14 @@ def gradgradcheck(
     check_grad_dtypes: bool = False,
     fast_mode: bool = False,
 ) -> bool:
-    """Check the gradients of the gradients of ``func`` against central differences.
+    """Check the second derivatives of ``func`` against central differences of its gradients.
 
     Parameters
     ----------
     func, inputs
         As for `gradcheck`.
     grad_outputs : Tensor or sequence of Tensors
-        The outputs' gradients, at which it is checked; drawn at random where they are not given.
+        The outputs' gradients at which to check; drawn at random if not given.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode
         As for `gradcheck`.
 
@@ -226,7 +225,7 @@ class _Comparison:
         self.places = [n for n, value in enumerate(inputs) if _differentiable(value)]
         self.wanted = [inputs[n] for n in self.places]
         results = _as_tuple(func(*inputs))
-        # Which of func's results are compared: where none requires grad, all must be constant.
+        # Numbers of the results to compare; if none requires grad, all must be constant.
         self.compared = [n for n, value in enumerate(results) if _differentiable(value)]
         self.outputs = [results[n] for n in self.compared]
         if not self.outputs:
@@ -248,7 +247,7 @@ class _Comparison:
         copies = {id(tensor): _copy(tensor) for tensor in self.wanted}
         copies[id(moved)] = _from_coordinates(coordinates, moved)
         copies[id(moved)].requires_grad = True
-        # By identity: a tensor that is given twice moves in both places.
+        # By identity: a tensor that is passed twice moves in both places.
         args = [copies.get(id(value), value) for value in self.inputs]
         results = _as_tuple(self.func(*args))
         return [_coordinates(results[n]._array) for n in self.compared]
@@ -323,7 +322,7 @@ def _compare_directions(
         for i, (place, u) in enumerate(zip(comparison.places, us, strict=True)):
             a = float((analytical[i] * u).sum())
             n = float((numerical[i][m] * v).sum())
-            # What the errors that whole Jacobians may have can add up to along u and v.
+            # The tolerance of each element of the Jacobian, summed along u and v.
             allowed = atol * float(np.abs(u).sum() * np.abs(v).sum())
             if not np.allclose(a, n, rtol, allowed):
                 raise GradcheckError(
@@ -376,7 +375,7 @@ class _Undefined(Function):
 
 
 def _check_undefined(comparison: _Comparison) -> None:
-    """Check that outputs for which no gradient arrives count as outputs whose gradient is zero."""
+    """Check that a missing gradient of an output counts as zero."""
     outputs = comparison.outputs
     cases = [range(len(outputs))]
     if len(outputs) > 1:
@@ -397,7 +396,7 @@ def _check_undefined(comparison: _Comparison) -> None:
 
 
 def _check_constant(comparison: _Comparison, atol: float) -> None:
-    """Check that a function none of whose outputs requires grad does not change."""
+    """Check that outputs none of which requires grad are constant."""
     for jacobians in _numerical_jacobians(comparison):
         if any((np.abs(jacobian) > atol).any() for jacobian in jacobians):
             raise GradcheckError("Numerical gradient for function expected to be zero")

@@ -1,4 +1,4 @@
-"""The graph's parts under the path that PyTorch gives them: `convcore.autograd.graph`."""
+"""Graph nodes, multi-tensor gradient hooks and saved-tensor hooks, under PyTorch's path."""
 
 from convcore.autograd.hooks import register_multi_grad_hook
 from convcore.autograd.node import Node

@@ -1,4 +1,4 @@
-"""The handle that every `register_..._hook` returns, and the mark for hooks that pickling drops.
+"""RemovableHandle, what every `register_..._hook` returns, and the mark for unpicklable hooks.
 
 Hooks live in ordered dictionaries, keyed by the id of their handle. A handle refers to its
 dictionary weakly: keeping a handle keeps neither a module nor a graph alive.
@@ -90,6 +90,15 @@ class RemovableHandle:
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
+
+
+def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    """Add a hook behind those that are registered, or before them, and return its handle."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
 
 
 def unserializable_hook(hook: Hook) -> Hook:

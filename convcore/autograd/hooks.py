@@ -1,7 +1,8 @@
-"""Hooks on tensors: on a gradient when it is complete, and after a leaf has added it up.
+"""Tensor hooks: gradient hooks, retain_grad, post-accumulate hooks, multi-tensor gradient hooks.
 
-A leaf's hooks live with the leaf; those of any other tensor with the node that made it, so that an
-in-place operation, which makes the tensor another node's output, leaves them with the old value.
+Hooks of a leaf live with the leaf, those of any other tensor with the node that produced it.  An
+in-place operation makes the tensor another node's output, so its hooks stay with the old value.
+traversal.py calls them.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from collections.abc import Callable, Sequence
 
 from convcore._tensor import Tensor
 from convcore.autograd import grad_mode
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import accumulator
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete.
+    """Call ``hook(grad)`` in each backward pass, once the gradient of the tensor is complete.
 
     Parameters
     ----------
     hook : callable(Tensor) -> Tensor or None
-        A tensor that it returns takes the gradient's place; it must have its size and dtype.
+        A tensor that it returns replaces the gradient; it must have the same shape and dtype.
 
     Returns
     -------
@@ -47,13 +48,11 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node = tensor._grad_fn
     hooks = leaf_of(tensor).hooks if node is None else node.tensor_hooks(tensor._output_nr)
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return add_hook(hooks, hook)
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Keep the gradient in ``.grad`` although the tensor is no leaf.
+    """Store the gradient in ``.grad`` although the tensor is not a leaf.
 
     Raises
     ------
@@ -68,25 +67,22 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(tensor)`` after a backward pass has added to the leaf's ``.grad``.
+    """Call ``hook(tensor)`` after each accumulation into a leaf's ``.grad``.
 
     Raises
     ------
     RuntimeError
-        The tensor is no leaf, or does not require a gradient.
+        The tensor is not a leaf, or does not require a gradient.
     """
     if not tensor.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if tensor._grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    hooks = leaf_of(tensor).after_accumulate
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return add_hook(leaf_of(tensor).after_accumulate, hook)
 
 
 class _MultiHandle:
-    """Removes all hooks of one `register_multi_grad_hook`; also a context manager."""
+    """The handle of all hooks of one `register_multi_grad_hook`; also a context manager."""
 
     def __init__(self, handles: tuple[RemovableHandle, ...]):
         self.handles = handles
@@ -105,20 +101,19 @@ class _MultiHandle:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
 ) -> _MultiHandle:
-    """Call ``fn`` once a backward pass about the gradients of several tensors.
+    """Call ``fn`` once in each backward pass with the gradients of several tensors.
 
     Parameters
     ----------
     tensors : sequence of Tensors that require grad
     fn : callable
-        With mode 'all', ``fn(grads)``, when the last of the gradients that this pass computes is
-        complete; None stands for those that it does not compute.  With mode 'any', ``fn(grad)`` at
-        the first.
+        With mode 'all', ``fn(grads)`` is called when all gradients that this pass computes are
+        complete, with None for the others.  With mode 'any', ``fn(grad)`` is called at the first.
     mode : 'all' or 'any'
 
     Returns
     -------
-    a handle whose remove() removes all of it
+    a handle whose remove() removes all these hooks
 
     Raises
     ------
@@ -127,7 +122,7 @@ def register_multi_grad_hook(
 
     Notes
     -----
-    Passes that run at once in several threads are counted apart.
+    Passes that run at once in several threads do not mix.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -138,7 +133,7 @@ def register_multi_grad_hook(
 
 
 class _CallForAll:
-    """Gathers the gradients of one pass and calls when they are complete."""
+    """Mode 'all': collects the gradients of each pass and calls when they are complete."""
 
     def __init__(self, tensors: Sequence[Tensor], fn: Callable):
         self.fn = fn
@@ -172,7 +167,7 @@ class _CallForAll:
 
 
 class _CallForAny:
-    """Calls at the first gradient of a pass."""
+    """Mode 'any': calls at the first gradient of each pass."""
 
     def __init__(self, fn: Callable):
         self.fn = fn

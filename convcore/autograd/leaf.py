@@ -1,4 +1,4 @@
-"""What a leaf keeps for the graph."""
+"""Hooks and gradient accumulator of a leaf tensor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from convcore._tensor import Tensor
 
 
 class Leaf:
-    """A leaf's hooks, and its AccumulateGrad while one is in use.
+    """A leaf's hooks, and its AccumulateGrad while a graph has one.
 
-    A saved tensor that stands for the leaf shares it, and so leads to the leaf's gradient.
+    Stand-ins for the leaf among saved tensors share this object, and so lead to its gradient.
     """
 
     __slots__ = ("accumulator", "after_accumulate", "hooks", "owner")
@@ -26,11 +26,11 @@ class Leaf:
 
 
 def _nobody() -> None:
-    """Stand for a weak reference to nothing."""
+    """Be a weak reference to nothing."""
 
 
 def leaf_of(tensor: Tensor) -> Leaf:
-    """Return what a leaf keeps for the graph, made at the first call."""
+    """Return a leaf's `Leaf`, made at the first call."""
     if tensor._leaf is None:
         tensor._leaf = Leaf(tensor)
     return tensor._leaf

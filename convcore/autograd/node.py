@@ -1,8 +1,8 @@
-"""The graph: nodes, one an operation, and how an operation is recorded as one.
+"""Graph nodes, and `record`, which makes one for an operation.
 
-A node knows the nodes that made its inputs (`next_functions`) and how to turn the gradient of its
-outputs into gradients of its inputs.  A tensor knows the node that made it (`grad_fn`), so that
-holding a result holds all of its graph, and nothing holds a graph whose results are gone.
+A node refers to the nodes that produced its inputs (`next_functions`) and computes the gradients of
+its inputs from those of its outputs.  A tensor refers to the node that produced it (`grad_fn`): a
+result keeps its whole graph alive, and a graph is freed with its results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.saved import FREED, save, unpack
 
@@ -29,15 +29,15 @@ Edge = tuple["Node | None", int]
 
 
 class Hooks:
-    """The hooks of one node: on the gradients of its outputs, before it runs, after it ran."""
+    """The hooks of one node, by kind."""
 
     __slots__ = ("after", "before", "retained", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, OrderedDict] = {}  # output number -> hooks on its gradient
-        self.retained: dict[int, weakref.ref] = {}  # output number -> tensor that keeps .grad
-        self.before: OrderedDict = OrderedDict()
-        self.after: OrderedDict = OrderedDict()
+        self.tensor: dict[int, OrderedDict] = {}  # output number -> tensor hooks
+        self.retained: dict[int, weakref.ref] = {}  # output number -> tensor with retain_grad
+        self.before: OrderedDict = OrderedDict()  # register_prehook
+        self.after: OrderedDict = OrderedDict()  # register_hook
 
 
 class Node:
@@ -46,11 +46,11 @@ class Node:
     Attributes
     ----------
     next_functions : tuple of (Node or None, int)
-        For each input, the node that made it and which of that node's outputs it is.
+        The edge of each input: the node that produced it, and the number of that output.
     metadata : dict
-        Free for use.
+        For the user's own notes.
     attributes : dict
-        With what the operation was called, as far as `describe` was told.
+        The operation's arguments, by name, as far as `describe` was called.
     """
 
     __slots__ = (
@@ -66,17 +66,17 @@ class Node:
         "next_functions",
     )
 
-    _attributes: dict  # not there where nothing is told
+    _attributes: dict  # unset without `describe`
     _backward: Any  # (needs, grad or grads, *saved) -> gradients of the inputs
     _hooks: Hooks | None  # None while there are none
     _metadata: dict | None
     _needs: tuple[bool, ...]  # for each input, whether it requires a gradient
-    _outputs: int  # how many outputs the operation has
-    _saved: Any  # what autograd/saved.py made of the saved tensors
-    _sequence: int  # grows from node to node: the traversal takes the newest first
+    _outputs: int  # number of outputs
+    _saved: Any  # the saved tensors as autograd/saved.py packed them
+    _sequence: int  # increases from node to node: the traversal runs the newest first
     next_functions: tuple[Edge, ...]
 
-    # Whether `run` keeps record's promise that no gradient it returns is held by anybody else.
+    # Whether nothing else refers to the gradients that `run` returns, as `record` demands.
     returns_fresh = True
 
     def name(self) -> str:
@@ -95,12 +95,12 @@ class Node:
 
     @property
     def attributes(self) -> dict:
-        """With what the operation was called, by names; empty where nothing is told."""
+        """The operation's arguments by name; empty if `describe` was not called."""
         return getattr(self, "_attributes", {})
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors that the operation saved for its backward."""
+        """The tensors that the operation saved for backward."""
         return unpack(self)
 
     def hooks(self) -> Hooks:
@@ -110,15 +110,15 @@ class Node:
         return self._hooks
 
     def register_hook(self, fn: Callable) -> RemovableHandle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after the node ran.
+        """Call ``fn(grad_inputs, grad_outputs)`` after the node has run.
 
         A tuple that it returns replaces grad_inputs; it must be as long.
         """
-        return _register(self.hooks().after, fn)
+        return add_hook(self.hooks().after, fn)
 
     def register_prehook(self, fn: Callable) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before the node runs; a tuple that it returns replaces them."""
-        return _register(self.hooks().before, fn)
+        return add_hook(self.hooks().before, fn)
 
     def tensor_hooks(self, output_nr: int) -> OrderedDict:
         """Return the hooks on the gradient of one output, to add to."""
@@ -129,18 +129,18 @@ class Node:
         return None if self._hooks is None else self._hooks.tensor.get(output_nr)
 
     def retains(self, tensor: Tensor) -> bool:
-        """Return whether a tensor made here keeps its gradient."""
+        """Return whether `retain_grad` was called on an output of this node."""
         if self._hooks is None:
             return False
-        kept = self._hooks.retained.get(tensor._output_nr)
-        return kept is not None and kept() is tensor
+        retained = self._hooks.retained.get(tensor._output_nr)
+        return retained is not None and retained() is tensor
 
-    def has_hooks_on_outputs(self) -> bool:
-        """Return whether somebody looks at the gradients that arrive."""
+    def has_hooks(self) -> bool:
+        """Return whether a hook of any kind, or `retain_grad`, may see gradients here."""
         return self._hooks is not None
 
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
-        """Return the inputs' gradients, for the outputs' gradients; None is no gradient."""
+        """Return the gradients of the inputs, given those of the outputs; None stands for zeros."""
         if self._outputs == 1:
             grad = grads[0]
             wanted = grad is not None and True in needs
@@ -153,18 +153,18 @@ class Node:
         return results if type(results) is tuple else (results,)
 
     def release(self) -> None:
-        """Let go of the saved tensors; a node that saved some cannot run again."""
+        """Free the saved tensors; a node that had some cannot run again."""
         if self._saved:
             self._saved = FREED
 
     if sys.version_info[:2] == (3, 13):
-        # The other versions free a long chain of objects level by level by themselves.  This one
-        # goes 10,000 levels deep first, which is more than a small thread's stack holds.
+        # Other versions of Python free long chains of objects without deep recursion.  This one
+        # recurses 10,000 levels first, which overflows a small thread's stack.
         def __del__(self) -> None:
             take_apart(self)
 
     def __call__(self, *grads: Tensor | None) -> Any:
-        """Run the operation's backward, with the node's own hooks, on gradients of its outputs."""
+        """Run the node and its hooks on gradients of its outputs."""
         from convcore.autograd.traversal import run_node
 
         results = run_node(self, list(grads), self._needs)
@@ -172,7 +172,7 @@ class Node:
 
 
 class _Apart(threading.local):
-    """What nodes that are being freed in this thread held; None while none is."""
+    """References of nodes that this thread is freeing; None while it frees none."""
 
     waiting: list | None = None
 
@@ -181,10 +181,10 @@ _apart = _Apart()
 
 
 def take_apart(node: Node) -> None:
-    """Free what a node held without recursion: what that frees in turn waits for its own turn."""
+    """Drop a node's references without recursion: nodes freed by that are queued."""
     if not node.next_functions:
         return
-    # A hook on what is saved may have raised before there was anything.
+    # _saved is unset if a saved-tensor pack hook raised.
     held = (node.next_functions, getattr(node, "_saved", None))
     node.next_functions = node._saved = ()
     if _apart.waiting is not None:
@@ -200,7 +200,7 @@ def take_apart(node: Node) -> None:
 
 
 class AccumulateGrad(Node):
-    """The end of the graph at a leaf: adds the gradient to the leaf's ``.grad``.
+    """Gradient accumulation into a leaf tensor's ``.grad``: where the graph ends.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class AccumulateGrad(Node):
 
     variable: Tensor
 
-    # The same for every leaf: a graph makes these nodes anew each time, so they are kept small.
+    # The same for every leaf: each graph makes these nodes anew, so they are kept small.
     next_functions = ()
     _backward = None
     _needs = _saved = ()
@@ -220,20 +220,20 @@ class AccumulateGrad(Node):
     _sequence = 0
 
     def name(self) -> str:
-        """Return PyTorch's name of this node."""
+        """Return PyTorch's name of the node."""
         return "torch::autograd::AccumulateGrad"
 
     def hooks_of_output(self, output_nr: int) -> OrderedDict | None:
-        """Return the leaf's hooks: they live with the tensor, not with this node."""
+        """Return the leaf's tensor hooks: they live with the tensor, not with this node."""
         leaf = self.variable._leaf
         return None if leaf is None else leaf.hooks
 
-    def has_hooks_on_outputs(self) -> bool:
-        """Return whether somebody looks at the gradient that arrives."""
+    def has_hooks(self) -> bool:
+        """Return whether a hook of any kind may see the gradient here."""
         return self._hooks is not None or bool(self.variable._leaf.hooks)
 
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
-        """Add the gradient to the leaf's."""
+        """Add the gradient to the leaf's ``.grad``."""
         from convcore.autograd.traversal import accumulate
 
         if grads[0] is not None:
@@ -242,10 +242,10 @@ class AccumulateGrad(Node):
 
 
 def accumulator(tensor: Tensor) -> AccumulateGrad:
-    """Return the leaf's AccumulateGrad.
+    """Return the leaf's AccumulateGrad, made if no graph has one.
 
-    The leaf refers to it weakly: graphs hold it, it holds the leaf, and so a leaf that nobody
-    needs is freed at once.
+    Graphs refer to it, and it refers to the leaf; the leaf refers to it weakly, so that a leaf
+    without users is freed at once.
     """
     leaf = tensor._leaf or leaf_of(tensor)
     node = leaf.accumulator()
@@ -259,13 +259,13 @@ def accumulator(tensor: Tensor) -> AccumulateGrad:
 
 
 class _NodeClasses(dict):
-    """One class a name: `type(node).__name__` and the printed form say which operation it was."""
+    """Name -> Node subclass, so that `type(node).__name__` is the operation's name."""
 
     def __missing__(self, name: str) -> type:
         return self.make(name, Node)
 
     def make(self, name: str, base: type) -> type:
-        """Return the class of a name, made at the first call."""
+        """Return the class of that name, made at the first call."""
         if name not in self:
             self[name] = type(name, (base,), {"__slots__": (), "__module__": "convcore.autograd"})
         return self[name]
@@ -275,14 +275,14 @@ node_classes = _NodeClasses()
 
 
 def edge(tensor: Any) -> Edge:
-    """Return where a gradient of ``tensor`` goes: (node, output number), or (None, 0)."""
+    """Return a tensor's edge, (node, output number); (None, 0) if it needs no gradient."""
     if not isinstance(tensor, Tensor) or not tensor.requires_grad:
         return None, 0
     return tensor._grad_fn or accumulator(tensor), tensor._output_nr
 
 
 def needs_history(*tensors: Any) -> bool:
-    """Return whether an operation on these is to be recorded."""
+    """Return whether an operation on these inputs must be recorded."""
     if not mode.enabled:
         return False
     for tensor in tensors:
@@ -298,7 +298,7 @@ def record(
     backward: Callable,
     saved: tuple = (),
 ) -> Node | None:
-    """Remember how ``outputs`` were made of ``inputs``, if anything wants a gradient.
+    """Record an operation as a node of the graph, if grad mode is on and an input requires grad.
 
     Parameters
     ----------
@@ -306,28 +306,28 @@ def record(
         The node's name, PyTorch's for the operation: 'MulBackward0'.
     inputs : tuple of Tensor, or of anything else, for which no gradient is computed
     outputs : Tensor, or tuple of Tensors
-        Freshly wrapped.  Those of integer or bool dtype take a number and have no gradient.
+        Freshly wrapped.  Those of integer or bool dtype are numbered too, but have no gradient.
     backward : callable
         ``backward(needs, grad, *saved)`` returns the inputs' gradients in a tuple (or the only
         input's alone), None where ``needs`` is false or the gradient is zero.  It is written in
-        differentiable functions.  ``grad`` is the tuple of gradients where there are several
-        outputs; those that none arrived for are None.  What it returns is new, or ``grad``, or a
-        view of that: never a saved tensor, because the traversal adds to it in place.
+        differentiable functions.  ``grad`` is a tuple of gradients if there are several outputs,
+        None for those that none arrived for.  What it returns is new, or ``grad``, or a view of
+        that: never a saved tensor, because the traversal adds to it in place.
     saved : tuple of Tensor, number or None
-        Inputs or outputs that backward needs: their in-place changes are noticed,
-        `saved_tensors_hooks` see them, and they are freed after the pass.  A node that saved
-        nothing, not even a number, can run again after that.
+        Inputs or outputs that backward needs.  In-place changes of them are detected,
+        `saved_tensors_hooks` see them, and they are freed after the node has run.  A node that
+        saves nothing, not even a number, can run again.
 
     Returns
     -------
-    Node, or None where nothing is recorded
+    Node, or None if nothing is recorded
     """
     if not mode.enabled:
         return None
     edges = []
     needs = []
     for tensor in inputs:
-        # `edge`, written out: this loop is most of what recording costs.
+        # `edge`, inlined: this loop is most of the cost of recording.
         if isinstance(tensor, Tensor):
             view = tensor._view
             if view is not None and view.stale():
@@ -358,29 +358,23 @@ def record(
 
 
 def describe(output: Tensor, **attributes: Any) -> None:
-    """Tell the node that made ``output``, if it was recorded, with what it was called.
+    """Store an operation's arguments in the node that produced ``output``, if there is one.
 
     Parameters
     ----------
     attributes
-        By the names of the operation's arguments; ``forward``, where it is given, is a function
-        that makes the output's array again of the arrays of the inputs that were recorded.
+        By the names of the operation's arguments; ``forward``, if given, is a function that
+        recomputes the output's array from the arrays of the recorded inputs.
     """
     if output._grad_fn is not None:
         output._grad_fn._attributes = attributes
 
 
 def _set_history(node: Node, outputs: tuple[Tensor, ...]) -> None:
-    """Make a node with several outputs the origin of those that can have a gradient."""
+    """Make a node the ``grad_fn`` of those of its outputs that can have a gradient."""
     node._outputs = len(outputs)
     for number, output in enumerate(outputs):
         if output._array.dtype.kind in "fc":
             output._grad_fn = node
             output._output_nr = number
             output._requires_grad = True
-
-
-def _register(hooks: OrderedDict, fn: Callable) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = fn
-    return handle

@@ -1,7 +1,7 @@
-"""Where a view lies in the memory of its base, and how gradients go from one to the other.
+"""The region of a base's memory that a view covers, and gradients between the two.
 
-However many steps made a view, it is one pattern of addresses in its base's memory.  So a view of
-a view of a base costs no more than a view of the base.
+However many steps led to a view, it is one strided pattern of addresses in its base's memory: a
+view of a view costs no more than a view.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Region:
     Parameters
     ----------
     base, view : ndarray
-        They are looked at and not kept.
+        Only their addresses are read; no reference is kept.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class Region:
         self.overlaps = may_overlap(view)
 
     def part_of(self, x: Tensor) -> Tensor:
-        """Return, of a tensor like the base, the elements where the view is."""
+        """Return the elements at the view's place, of a tensor like the base."""
         if self.part == self.whole:
             return x
         array = x._array
@@ -55,7 +55,7 @@ class Region:
         return out
 
     def whole_of(self, x: Tensor) -> Tensor:
-        """Return a tensor like the base with ``x`` where the view is, and zeros; the adjoint."""
+        """Return a tensor like the base, ``x`` at the view's place and zeros elsewhere; adjoint."""
         if self.part == self.whole:
             return x
         memory = np.zeros(self.extent, np.uint8)
@@ -68,9 +68,9 @@ class Region:
         return out
 
     def outside(self, x: Tensor) -> Tensor | None:
-        """Return a tensor like the base with zeros where the view is; None if that is all of it.
+        """Return ``x`` with zeros at the view's place; None if that is all of it.
 
-        The map is its own adjoint.
+        This operation is its own adjoint.
         """
         if self.part == self.whole:
             return None
@@ -81,7 +81,7 @@ class Region:
         return out
 
     def _laid_out(self, array: np.ndarray) -> np.ndarray:
-        """Return new memory that holds the array as the base lies in its own."""
+        """Return new memory that holds the array in the layout of the base."""
         memory = np.zeros(self.extent, np.uint8)  # zeros, for the base may have gaps
         _at(memory, self.whole)[...] = array
         return memory
@@ -117,7 +117,7 @@ def _at(memory: np.ndarray, place: _Place) -> np.ndarray:
 
 
 def _add_at(memory: np.ndarray, place: _Place, array: np.ndarray) -> None:
-    """Add to elements some of which are at the same place."""
+    """Add to elements that may overlap."""
     shape, dtype, offset, strides = place
     index = np.full(shape, offset // dtype.itemsize)
     for axis, step in enumerate(strides):

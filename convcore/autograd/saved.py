@@ -1,8 +1,8 @@
-"""Tensors that an operation saves for its backward.
+"""Saved tensors: version checks, pack and unpack hooks, and freeing after backward.
 
-A saved tensor is remembered with the version of its memory: if an in-place operation has changed
-it since, backward stops instead of computing a wrong gradient.  `saved_tensors_hooks` may keep
-something else in a saved tensor's place.
+A tensor is saved with the version of its memory: if an in-place operation has changed it since,
+backward raises instead of computing a wrong gradient.  With `saved_tensors_hooks` something else is
+stored in its place.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FREED_MESSAGE = (
 
 
 class _Freed:
-    """Stands where a node's saved tensors stood before a backward pass freed them."""
+    """The place holder for saved tensors that a backward pass has freed."""
 
 
 FREED = _Freed()
 
 
 class _Output:
-    """A node's own output, saved by it: the memory alone, or the node would hold itself."""
+    """A node's own output, saved without its ``grad_fn``: no reference cycle."""
 
     __slots__ = ("output_nr", "tensor", "version")
 
@@ -49,9 +49,9 @@ class _Output:
 
 
 class _Packed:
-    """What a pack hook made of a saved tensor, and the tensor's place in the graph."""
+    """The result of a pack hook, and the place in the graph of the tensor that it stands for."""
 
-    __slots__ = ("kept", "leaf", "maker", "output_nr", "own", "requires_grad", "unpack_hook")
+    __slots__ = ("leaf", "maker", "output_nr", "own", "packed", "requires_grad", "unpack_hook")
 
     def __init__(self, tensor: Tensor, node: Any, pack: Callable, unpack_hook: Callable):
         self.own = tensor._grad_fn is node
@@ -62,7 +62,7 @@ class _Packed:
         self.unpack_hook = unpack_hook
         version = tensor._counter[0]
         with no_grad():
-            self.kept = pack(tensor.detach())
+            self.packed = pack(tensor.detach())
         if tensor._counter[0] != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
@@ -71,7 +71,7 @@ class _Packed:
             )
 
     def unpack(self, node: Any) -> Tensor:
-        value = self.unpack_hook(self.kept)
+        value = self.unpack_hook(self.packed)
         if not isinstance(value, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
@@ -86,25 +86,25 @@ class _Packed:
 
 
 def save(node: Any, tensors: tuple) -> tuple:
-    """Return what is kept of the tensors that a node saves, its outputs' history being set."""
+    """Return the saved form of a node's tensors; its outputs have their ``grad_fn`` already."""
     if mode.saved_hooks:
         pair = mode.saved_hooks[-1]
         return tuple([_Packed(t, node, *pair) if isinstance(t, Tensor) else t for t in tensors])
-    kept: list = []
+    saved: list = []
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            kept.append(tensor)
+            saved.append(tensor)
         elif tensor._grad_fn is node:
-            kept.append(_Output(tensor))
+            saved.append(_Output(tensor))
         elif tensor._view is not None:
-            kept.append((_without_base(tensor), tensor._counter[0]))
+            saved.append((_without_base(tensor), tensor._counter[0]))
         else:
-            kept.append((tensor, tensor._counter[0]))
-    return tuple(kept)
+            saved.append((tensor, tensor._counter[0]))
+    return tuple(saved)
 
 
 def _without_base(tensor: Tensor) -> Tensor:
-    """Return a view that does not hold its base: the base's graph may come to hold the view."""
+    """Return a view without the reference to its base, whose graph may refer to the view."""
     same = tensor.detach()
     same._grad_fn = tensor.grad_fn
     same._output_nr, same._requires_grad = tensor._output_nr, tensor._requires_grad
@@ -113,12 +113,12 @@ def _without_base(tensor: Tensor) -> Tensor:
 
 
 def _leaf(tensor: Tensor) -> Any:
-    """Return what makes a stand-in for a leaf lead to the leaf's gradient."""
+    """Return the `Leaf` that makes a stand-in for a leaf lead to its gradient; else None."""
     return leaf_of(tensor) if tensor._requires_grad and tensor._grad_fn is None else None
 
 
 def unpack(node: Any) -> tuple:
-    """Return what a node saved.
+    """Return a node's saved tensors.
 
     Raises
     ------
@@ -152,19 +152,19 @@ def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> str:
 
 
 class saved_tensors_hooks:
-    """Inside, every tensor that is saved for backward goes through a pair of hooks.
+    """Pass every tensor that is saved for backward through a pair of hooks, as a context manager.
 
     Parameters
     ----------
     pack_hook : callable(Tensor) -> object
-        Called once for each save; what it returns is kept in the tensor's place.  It must not
-        change the tensor in place.
+        Called when a tensor is saved; its result is stored instead.  It must not change the tensor
+        in place.
     unpack_hook : callable(object) -> Tensor
-        Gives the tensor back when backward needs it.
+        Returns the tensor when backward needs it.
 
     Notes
     -----
-    The innermost pair is the one that is used.  Python numbers are never packed.
+    Only the innermost pair is used.  Python numbers are never packed.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The backward pass: nodes run from the newest to the oldest, each once, without recursion.
+"""Backward traversal: iterative, in reverse order of creation, with the hooks of each node.
 
-A node is ready when every node that uses its outputs has run.  Of the nodes that are ready the
-newest goes first, which is PyTorch's order and so the order in which hooks fire.  Leaves go before
-all other nodes, in the order in which they became ready; PyTorch leaves the order of more than
-three at once to the heap of its C++ library.
+A node is ready when every node that uses its outputs has run.  Of the ready nodes the newest runs
+first: this is PyTorch's order, and so hooks fire in PyTorch's order.  Leaves run before all other
+nodes, in the order in which they became ready; PyTorch leaves the order of more than three at once
+to the heap of its C++ library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import AccumulateGrad, Edge, Node, accumulator, record
+from convcore.autograd.node import AccumulateGrad, Edge, Node, edge, record
 from convcore.autograd.views import check_writable
 from convcore.engine.layers import elementwise
 from convcore.engine.runtime.locks import process_lock
@@ -32,12 +32,12 @@ class Traversal:
 
     Parameters
     ----------
-    roots : edges of the tensors that are differentiated
+    roots : edges of the tensors to differentiate
     grads : their gradients
     retain_graph : whether nodes keep their saved tensors
     create_graph : whether the pass itself is recorded
     inputs : the tensors whose gradients are wanted, or None for all leaves
-    accumulate : whether gradients are added to ``.grad`` of the leaves that were reached
+    accumulate : whether gradients are added to ``.grad`` of the leaves reached
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Traversal:
         self.create_graph = create_graph
         self.accumulate = accumulate
         self.buffers: dict[Node, list] = {}
-        # Ids of gradients in the buffers that nobody else holds: they may be written into.
+        # Ids of gradients in the buffers that nothing else refers to: they may be written into.
         self.owned: set[int] = set()
-        self.wanted = None if inputs is None else [_wanted_edge(tensor) for tensor in inputs]
+        self.wanted = None if inputs is None else [edge(tensor) for tensor in inputs]
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(self.wanted or ())
         self.pending = self._count(dict.fromkeys(node for node, _ in roots if node is not None))
         self.ready: list[tuple[int, Node]] = []
@@ -69,7 +69,7 @@ class Traversal:
                 self._push(node)
 
     def _count(self, roots: dict[Node, None]) -> dict[Node, int]:
-        """Return how many edges lead to each node that will be visited."""
+        """Return the number of edges into each node to visit."""
         pending = dict.fromkeys(roots, 0)
         stack = list(roots)
         users: dict[Node, list[Node]] = {}
@@ -91,12 +91,12 @@ class Traversal:
         captured = [node for node, _ in self.captured if node is not None]
         self.running = _ancestors(captured, users)
         visited = self.running.union(captured)
-        if self.accumulate:  # as in PyTorch: their node hooks run, nothing is passed on
+        if self.accumulate:  # as in PyTorch: hooks of the wanted nodes run, but pass nothing on
             self.running = visited
         return {node: count for node, count in pending.items() if node in visited}
 
     def run(self) -> None:
-        """Visit every node."""
+        """Run the pass: visit every node that is ready until none is."""
         before = mode.enabled, mode.traversal
         mode.enabled, mode.traversal = self.create_graph, self
         ready, ready_leaves = self.ready, self.ready_leaves
@@ -110,7 +110,7 @@ class Traversal:
             mode.enabled, mode.traversal = before
 
     def reaches(self, node: Node) -> bool:
-        """Return whether a gradient arrives at a node in this pass."""
+        """Return whether this pass visits a node."""
         return node in self.pending
 
     def _push(self, node: Node) -> None:
@@ -120,7 +120,7 @@ class Traversal:
             heappush(self.ready, (-node._sequence, node))
 
     def _visit(self, node: Node) -> None:
-        """Run one node, every gradient of its outputs being there, and pass its results on."""
+        """Run a node whose outputs' gradients are complete, and pass its results on."""
         grads, owned = self._arrived(node)
         pending = self.pending
         needs = node._needs
@@ -136,7 +136,7 @@ class Traversal:
             node.release()
         ours = node.returns_fresh and node._hooks is None and not self.create_graph
         if ours and owned and len(results) == len(grads) == 1 and not self.captured:
-            results = (_seen_otherwise(grads[0], results[0]),)
+            results = (_without_view(grads[0], results[0]),)
         for (parent, number), grad in zip(node.next_functions, results, strict=True):
             if parent is None or parent not in pending:
                 continue
@@ -144,13 +144,13 @@ class Traversal:
                 owns = ours and grad._view is None and not _is_one_of(grad, grads)
                 self._deposit(parent, number, grad, owns)
                 if owns:
-                    grads.append(grad)  # given to another input as well, it is nobody's own
+                    grads.append(grad)  # if another input gets it too, neither owns it
             pending[parent] -= 1
             if pending[parent] == 0:
                 self._push(parent)
 
     def _visit_leaf(self, node: AccumulateGrad) -> None:
-        """Add to the leaf's gradient: its node's hooks around it, its own hooks after it."""
+        """Accumulate a leaf's gradient; run its node's hooks and post-accumulate hooks."""
         grads, owned = self._arrived(node)
         if not self.accumulate or (self.wanted is not None and (node, 0) not in self.captured):
             return
@@ -167,7 +167,7 @@ class Traversal:
             _call_after(node._hooks.after, (), grads)
 
     def _arrived(self, node: Node) -> tuple[list, bool]:
-        """Return the gradients of a node's outputs, and whether nobody else holds one of them."""
+        """Return the gradients of a node's outputs, and whether the traversal alone owns one."""
         grads = self.buffers.pop(node, None) or [None] * node._outputs
         owned = False
         if self.owned:
@@ -175,7 +175,7 @@ class Traversal:
                 if id(grad) in self.owned:
                     self.owned.discard(id(grad))
                     owned = True
-        if node.has_hooks_on_outputs():
+        if node.has_hooks():
             owned = False
             grads = call_tensor_hooks(node, grads)
         if self.captured:
@@ -183,7 +183,7 @@ class Traversal:
         return grads, owned
 
     def _deposit(self, node: Node, number: int, grad: Tensor, owns: bool) -> None:
-        """Add a gradient to those that have arrived for an output of a node."""
+        """Sum a gradient into those that have arrived for an output of a node."""
         buffer = self.buffers.get(node)
         owned = self.owned
         if buffer is None:
@@ -191,7 +191,7 @@ class Traversal:
         so_far = buffer[number]
         if so_far is None:
             buffer[number] = grad
-            if id(grad) in owned:  # one tensor for two inputs: neither may be written into
+            if id(grad) in owned:  # the same tensor for two inputs: neither may be written into
                 owned.discard(id(grad))
             elif owns:
                 owned.add(id(grad))
@@ -204,17 +204,17 @@ class Traversal:
                 owned.add(id(total))
 
     def _capture(self, node: Node, grads: list) -> None:
-        """Keep those gradients that are wanted."""
+        """Store the gradients that `grad` was asked for."""
         for number, grad in enumerate(grads):
             if (node, number) in self.captured:
                 self.captured[node, number] = grad
 
 
-def _seen_otherwise(arrived: Tensor, grad: Tensor | None) -> Tensor | None:
-    """Return a gradient, as no view any more if it is all of the one that arrived.
+def _without_view(arrived: Tensor, grad: Tensor | None) -> Tensor | None:
+    """Return a gradient that is a view of all of ``arrived`` as a tensor of its own.
 
-    Nobody holds the one that arrived: what shows the same elements in another shape or order of
-    axes is then nobody's either, such as the gradient of a weight that is multiplied transposed.
+    Only the traversal holds ``arrived``, so a view with the same elements in another shape or order
+    of axes may be written into too: the gradient of a transposed weight, for instance.
     """
     if grad is None or grad._view is None or grad._view.base is not arrived:
         return grad
@@ -224,20 +224,15 @@ def _seen_otherwise(arrived: Tensor, grad: Tensor | None) -> Tensor | None:
 
 
 def _is_one_of(grad: Tensor, grads: list) -> bool:
-    """Return whether a gradient is one of those itself."""
+    """Return whether a gradient is, by identity, one of some others."""
     for other in grads:  # noqa: SIM110 (any() costs as much as all the rest of a node's visit)
         if other is grad:
             return True
     return False
 
 
-def _wanted_edge(tensor: Tensor) -> Edge:
-    fn = tensor.grad_fn
-    return (accumulator(tensor), 0) if fn is None else (fn, tensor._output_nr)
-
-
 def _ancestors(nodes: list[Node], users: dict[Node, list[Node]]) -> set[Node]:
-    """Return the nodes from which one of ``nodes`` is reached, by one edge or more."""
+    """Return the nodes that reach one of ``nodes`` by one edge or more."""
     found: set[Node] = set()
     stack = list(nodes)
     while stack:
@@ -249,7 +244,7 @@ def _ancestors(nodes: list[Node], users: dict[Node, list[Node]]) -> set[Node]:
 
 
 def run_node(node: Node, grads: list, needs: tuple[bool, ...]) -> Sequence:
-    """Run a node with its own hooks around it."""
+    """Run a node's pre-hooks, the node, and its hooks."""
     hooks = node._hooks
     if hooks is not None and hooks.before:
         grads = _call_before(hooks.before, grads)
@@ -257,13 +252,13 @@ def run_node(node: Node, grads: list, needs: tuple[bool, ...]) -> Sequence:
     results: Sequence = node.run(grads, needs)
     hooks = node._hooks
     if hooks is not None and hooks.after:
-        # A hook that was registered while the node ran comes too late to see what it was given.
+        # A hook that was registered while the node ran does not see the outputs' gradients.
         results = _call_after(hooks.after, results, grads if watched else [None] * len(grads))
     return results
 
 
 def call_tensor_hooks(node: Node, grads: list) -> list:
-    """Return the outputs' gradients as tensor hooks leave them; keep those that are retained."""
+    """Run the tensor hooks of a node's outputs, then store gradients for `retain_grad`."""
     grads = list(grads)
     for number, grad in enumerate(grads):
         hooks = node.hooks_of_output(number)
@@ -307,7 +302,7 @@ def _name(hook: Callable) -> str:
 
 
 def _checked_tuple(hook: Callable, before: Sequence, after: Any) -> list:
-    """Return a hook's answer, which must stand for ``before`` item by item."""
+    """Return a hook's result as a list; it must be a tuple like ``before``, item by item."""
     if not isinstance(after, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
     if len(after) != len(before):
@@ -340,10 +335,10 @@ _accumulating = process_lock()  # passes in several threads may share a leaf
 
 
 def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, owned: bool = False) -> None:
-    """Add a gradient to a tensor's, in place if one is there and no graph is made.
+    """Gradient accumulation: add to a tensor's ``.grad``, in place unless ``create_graph``.
 
-    A first gradient is copied into the tensor's memory format, or taken over if it is ``owned``:
-    then nobody else holds it.
+    A first gradient is copied into the tensor's memory format; it is taken over without a copy if
+    it is ``owned``, that is if nothing else refers to it.
     """
     with _accumulating:
         so_far = variable._grad

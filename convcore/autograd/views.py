@@ -1,9 +1,9 @@
-"""Views that the graph knows of, and in-place operations, on them and on what they are views of.
+"""Views and in-place operations in the graph.
 
-A view remembers its base.  An in-place operation on a view changes the base too, so the base gets a
-new history (the node CopySlices: what is inside the view came from the operation, the rest from the
-base before it), and every other view of that base, which now shows something else, makes its own
-history anew when it is next asked for: as the region of the base's memory that it is.
+A view refers to its base.  An in-place operation on a view changes the base too, so the base gets a
+new ``grad_fn``, CopySlices: the elements inside the view come from the operation, the others from
+the old base.  Every other view of that base is stale then: when its ``grad_fn`` is next read, it
+becomes AsStridedBackward0, the view's region of the new base.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _new = object.__new__
 
 
 class View:
-    """What a view is a view of."""
+    """A view's reference to its base, and what decides whether its ``grad_fn`` is stale."""
 
     __slots__ = ("base", "base_fn", "made_by", "recorded")
 
     base: Tensor
-    base_fn: Node | None  # the base's node when the view got its history
-    made_by: str | None  # the Function that returned the view
+    base_fn: Node | None  # the base's grad_fn when the view got its own
+    made_by: str | None  # the name of the custom Function that returned the view
     recorded: bool  # whether grad mode was on
 
     def stale(self) -> bool:
-        """Return whether the base got another history since."""
+        """Return whether the base has another ``grad_fn`` since."""
         return self.base_fn is not self.base._grad_fn
 
     def refresh(self, tensor: Tensor) -> None:
-        """Give ``tensor``, this view, the history that it has as a part of today's base.
+        """Set the ``grad_fn`` of ``tensor``, this view, to a region of the changed base.
 
         Raises
         ------
         RuntimeError
-            A Function made the view: the history of how it was viewed would leave that one out.
+            A custom Function returned the view: its backward would be left out.
         """
         if self.made_by is not None:
             raise RuntimeError(
@@ -113,7 +113,7 @@ def views(
     name: str,
     backward: Callable,
 ) -> tuple[Tensor, ...]:
-    """Return several views of ``x`` that one node makes.
+    """Return several views of ``x`` that are outputs of one node.
 
     Parameters
     ----------
@@ -129,12 +129,12 @@ def views(
 
 
 def alias(x: Tensor, name: str = "AliasBackward0", backward: Callable | None = None) -> Tensor:
-    """Return ``x`` itself as a view, with a node of its own."""
+    """Return a view of all of ``x``, with a node of its own."""
     return view(x, x._array.view(), name, backward or _pass_on)
 
 
 class _Aliases(Node):
-    """The node of `aliases`: its backward is called whatever arrives."""
+    """The node of `aliases`: its backward is called even if no gradient arrives."""
 
     __slots__ = ()
 
@@ -143,9 +143,9 @@ class _Aliases(Node):
 
 
 def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tensor, ...]:
-    """Return each of some tensors as a view of itself, all of them made by one node.
+    """Return a view of all of each tensor; the views are outputs of one node.
 
-    ``backward(needs, grads)`` gets a tuple with one gradient, or None, a tensor; also where all are
+    ``backward(needs, grads)`` gets a tuple of one gradient or None for each tensor, also if all are
     None.
     """
     node_classes.make(name, _Aliases)
@@ -161,17 +161,17 @@ def _pass_on(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
 
 
 def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
-    """Give ``x`` the value, and the history, of ``function(x, *args, **kwargs)``.
+    """In-place operation: give ``x`` value and ``grad_fn`` of ``function(x, *args, **kwargs)``.
 
     Raises
     ------
     RuntimeError
-        x is a leaf that requires grad, or a view of one; its elements share memory; the result is
-        of another shape, or of a kind of dtype that x's cannot hold.
+        x is a leaf that requires grad, or a view of one; its elements overlap in memory; the
+        result has another shape, or a dtype that cannot be cast to that of x.
     """
     check_writable(x)
     old = _stand_in(x) if needs_history(x, *args, *kwargs.values()) else x
-    if mode.saved_hooks and old is not x:  # a hook may keep what it is shown
+    if mode.saved_hooks and old is not x:  # a hook may store the tensor itself
         old._array = x._array.copy(order="K")
     mark = next_number()
     result = function(old, *args, **kwargs)
@@ -181,7 +181,7 @@ def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
         if _saved(result._grad_fn, old, mark):
             old._array = x._array.copy(order="K")
         else:
-            old._counter[0] += 1  # a view of it that was saved shows the new values
+            old._counter[0] += 1  # a saved view of it would see the new values
     x._array[...] = result._array
     x._counter[0] += 1
     take_history(x, result)
@@ -196,10 +196,10 @@ def write(
     backward: Callable,
     saved: tuple = (),
 ) -> Tensor:
-    """Change x's memory by ``change(array)`` and record it as a node.
+    """In-place operation by ``change(array)`` on the memory of ``x``, recorded as a node.
 
-    For operations that have a direct form in place.  Among ``inputs``, ``x`` stands for what it was
-    before, and among ``saved`` for what it is after; the rest is as for `record`.
+    ``x`` stands for its old value among ``inputs``, and for its new value among ``saved``; the rest
+    is as for `record`.
     """
     check_writable(x, *inputs)
     recorded = x._array.dtype.kind in "fc" and needs_history(x, *inputs)
@@ -218,16 +218,16 @@ def write(
 
 
 def _stand_in(x: Tensor) -> Tensor:
-    """Return ``x`` as it is now: its place in the graph stays when x gets another."""
+    """Return a tensor with the memory and the present ``grad_fn`` of ``x``."""
     old = wrap(x._array)
     old._grad_fn, old._output_nr, old._requires_grad = x.grad_fn, x._output_nr, x._requires_grad
     return old
 
 
 def check_writable(x: Tensor, *others: Any) -> None:
-    """Raise where changing ``x`` in place would give wrong values or wrong gradients.
+    """Raise RuntimeError if changing ``x`` in place would give wrong values or gradients.
 
-    ``others`` are tensors that its new value is made of.
+    ``others`` are the tensors that its new value is computed from.
     """
     array = x._array
     if 0 in array.strides and may_overlap(array):
@@ -284,7 +284,7 @@ def _check_result(x: Tensor, result: Tensor) -> None:
 
 
 def _saved(node: Node | None, old: Tensor, mark: int) -> bool:
-    """Return whether ``old`` was saved by a node, or by one behind it that is newer than mark."""
+    """Return whether ``node``, or an ancestor of it newer than ``mark``, saved ``old``."""
     stack = [] if node is None else [node]
     seen = set(stack)
     while stack:
@@ -301,9 +301,9 @@ def _saved(node: Node | None, old: Tensor, mark: int) -> bool:
 
 
 def take_history(x: Tensor, result: Tensor) -> None:
-    """Make ``x``, whose memory holds the result by now, an output of the result's node.
+    """Make ``x``, whose memory holds the result already, an output of the result's node.
 
-    Or, if x is a view, its base; x becomes a view of what the base is then.
+    If x is a view, its base gets a new ``grad_fn`` instead, and x becomes a view of the new base.
     """
     if not mode.enabled:
         return
@@ -320,7 +320,7 @@ def take_history(x: Tensor, result: Tensor) -> None:
 
 
 def _rebase(base: Tensor, part: Tensor, result: Tensor) -> None:
-    """Give a base the history of what was written into one of its views."""
+    """Give a base the node CopySlices after a write into one of its views."""
     region = Region(base._array, part._array)
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
@@ -334,11 +334,10 @@ def _rebase(base: Tensor, part: Tensor, result: Tensor) -> None:
 
 
 def _set(x: Tensor, node: Any, output_nr: int) -> None:
-    """Make ``x`` an output of ``node``; if it retains its gradient, it goes on doing so."""
+    """Make ``x`` an output of ``node``; `retain_grad` stays in force."""
     old = x._grad_fn
     if old is not None and old is not node and old.retains(x):
-        kept = old._hooks.retained.pop(x._output_nr)
-        node.hooks().retained[output_nr] = kept
+        node.hooks().retained[output_nr] = old._hooks.retained.pop(x._output_nr)
     x._grad_fn = node
     x._output_nr = output_nr
     x._requires_grad = True

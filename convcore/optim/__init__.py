@@ -1,4 +1,4 @@
-"""Optimizers: what changes parameters by their gradients, and schedules of their step sizes."""
+"""Optimizers (SGD, Adam, AdamW, RMSprop) and learning rate schedulers."""
 
 from convcore.optim import lr_scheduler as lr_scheduler
 from convcore.optim.adam import Adam, AdamW

@@ -1,4 +1,4 @@
-"""What the optimizers share: options that are checked, and steps that the engine takes at once."""
+"""Fused optimizer steps: a parameter group is updated by one call of the engine."""
 
 from __future__ import annotations
 
@@ -18,27 +18,31 @@ from convcore.optim.optimizer import Optimizer
 
 
 class Fused(Optimizer):
-    """An optimizer whose groups are stepped by one call of the engine.
+    """An optimizer that updates a parameter group by one call of the engine.
 
-    A subclass says in `_plan` what a parameter's step is.
+    A subclass describes a parameter's update in `_plan`.
     """
 
-    # Options that states did not always have, and what they are then.
-    _later_options: ClassVar[dict[str, Any]] = {}
+    # Options missing from states of older versions of PyTorch, and their values then.
+    _later_options: ClassVar[dict[str, Any]] = {
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+    }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
-        for remembered in self.state.values():
-            step = remembered.get("step") if isinstance(remembered, dict) else None
+        for own in self.state.values():
+            step = own.get("step") if isinstance(own, dict) else None
             if step is not None and not isinstance(step, Tensor):
-                remembered["step"] = tensor(float(step), dtype=_counter_dtype())
+                own["step"] = tensor(float(step), dtype=_counter_dtype())
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once; see `Optimizer.step`. Those without a gradient stay."""
+        """Update the parameters that have a gradient; see `Optimizer.step`."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -52,13 +56,13 @@ class Fused(Optimizer):
             parameters = [p for p in group["params"] if p._grad is not None]
             if len({*parameters}) == len(parameters):
                 self._move(parameters, options)
-            else:  # one that is there twice is stepped twice
+            else:  # a parameter listed twice is updated twice
                 for parameter in parameters:
                     self._move([parameter], options)
         return loss
 
     def _move(self, parameters: list[Tensor], options: dict[str, Any]) -> None:
-        """Step parameters at once; their states stay as they are if an option is refused."""
+        """Update parameters at once; their states stay as they are if the engine raises."""
         states = [dict(self.state[p]) if p in self.state else {} for p in parameters]
         engine.take([self._plan(*each, options) for each in zip(parameters, states, strict=True)])
         for parameter, state in zip(parameters, states, strict=True):
@@ -68,13 +72,13 @@ class Fused(Optimizer):
                 self.state[parameter].update(state)
 
     def _check_shapes(self, parameter: Tensor) -> None:
-        """Raise RuntimeError if the gradient, or what is remembered, is of another shape.
+        """Raise RuntimeError if the gradient or the state is of another shape.
 
-        A state may have been loaded that is another net's, and ``data`` may have been assigned.
+        The state may be another net's, and ``data`` may have been assigned since.
         """
         shape = parameter._array.shape
-        remembered = self.state[parameter].items() if parameter in self.state else ()
-        for name, value in (("grad", parameter._grad), *remembered):
+        state = self.state[parameter].items() if parameter in self.state else ()
+        for name, value in (("grad", parameter._grad), *state):
             if name != "step" and isinstance(value, Tensor) and value._array.shape != shape:
                 raise RuntimeError(
                     f"{name} must have the shape of its parameter, {list(shape)}, got "
@@ -84,19 +88,14 @@ class Fused(Optimizer):
     def _plan(
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> engine.Step:
-        """Return a parameter's step; begin its state. ``options`` are its group's, as numbers."""
+        """Return a parameter's update, with its state initialised; ``options`` are numbers."""
         raise NotImplementedError
 
-    def _remember(self, state: dict[str, Any], names: Iterable[str], parameter: Tensor) -> None:
-        """Begin a state: no steps so far, and zeros under ``names``."""
+    def _begin(self, state: dict[str, Any], names: Iterable[str], parameter: Tensor) -> None:
+        """Initialise a state: step count 0, and zeros in the parameter's format under ``names``."""
         state["step"] = tensor(0.0, dtype=_counter_dtype())
         for name in names:
-            state[name] = zeros_like(parameter)
-
-
-def zeros_like(parameter: Tensor) -> Tensor:
-    """Return a tensor of zeros that lies in memory as the parameter does."""
-    return wrap(np.zeros_like(parameter._array))
+            state[name] = wrap(np.zeros_like(parameter._array))
 
 
 def arrays_of(parameter: Tensor) -> list[np.ndarray]:
@@ -105,43 +104,52 @@ def arrays_of(parameter: Tensor) -> list[np.ndarray]:
 
 
 def _count(state: dict[str, Any]) -> None:
-    """Count a step in a parameter's state, if that has a counter."""
+    """Increment the step count of a parameter's state, if it has one."""
     if "step" in state:
         state["step"]._array[...] += 1
         state["step"]._counter[0] += 1
 
 
 def written(state: dict[str, Any], *names: str) -> list[np.ndarray]:
-    """Return the arrays of a state that a step is about to change."""
+    """Return arrays of a state, whose versions are increased: the step writes into them."""
     for name in names:
         state[name]._counter[0] += 1
     return [state[name]._array for name in names]
 
 
-def check_options(**options: tuple[str, Any]) -> None:
-    """Raise for the first option that is no number, or below 0.
+# Options that must be at least 0, and their names in messages.
+_NOT_NEGATIVE = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
+    "momentum": "momentum value",
+    "weight_decay": "weight_decay value",
+    "alpha": "alpha value",
+}
 
-    Each is name = (what it is called, its value).
+
+def check_options(options: dict[str, Any]) -> None:
+    """Raise for an option that is out of its range, among those that optimizers have in common.
+
+    Raises
+    ------
+    TypeError
+        An option is not a number.
+    ValueError
+        An option is negative, ``lr`` is a tensor of several elements, or ``differentiable`` is set.
+    RuntimeError
+        Both ``foreach`` and ``fused`` are set, which PyTorch refuses.
     """
-    for name, (called, value) in options.items():
-        check_numbers(**{name: value})
-        if not value >= 0:
-            raise ValueError(f"Invalid {called}: {value}")
-
-
-def check_lr(lr: Any) -> None:
-    """Raise ValueError if a step size is a tensor of several elements."""
+    lr = options["lr"]
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-
-
-def check_implementation(
-    differentiable: bool, foreach: bool | None = None, fused: bool | None = None
-) -> None:
-    """Raise where PyTorch's implementations exclude each other, or a step would be recorded."""
-    if differentiable:
+    for name, called in _NOT_NEGATIVE.items():
+        if name in options:
+            check_numbers(**{name: options[name]})
+            if not options[name] >= 0:
+                raise ValueError(f"Invalid {called}: {options[name]}")
+    if options["differentiable"]:
         raise ValueError("differentiable must be False: a step is not recorded")
-    if foreach and fused:
+    if options["foreach"] and options.get("fused"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 

@@ -1,4 +1,4 @@
-"""Adam and AdamW: steps as large as the gradient's mean is beside its spread."""
+"""Adam and AdamW: running means of the gradient and of its square, with bias correction."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from typing import Any, ClassVar
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
 from convcore.optim._checks import check_numbers
-from convcore.optim._fused import (
-    Fused,
-    arrays_of,
-    check_implementation,
-    check_lr,
-    check_options,
-    written,
-)
+from convcore.optim._fused import Fused, arrays_of, check_options, written
 
 __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Fused):
-    """Move each element by a running mean of its gradient over the root of that of its square.
+    """Adam: divide a running mean of the gradient by the root of one of its square.
 
     With the gradient g of a parameter p, in step t::
 
@@ -33,27 +26,17 @@ class Adam(Fused):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (name, Tensor), or of dict
-        What is optimized; see `Optimizer`.
-    lr : float or Tensor of one element
-        Step size.
     betas : two floats, or two Tensors of one element
-        How much of the last means is kept, from 0 to below 1.
+        Decay rates of the running means, from 0 to below 1.
     eps : float
-        What keeps the division from 0.
-    weight_decay : float
-        Factor of the parameter that is added to its gradient (an L2 penalty), or, decoupled, of
-        the parameter itself.
+        Added to the denominator, against division by 0.
     amsgrad : bool
-        Whether the largest v so far stands in the last line.
-    foreach, capturable, fused : bool, optional
-        PyTorch's choices among its implementations; they change nothing here.
-    maximize : bool
-        Whether parameters are moved along the gradient.
-    differentiable : bool
-        Only False: a step is not recorded.
+        Whether the last line uses the largest v so far.
     decoupled_weight_decay : bool
-        Whether weights decay as in `AdamW`.
+        Whether ``weight_decay`` shrinks the parameter itself, as in `AdamW`, instead of being an
+        L2 penalty.
+    params, lr, weight_decay, foreach, maximize, capturable, differentiable, fused
+        As for every optimizer; see the notes of `Optimizer`.
 
     Raises
     ------
@@ -62,7 +45,7 @@ class Adam(Fused):
 
     Notes
     -----
-    Two arrays as large as the parameters are remembered, three with ``amsgrad``.
+    The state is two arrays of each parameter's size, three with ``amsgrad``.
 
     References
     ----------
@@ -80,11 +63,9 @@ class Adam(Fused):
     """
 
     _later_options: ClassVar[dict[str, Any]] = {
+        **Fused._later_options,
         "amsgrad": False,
-        "maximize": False,
-        "foreach": None,
         "capturable": False,
-        "differentiable": False,
         "decoupled_weight_decay": False,
         "fused": None,
     }
@@ -105,14 +86,9 @@ class Adam(Fused):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_options(lr=("learning rate", lr), eps=("epsilon value", eps))
-        betas = _checked_betas(betas)
-        check_options(weight_decay=("weight_decay value", weight_decay))
-        check_implementation(differentiable, foreach, fused)
         defaults = {
             "lr": lr,
-            "betas": betas,
+            "betas": _checked_betas(betas),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -123,6 +99,7 @@ class Adam(Fused):
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
+        check_options(defaults)
         super().__init__(params, defaults)
 
     def _plan(
@@ -131,11 +108,11 @@ class Adam(Fused):
         amsgrad, decay = options["amsgrad"], options["weight_decay"]
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]
         if not state:
-            self._remember(state, names, parameter)
+            self._begin(state, names, parameter)
         steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]
-        terms = (
+        params = (
             -1 if options["maximize"] else 1,
             decay,
             1 - options["lr"] * decay if decoupled else 1,
@@ -149,13 +126,13 @@ class Adam(Fused):
         flags = engine.DECAYS if decay and not decoupled else 0
         flags |= engine.AMSGRAD if amsgrad else 0
         arrays = [*arrays_of(parameter), *written(state, *names)]
-        return engine.Step("adam", arrays, terms, flags)
+        return engine.Step("adam", arrays, params, flags)
 
 
 class AdamW(Adam):
-    """Adam whose weights decay by themselves, not through their gradients.
+    """Adam with decoupled weight decay: the parameters shrink, the gradients stay as they are.
 
-    The parameters, errors and formulas are `Adam`'s, with ``decoupled_weight_decay``.
+    Parameters, errors and formulas are those of `Adam` with ``decoupled_weight_decay=True``.
 
     References
     ----------
@@ -198,12 +175,18 @@ class AdamW(Adam):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for group in self.param_groups:  # whatever optimizer the state is from
+        for group in self.param_groups:  # also where the state is Adam's
             group["decoupled_weight_decay"] = True
 
 
 def _checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
-    """Return the two shares as floats, or raise."""
+    """Return Adam's two decay rates as floats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are not two numbers from 0 to below 1.
+    """
     if not isinstance(betas, (list, tuple)) or len(betas) != 2:
         raise TypeError(f"betas must be two numbers, got {betas!r}")
     check_numbers(**{f"betas[{number}]": beta for number, beta in enumerate(betas)})

@@ -1,4 +1,4 @@
-"""Optimizer: parameters in groups, what is remembered of each, and the hooks around a step."""
+"""Optimizer, the base class: parameter groups, per-parameter state, hooks around a step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 
 __all__ = [
     "Optimizer",
@@ -32,52 +32,59 @@ class _Required:
 # As a default, stands for an option that every parameter group must give.
 required: Any = _Required()
 
-_HOOK_DICTIONARIES = (
-    "_optimizer_step_pre_hooks",
-    "_optimizer_step_post_hooks",
-    "_optimizer_state_dict_pre_hooks",
-    "_optimizer_state_dict_post_hooks",
-    "_optimizer_load_state_dict_pre_hooks",
-    "_optimizer_load_state_dict_post_hooks",
-)
-
 
 class Optimizer:
-    """The base class of what changes parameters by their gradients.
+    """The base class of optimizers, which update parameters by their gradients.
 
-    A subclass passes its options to ``super().__init__`` as ``defaults`` and changes the parameters
+    A subclass passes its options to ``super().__init__`` as ``defaults`` and updates the parameters
     in ``step``. Hooks run around every ``step`` that a subclass defines.
 
     Parameters
     ----------
     params : iterable of Tensor, of (name, Tensor), or of dict
-        What is optimized. A dict is a parameter group: its "params" are such an iterable or one
-        Tensor, its other entries replace ``defaults``.
+        The parameters. A dict is a parameter group: its "params" are such an iterable or one
+        Tensor, its other entries override ``defaults``.
     defaults : dict
-        Options of the groups that do not give them.
+        Values of the options that a group does not give.
 
     Attributes
     ----------
     param_groups : list of dict
     state : dict
-        Parameter -> what is remembered of it, a dict.
+        Parameter -> its state, a dict: momentum, running means, number of steps.
 
     Raises
     ------
     TypeError
         ``params`` is one Tensor or holds something else than Tensors.
     ValueError
-        There are no parameters, one was computed from others, or one is in two groups.
+        There are no parameters, one is no leaf, or one is in two groups.
+
+    Notes
+    -----
+    Options that mean the same in each of `SGD`, `Adam`, `AdamW` and `RMSprop` that has them:
+
+    lr : float or Tensor of one element
+        Learning rate, the step size.
+    weight_decay : float
+        L2 penalty: this factor times the parameter is added to its gradient.
+    maximize : bool
+        Whether to move parameters along the gradient instead of against it.
+    differentiable : bool
+        Only False: a step is not recorded in the graph.
+    foreach, fused, capturable : bool, optional
+        PyTorch's choices among its implementations; they change nothing here.
     """
 
+    # Handle id -> hook, in the order of the calls.
     _optimizer_step_pre_hooks: OrderedDict
     _optimizer_step_post_hooks: OrderedDict
     _optimizer_state_dict_pre_hooks: OrderedDict
     _optimizer_state_dict_post_hooks: OrderedDict
     _optimizer_load_state_dict_pre_hooks: OrderedDict
     _optimizer_load_state_dict_post_hooks: OrderedDict
-    _stepping = False  # whether a step is running, so that one inside it runs no hooks again
-    _opt_called = False  # whether there was a step: schedulers warn of what comes before the first
+    _stepping = False  # whether a step runs: a base class's step inside it runs no hooks again
+    _opt_called = False  # whether a step was taken; schedulers warn if it was not
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -103,16 +110,16 @@ class Optimizer:
             self.add_param_group(group)
 
     def _forget_hooks(self) -> None:
-        for name in _HOOK_DICTIONARIES:
+        for name in Optimizer.__annotations__:  # they declare nothing but the hook dictionaries
             setattr(self, name, OrderedDict())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once.
+        """Update the parameters once.
 
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients anew and returns the loss.
+            Recomputes the loss and its gradients and returns the loss.
 
         Returns
         -------
@@ -126,8 +133,8 @@ class Optimizer:
         Parameters
         ----------
         set_to_none : bool
-            Whether they become None, or are filled with zeros. A step passes over a parameter
-            whose gradient is None.
+            Whether they become None, or are filled with zeros. A step skips a parameter whose
+            gradient is None.
         """
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -143,15 +150,15 @@ class Optimizer:
         Parameters
         ----------
         param_group : dict
-            "params", and options; those that it does not give are filled in.
+            "params", and options; missing ones get their defaults.
 
         Raises
         ------
         TypeError
-            It is no dict, or its parameters are a set or no Tensors.
+            It is not a dict, or its parameters are a set or not Tensors.
         ValueError
-            A parameter was computed from others or is in another group, some have names and others
-            have not, or a required option is missing.
+            A parameter is no leaf or is in another group, only some have names, or a required
+            option is missing.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -181,7 +188,7 @@ class Optimizer:
             raise ValueError("can't optimize a non-leaf Tensor")
 
     def _check_group(self, group: dict[str, Any]) -> None:
-        """Raise where a group does not fit the groups that are there."""
+        """Raise ValueError if a group does not fit those of the optimizer."""
         parameters = set(group["params"])
         if len(parameters) < len(group["params"]):
             warnings.warn(
@@ -203,12 +210,12 @@ class Optimizer:
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups, with numbers in the place of the parameters.
+        """Return the state and the groups, with numbers in place of the parameters.
 
         Returns
         -------
         dict
-            "state": number -> what is remembered; "param_groups": the groups, whose "params" are
+            "state": number -> a parameter's state; "param_groups": the groups, whose "params" are
             the numbers, counted over all groups. The tensors are not copied.
         """
         for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
@@ -232,17 +239,17 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state; its tensors get their parameter's dtype.
+        """Load a state that `state_dict` returned; tensors are cast to their parameter's dtype.
 
         Parameters
         ----------
         state_dict : dict
-            As `state_dict` returns it, of an optimizer with groups of the same sizes.
+            Of an optimizer with groups of the same sizes.
 
         Raises
         ------
         ValueError
-            The groups are not as many, or not as large, as the optimizer's.
+            The groups are not as many, or not as large, as this optimizer's.
         """
         state_dict = state_dict.copy()
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
@@ -304,66 +311,58 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before every step.
 
-        It returns None, or the pair (args, kwargs) that `step` gets instead; ``args`` begins with
+        It returns None, or a pair (args, kwargs) to call `step` with instead; ``args`` begins with
         the optimizer.
         """
-        return _add(self._optimizer_step_pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after every step."""
-        return _add(self._optimizer_step_post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other such."""
-        return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        """Call ``hook(optimizer)`` before `state_dict`; with ``prepend`` before other hooks."""
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` after `state_dict`; a result replaces the state."""
-        return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before a state is loaded; a result replaces it."""
-        return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other such."""
-        return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        """Call ``hook(optimizer)`` after a state is loaded; with ``prepend`` before other hooks."""
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer.
 
-    It runs before the optimizer's own; the rest is as for `Optimizer.register_step_pre_hook`.
+    It runs before the optimizer's own hooks; see `Optimizer.register_step_pre_hook`.
     """
-    return _add(_global_pre_hooks, hook)
+    return add_hook(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer.
 
-    It runs after the optimizer's own.
+    It runs after the optimizer's own hooks.
     """
-    return _add(_global_post_hooks, hook)
-
-
-def _add(hooks: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
+    return add_hook(_global_post_hooks, hook)
 
 
 def _hooked(step: Callable) -> Callable:
-    """Return ``step`` with the hooks around it."""
+    """Wrap ``step`` so that it runs the hooks before and after."""
 
     @functools.wraps(step)
     def with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -395,7 +394,7 @@ def _arguments(answer: Any, step: Callable) -> tuple[tuple, dict]:
 
 
 def _separated(params: Any) -> tuple[list, list[str]]:
-    """Return the parameters of a group, and their names if they have names."""
+    """Return the parameters of a group, and their names if they have any."""
     if isinstance(params, Tensor):
         return [params], []
     if isinstance(params, set):
@@ -413,9 +412,9 @@ def _separated(params: Any) -> tuple[list, list[str]]:
 
 
 def _fitted(value: Any, parameter: Tensor, name: Any = None) -> Any:
-    """Return a copy of what was remembered of a parameter, in the parameter's dtype.
+    """Return a copy of a parameter's saved state in the parameter's dtype.
 
-    The number of steps, "step", keeps its own: not every float dtype can count.
+    The step count, "step", keeps its own: half precision cannot count far.
     """
     if isinstance(value, Tensor):
         if name != "step" and parameter.is_floating_point():

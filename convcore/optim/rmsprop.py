@@ -1,4 +1,4 @@
-"""RMSprop: steps relative to the root of the mean square of the gradient."""
+"""RMSprop: the gradient divided by the root of a running mean of its square."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._fused import (
-    Fused,
-    arrays_of,
-    check_implementation,
-    check_lr,
-    check_options,
-    written,
-)
+from convcore.optim._fused import Fused, arrays_of, check_options, written
 
 __all__ = ["RMSprop"]
 
 
 class RMSprop(Fused):
-    """Move each element by its gradient over the root of a running mean of the gradient's square.
+    """RMSprop: divide the gradient by the root of a running mean of its square.
 
     With the gradient g of a parameter p, in each step::
 
@@ -32,26 +25,16 @@ class RMSprop(Fused):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (name, Tensor), or of dict
-        What is optimized; see `Optimizer`.
-    lr : float or Tensor of one element
-        Step size.
     alpha : float
-        How much of the last means is kept.
+        Decay rate of the running means.
     eps : float
-        What keeps the division from 0.
-    weight_decay : float
-        Factor of the parameter that is added to its gradient (an L2 penalty).
+        Added to the denominator, against division by 0.
     momentum : float
-        Share of the last direction that is kept; 0 remembers nothing.
+        Factor of the velocity b of the step before; 0 keeps no velocity.
     centered : bool
-        Whether the gradient's variance stands in the place of its mean square.
-    capturable, foreach : bool, optional
-        PyTorch's choices among its implementations; they change nothing here.
-    maximize : bool
-        Whether parameters are moved along the gradient.
-    differentiable : bool
-        Only False: a step is not recorded.
+        Whether to divide by the root of the gradient's variance instead of its mean square.
+    params, lr, weight_decay, capturable, foreach, maximize, differentiable
+        As for every optimizer; see the notes of `Optimizer`.
 
     Raises
     ------
@@ -75,11 +58,9 @@ class RMSprop(Fused):
     """
 
     _later_options: ClassVar[dict[str, Any]] = {
+        **Fused._later_options,
         "momentum": 0,
         "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
         "capturable": False,
     }
 
@@ -97,15 +78,6 @@ class RMSprop(Fused):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_options(
-            lr=("learning rate", lr),
-            eps=("epsilon value", eps),
-            momentum=("momentum value", momentum),
-            weight_decay=("weight_decay value", weight_decay),
-            alpha=("alpha value", alpha),
-        )
-        check_implementation(differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -118,6 +90,7 @@ class RMSprop(Fused):
             "maximize": maximize,
             "differentiable": differentiable,
         }
+        check_options(defaults)
         super().__init__(params, defaults)
 
     def _plan(
@@ -128,11 +101,11 @@ class RMSprop(Fused):
             names = ["square_avg"]
             names += ["momentum_buffer"] if momentum else []
             names += ["grad_avg"] if centered else []
-            self._remember(state, names, parameter)
-        remembered = written(state, "square_avg")
-        remembered += written(state, "grad_avg") if centered else []
-        remembered += written(state, "momentum_buffer") if momentum else []
-        terms = (
+            self._begin(state, names, parameter)
+        arrays = [*arrays_of(parameter), *written(state, "square_avg")]
+        arrays += written(state, "grad_avg") if centered else []
+        arrays += written(state, "momentum_buffer") if momentum else []
+        params = (
             -1 if options["maximize"] else 1,
             options["weight_decay"],
             options["lr"],
@@ -144,5 +117,4 @@ class RMSprop(Fused):
         flags = engine.DECAYS if options["weight_decay"] else 0
         flags |= engine.CENTERED if centered else 0
         flags |= engine.MOMENTUM if momentum else 0
-        arrays = [*arrays_of(parameter), *remembered]
-        return engine.Step("rmsprop", arrays, terms, flags)
+        return engine.Step("rmsprop", arrays, params, flags)

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum if wanted."""
+"""SGD: stochastic gradient descent, optionally with (Nesterov) momentum."""
 
 from __future__ import annotations
 
@@ -10,20 +10,13 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.engine.layers import optimizers as engine
 from convcore.optim._checks import check_numbers
-from convcore.optim._fused import (
-    Fused,
-    arrays_of,
-    check_implementation,
-    check_lr,
-    check_options,
-    written,
-)
+from convcore.optim._fused import Fused, arrays_of, check_options, written
 
 __all__ = ["SGD"]
 
 
 class SGD(Fused):
-    """Move each parameter against its gradient.
+    """Stochastic gradient descent, optionally with (Nesterov) momentum.
 
     With the gradient g of a parameter p, in each step::
 
@@ -33,24 +26,14 @@ class SGD(Fused):
 
     Parameters
     ----------
-    params : iterable of Tensor, of (name, Tensor), or of dict
-        What is optimized; see `Optimizer`.
-    lr : float or Tensor of one element
-        Step size.
     momentum : float
-        Share of the last direction that is kept; 0 remembers nothing.
+        Factor of the velocity b of the step before; 0 keeps no velocity.
     dampening : float
-        Share of the gradient that the remembered direction does not take up.
-    weight_decay : float
-        Factor of the parameter that is added to its gradient (an L2 penalty).
+        Share of the gradient that does not enter the velocity.
     nesterov : bool
         Whether the gradient is taken, to first order, where the momentum leads.
-    maximize : bool
-        Whether parameters are moved along the gradient.
-    foreach, fused : bool, optional
-        PyTorch's choices among its implementations; they change nothing here.
-    differentiable : bool
-        Only False: a step is not recorded.
+    params, lr, weight_decay, maximize, foreach, fused, differentiable
+        As for every optimizer; see the notes of `Optimizer`.
 
     Raises
     ------
@@ -74,10 +57,8 @@ class SGD(Fused):
     """
 
     _later_options: ClassVar[dict[str, Any]] = {
+        **Fused._later_options,
         "nesterov": False,
-        "maximize": False,
-        "foreach": None,
-        "differentiable": False,
         "fused": False,
     }
 
@@ -95,16 +76,6 @@ class SGD(Fused):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_lr(lr)
-        check_options(
-            lr=("learning rate", lr),
-            momentum=("momentum value", momentum),
-            weight_decay=("weight_decay value", weight_decay),
-        )
-        check_numbers(dampening=dampening)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        check_implementation(differentiable, foreach, fused)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -116,6 +87,10 @@ class SGD(Fused):
             "differentiable": differentiable,
             "fused": fused,
         }
+        check_options(defaults)
+        check_numbers(dampening=dampening)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
 
     def _plan(
@@ -129,11 +104,11 @@ class SGD(Fused):
                 flags |= engine.FIRST
                 state["momentum_buffer"] = wrap(np.empty_like(parameter._array))
             arrays += written(state, "momentum_buffer")
-        terms = (
+        params = (
             -1 if options["maximize"] else 1,
             options["weight_decay"],
             options["lr"],
             options["momentum"],
             1 - options["dampening"],
         )
-        return engine.Step("sgd", arrays, terms, flags)
+        return engine.Step("sgd", arrays, params, flags)

@@ -1,4 +1,4 @@
-"""What supports the rest, under PyTorch's paths: `utils.hooks` and `utils.data`."""
+"""Data loading (`utils.data`) and hook handles (`utils.hooks`), under PyTorch's paths."""
 
 from convcore.utils import data, hooks
 

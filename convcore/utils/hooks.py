@@ -1,4 +1,4 @@
-"""Handles of hooks, under PyTorch's path."""
+"""Hook handles under PyTorch's path, `utils.hooks`."""
 
 from convcore.autograd.handle import RemovableHandle, unserializable_hook
 

@@ -1,4 +1,4 @@
-"""Schedules: how an optimizer's step sizes change from epoch to epoch."""
+"""Learning rate schedulers: step, exponential, cosine, one-cycle, plateau and combinations."""
 
 from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR

@@ -1,4 +1,4 @@
-"""What schedules share: when they act, what they remember, and the warnings of a wrong order."""
+"""LRScheduler, the base class: steps, state, and warnings of a wrong order of calls."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ __all__ = ["LRScheduler"]
 
 
 class LRScheduler:
-    """The base class of schedules of step sizes.
+    """The base class of learning rate schedulers.
 
-    A subclass computes each group's step size in `get_lr`, from `last_epoch` and from what the
-    groups have, so that several schedules can act on one optimizer. `step` is called after the
-    optimizer's, once an epoch or once a batch, as the schedule is meant.
+    A subclass computes each group's learning rate in `get_lr`, from `last_epoch` and the group's
+    present learning rate, so that several schedules can act on one optimizer. Call `step` after
+    the optimizer's, once an epoch or once a batch, as the schedule is meant.
 
     Parameters
     ----------
     optimizer : Optimizer
+        Whose groups' learning rates are set.
     last_epoch : int
-        How many epochs there were already, less one; -1 begins anew.
+        Number of the last epoch, to resume from; -1 starts from the beginning.
 
     Attributes
     ----------
     base_lrs : list
-        The groups' step sizes at the beginning.
+        The groups' initial learning rates.
     last_epoch : int
 
     Raises
     ------
     TypeError
-        ``optimizer`` is none.
+        ``optimizer`` is not an Optimizer.
     KeyError
-        ``last_epoch`` is not -1, and the groups do not know where they began.
+        ``last_epoch`` is not -1, and a group has no "initial_lr".
     """
 
     last_epoch: int
-    _is_initial = False  # whether the step of the beginning is being taken
+    _is_initial = False  # whether the first step, which the constructor takes, is running
     _get_lr_called_within_step = False
-    _not_saved: tuple[str, ...] = ("optimizer", "_own_step")  # attributes that are no state
+    _not_saved: tuple[str, ...] = ("optimizer", "_own_step")  # attributes left out of the state
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = checked_optimizer(optimizer)
@@ -63,7 +64,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self) -> None:
-        """Set the step sizes of the first epoch."""
+        """Set the learning rates of the first epoch."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -72,7 +73,7 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the schedule remembers, for `load_state_dict`; the optimizer's not."""
+        """Return the schedule's state, for `load_state_dict`, without the optimizer's."""
         flags = {
             "_is_initial": self._is_initial,
             "_get_lr_called_within_step": self._get_lr_called_within_step,
@@ -81,30 +82,24 @@ class LRScheduler:
         return flags | own
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the schedule was that gave this state.
-
-        Parameters
-        ----------
-        state_dict : dict
-            As `state_dict` returns it.
-        """
+        """Restore a state that `state_dict` returned."""
         vars(self).update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the groups' step sizes as the last `step` set them."""
+        """Return the groups' learning rates as the last `step` set them."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Compute the groups' step sizes of this epoch; `step` calls it."""
+        """Compute the groups' learning rates of this epoch; `step` calls it."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch and set its step sizes.
+        """Advance to the next epoch and set its learning rates.
 
         Parameters
         ----------
         epoch : int, optional
-            The epoch to go to; deprecated, as in PyTorch.
+            The epoch to set instead; deprecated, as in PyTorch.
         """
         if self._step_count == 1:
             self._warn_of_order()
@@ -114,7 +109,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _warn_of_order(self) -> None:
-        """Warn at the first step if the optimizer has not taken one."""
+        """Warn at the first step if the optimizer has not taken one before."""
         how = (
             "See more details at "
             "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
@@ -136,7 +131,7 @@ class LRScheduler:
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        """Set the next epoch's step sizes, or those of ``epoch`` by the closed form if any."""
+        """Set the next epoch's learning rates, or those of ``epoch``, by a closed form if any."""
         closed_form = getattr(self, "_get_closed_form_lr", None)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._get_lr_called_within_step = True
@@ -149,7 +144,7 @@ class LRScheduler:
         self._last_lr = values(self.optimizer, "lr")
 
     def _warn_if_called_alone(self) -> None:
-        """Warn of a call of `get_lr` by another than `step`."""
+        """Warn if `get_lr` was called by anything but `step`."""
         if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use "
@@ -166,17 +161,17 @@ def checked_optimizer(optimizer: Any) -> Optimizer:
 
 
 def copied(value: Any) -> Any:
-    """Return a number, or a tensor that nobody else changes."""
+    """Return a number as it is, or a copy of a tensor."""
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def values(optimizer: Optimizer, option: str) -> list[Any]:
-    """Return what each group has for an option."""
+    """Return each group's value of an option."""
     return [copied(group[option]) for group in optimizer.param_groups]
 
 
 def set_value(group: dict[str, Any], option: str, value: Any) -> None:
-    """Set an option of a group; a tensor stays the same tensor."""
+    """Set an option of a group; a tensor is written to, not replaced."""
     if isinstance(group[option], Tensor):
         with no_grad():
             group[option].fill_(float(value))
@@ -185,14 +180,14 @@ def set_value(group: dict[str, Any], option: str, value: Any) -> None:
 
 
 def of_each_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
-    """Return one value a group, of a list of them or of one for all.
+    """Return one value a group, from a list of them or from one value for all.
 
     Raises
     ------
     TypeError
-        One is no number.
+        A value is not a number.
     ValueError
-        The list has another length.
+        The list is not as long as the groups are many.
     """
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -208,7 +203,7 @@ def of_each_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
 
 
 def warn_of_epoch() -> None:
-    """Warn of an epoch given to `step`."""
+    """Warn that the ``epoch`` argument of `step` is deprecated."""
     warnings.warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
         "possible. Please use `scheduler.step()` to step the scheduler.",

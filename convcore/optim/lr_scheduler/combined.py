@@ -1,4 +1,4 @@
-"""Schedules of schedules: one after the other, or all at once."""
+"""Combined schedulers: one after the other (SequentialLR), or all at once (ChainedScheduler)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """What consists of schedules: its state holds theirs."""
+    """A schedule made of others; its state holds theirs."""
 
     _schedulers: list[Any]
     _not_saved = (*LRScheduler._not_saved, "_schedulers")
 
     def _check(self, schedulers: Sequence[Any], optimizer: Optimizer | None, none: str) -> None:
-        """Raise where schedules cannot be combined on one optimizer; ``none``: if there are none.
+        """Raise unless the schedules can be combined; ``none`` is for the message of none.
 
         Raises
         ------
         TypeError
-            Something is no schedule.
+            An item is not a schedule.
         ValueError
-            There are none, one waits for a plateau, or one is of another optimizer.
+            There are none, one is a `ReduceLROnPlateau`, or one has another optimizer.
         """
         own = type(self).__name__
         if len(schedulers) < 1:
@@ -52,12 +52,12 @@ class _Combined(LRScheduler):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, and under "_schedulers" the schedules' states."""
+        """Return the state, with the schedules' states under "_schedulers"."""
         own = {name: value for name, value in vars(self).items() if name not in self._not_saved}
         return {**own, "_schedulers": [one.state_dict() for one in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the schedules were that gave this state."""
+        """Restore a state that `state_dict` returned."""
         own = {name: value for name, value in state_dict.items() if name != "_schedulers"}
         super().load_state_dict(own)
         for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
@@ -65,25 +65,24 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """Follow one schedule after the other.
+    """Run one schedule after the other.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     schedulers : list of LRScheduler
-        In the order in which they are followed.
+        In the order in which they run.
     milestones : list of int
-        The epochs at which the second and each later one begins.
-    last_epoch : int
-        See `LRScheduler`.
+        The epochs at which the second and each later schedule starts.
 
     Raises
     ------
     TypeError
-        Something is no schedule.
+        An item is not a schedule.
     ValueError
-        There are none, one waits for a plateau or is of another optimizer, or there are not as many
-        milestones as changes.
+        There are none, one is a `ReduceLROnPlateau` or has another optimizer, or the milestones are
+        not one fewer than the schedules.
 
     Examples
     --------
@@ -114,7 +113,7 @@ class SequentialLR(_Combined):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each schedule took the step of its beginning when it was made: only the first is to.
+        # Every schedule took its initial step when it was made; only the first one's shall count.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         _undo_beginning(self)
@@ -123,7 +122,7 @@ class SequentialLR(_Combined):
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch and set its step sizes."""
+        """Advance to the next epoch and set its learning rates."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
@@ -135,20 +134,20 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Let several schedules act at every step, one on what the other made.
+    """Apply several schedules at every step, each to the learning rates that the last one set.
 
     Parameters
     ----------
     schedulers : sequence of LRScheduler
     optimizer : Optimizer, optional
-        Theirs.
+        The schedules' optimizer.
 
     Raises
     ------
     TypeError
-        Something is no schedule.
+        An item is not a schedule.
     ValueError
-        There are none, or one waits for a plateau or is of another optimizer.
+        There are none, or one is a `ReduceLROnPlateau` or has another optimizer.
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
@@ -158,14 +157,14 @@ class ChainedScheduler(_Combined):
         self._last_lr = values(self.optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Take a step of each schedule."""
+        """Advance each schedule by a step."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = values(self.optimizer, "lr")
 
 
 def _undo_beginning(scheduler: Any) -> None:
-    """Set schedules back by an epoch, those inside others too."""
+    """Undo schedules' initial steps, those of nested ones too."""
     inner = getattr(scheduler, "_schedulers", None)
     if inner is None:
         scheduler.last_epoch -= 1

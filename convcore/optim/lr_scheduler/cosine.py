@@ -1,4 +1,4 @@
-"""A schedule along half a wave of the cosine."""
+"""Cosine annealing of the learning rate."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ __all__ = ["CosineAnnealingLR"]
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Let the step size fall along a cosine to ``eta_min``, and rise again after it.
+    """Anneal the learning rate to ``eta_min`` along a cosine, and back up again after it.
 
-    lr(t) = eta_min + (lr(0) - eta_min) * (1 + cos(pi t / T_max)) / 2, computed from the epoch
-    before, so that other schedules may act too.
+    lr(t) = eta_min + (lr(0) - eta_min) * (1 + cos(pi t / T_max)) / 2, computed recursively from the
+    epoch before, so that other schedules can act too.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     T_max : int
-        The epoch of the lowest step size.
+        The epoch of the lowest learning rate.
     eta_min : float
-        The lowest step size.
-    last_epoch : int
-        See `LRScheduler`.
+        The lowest learning rate.
 
     References
     ----------
@@ -43,7 +42,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Compute the groups' step sizes of this epoch; `step` calls it."""
+        """Compute the groups' learning rates of this epoch; `step` calls it."""
         self._warn_if_called_alone()
         lrs = [group["lr"] for group in self.optimizer.param_groups]
         low = self.eta_min
@@ -52,14 +51,14 @@ class CosineAnnealingLR(LRScheduler):
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The epoch before was at the lowest: there is nothing that could be multiplied.
+            # The epoch before was at the minimum: there is nothing to multiply.
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - low) * rise for lr, base in zip(lrs, self.base_lrs, strict=True)]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
         return [ratio * (lr - low) + low for lr in lrs]
 
     def _height(self, epoch: int) -> float:
-        """Return how high the wave is, from 0 to 2."""
+        """Return the height of the cosine at an epoch, from 0 to 2."""
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def _get_closed_form_lr(self) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Schedules that multiply the step sizes by a factor that the epoch alone decides on."""
+"""Multiplicative schedulers: step, multi-step, exponential, constant, linear, or a function."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class LambdaLR(LRScheduler):
-    """Multiply the first step size by a function of the epoch.
+    """Multiply the initial learning rate by a function of the epoch.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     lr_lambda : callable, or a list of one a group
         Epoch -> factor.
-    last_epoch : int
-        See `LRScheduler`.
 
     Raises
     ------
     ValueError
-        There are not as many functions as groups.
+        The functions are not as many as the groups.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state; of functions nothing, of other callables their attributes."""
+        """Return the state, with the attributes of callables, but nothing of plain functions."""
         attributes = [
             None if isinstance(function, types.FunctionType) else vars(function).copy()
             for function in self.lr_lambdas
@@ -69,7 +68,7 @@ class LambdaLR(LRScheduler):
         return {**super().state_dict(), "lr_lambdas": attributes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the schedule was that gave this state; functions stay one's own."""
+        """Restore a state that `state_dict` returned; plain functions stay as they are."""
         own = {name: value for name, value in state_dict.items() if name != "lr_lambdas"}
         super().load_state_dict(own)
         for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
@@ -77,16 +76,16 @@ class LambdaLR(LRScheduler):
                 vars(function).update(attributes)
 
     def get_lr(self) -> list[Any]:
-        """Compute the groups' step sizes of this epoch; `step` calls it."""
+        """Compute the groups' learning rates of this epoch; `step` calls it."""
         self._warn_if_called_alone()
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [lr * function(self.last_epoch) for lr, function in pairs]
 
 
 class _Multiplied(LRScheduler):
-    """A schedule that multiplies what the groups have.
+    """A schedule that multiplies the groups' learning rates by a factor of the epoch.
 
-    A subclass gives the factor from the last epoch to this one, and from the beginning to this one.
+    A subclass gives the factor from the last epoch to this one, and from the first to this one.
     """
 
     def _factor(self) -> float:
@@ -96,7 +95,7 @@ class _Multiplied(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """Compute the groups' step sizes of this epoch; `step` calls it."""
+        """Compute the groups' learning rates of this epoch; `step` calls it."""
         self._warn_if_called_alone()
         factor = self._factor()
         return [group["lr"] * factor for group in self.optimizer.param_groups]
@@ -107,16 +106,15 @@ class _Multiplied(LRScheduler):
 
 
 class StepLR(_Multiplied):
-    """Multiply the step size by ``gamma`` every ``step_size`` epochs.
+    """Multiply the learning rate by ``gamma`` every ``step_size`` epochs.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     step_size : int
         Epochs between two changes.
     gamma : float
-    last_epoch : int
-        See `LRScheduler`.
 
     Examples
     --------
@@ -147,16 +145,15 @@ class StepLR(_Multiplied):
 
 
 class MultiStepLR(_Multiplied):
-    """Multiply the step size by ``gamma`` at each of some epochs.
+    """Multiply the learning rate by ``gamma`` at given epochs.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     milestones : iterable of int
-        The epochs; one that is there twice counts twice.
+        The epochs; one that is listed twice counts twice.
     gamma : float
-    last_epoch : int
-        See `LRScheduler`.
     """
 
     def __init__(
@@ -179,14 +176,13 @@ class MultiStepLR(_Multiplied):
 
 
 class ExponentialLR(_Multiplied):
-    """Multiply the step size by ``gamma`` every epoch.
+    """Multiply the learning rate by ``gamma`` every epoch.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     gamma : float
-    last_epoch : int
-        See `LRScheduler`.
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -202,17 +198,16 @@ class ExponentialLR(_Multiplied):
 
 
 class ConstantLR(_Multiplied):
-    """Multiply the step size by ``factor`` for the first epochs.
+    """Multiply the learning rate by ``factor`` for the first epochs.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     factor : float
         From 0 to 1.
     total_iters : int
-        The epoch from which on the step size is whole.
-    last_epoch : int
-        See `LRScheduler`.
+        The epoch from which on the learning rate is the full one.
 
     Raises
     ------
@@ -244,18 +239,17 @@ class ConstantLR(_Multiplied):
 
 
 class LinearLR(_Multiplied):
-    """Change the step size from one factor to another in equal steps: a warm-up, for instance.
+    """Change the factor of the learning rate linearly, for a warm-up for instance.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     start_factor : float
         Of the first epoch; above 0, at most 1.
     end_factor : float
         Of epoch ``total_iters`` and all later ones; from 0 to 1.
     total_iters : int
-    last_epoch : int
-        See `LRScheduler`.
 
     Raises
     ------
@@ -309,7 +303,7 @@ class LinearLR(_Multiplied):
 
 
 def _numbers(name: str, values: Any) -> list[Any]:
-    """Return what an iterable has, or raise TypeError unless it is numbers."""
+    """Return an iterable of numbers as a list, or raise TypeError."""
     try:
         numbers = list(values)
     except TypeError:

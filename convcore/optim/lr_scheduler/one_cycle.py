@@ -1,4 +1,4 @@
-"""One rise and one fall of the step size, and of the momentum against it."""
+"""One-cycle schedule of learning rate and momentum."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ __all__ = ["OneCycleLR"]
 
 
 class OneCycleLR(LRScheduler):
-    """Let the step size rise to ``max_lr`` and fall far below where it began; step every batch.
+    """One-cycle policy: raise the learning rate to ``max_lr``, then anneal it far below the first.
 
-    The momentum, or Adam's first beta, falls while the step size rises.
+    Step it after every batch. The momentum, or Adam's first beta, falls while the learning rate
+    rises.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer, last_epoch
+        As for `LRScheduler`.
     max_lr : float, or a list of one a group
-        The largest step size.
+        The largest learning rate.
     total_steps : int, optional
         Steps of the cycle; else ``epochs`` times ``steps_per_epoch``.
     epochs, steps_per_epoch : int, optional
     pct_start : float
-        Share of the steps in which the step size rises.
+        Share of the steps in which the learning rate rises.
     anneal_strategy : 'cos' or 'linear'
     cycle_momentum : bool
-        Whether the momentum changes too.
+        Whether to change the momentum too.
     base_momentum, max_momentum : float, or a list of one a group
-        The momentum at the largest step size, and at the smallest ones.
+        The momentum at the largest learning rate, and at the smallest ones.
     div_factor : float
-        The largest step size over the first.
+        The largest learning rate over the first.
     final_div_factor : float
-        The first step size over the last.
+        The first learning rate over the last.
     three_phase : bool
-        Whether it falls as it rose, and only then below.
-    last_epoch : int
-        See `LRScheduler`.
+        Whether to fall as it rose first, and below that in a third phase.
 
     Raises
     ------
     ValueError
-        An option is out of its range, or the steps are more than there were to be.
+        An option is out of its range, or there are more steps than the cycle has.
 
     References
     ----------
@@ -82,7 +82,7 @@ class OneCycleLR(LRScheduler):
         check_numbers(
             div_factor=div_factor, final_div_factor=final_div_factor, last_epoch=last_epoch
         )
-        # Nothing is written into the groups before all is looked at.
+        # All arguments are checked before anything is written into the groups.
         largest = of_each_group("max_lr", max_lr, optimizer)
         initial = [lr / div_factor for lr in largest]
         least = [lr / final_div_factor for lr in initial]
@@ -98,7 +98,7 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _momenta(self, base: Any, largest: Any) -> list[tuple[Any, Any]]:
-        """Return each group's least and largest momentum."""
+        """Return each group's (smallest, largest) momentum."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(
@@ -116,7 +116,7 @@ class OneCycleLR(LRScheduler):
             group["momentum"] = momentum
 
     def get_lr(self) -> list[Any]:
-        """Compute the groups' step sizes of this step, and set their momentum; `step` calls it."""
+        """Compute the groups' learning rates of this step and set their momentum; see `step`."""
         self._warn_if_called_alone()
         step = self.last_epoch
         if step > self.total_steps:
@@ -134,7 +134,7 @@ class OneCycleLR(LRScheduler):
         return lrs
 
     def _where(self, step: int) -> tuple[dict[str, Any], float]:
-        """Return the phase that a step is in, and how much of it has passed."""
+        """Return the phase of a step, and the share of it that has passed."""
         start = 0.0
         for phase in self._schedule_phases:
             if step <= phase["end_step"] or phase is self._schedule_phases[-1]:
@@ -149,7 +149,7 @@ class OneCycleLR(LRScheduler):
 
 
 def _phases(total_steps: int, pct_start: float, three: bool) -> list[dict[str, Any]]:
-    """Return where each phase ends, and between which of a group's values it leads."""
+    """Return each phase: its last step, and the group's options that it starts and ends with."""
     rise = float(pct_start * total_steps)
     ends = [rise - 1, 2 * rise - 2, total_steps - 1] if three else [rise - 1, total_steps - 1]
     lrs = ["initial_lr", "max_lr", *(["initial_lr"] if three else []), "min_lr"]
@@ -167,7 +167,7 @@ def _phases(total_steps: int, pct_start: float, three: bool) -> list[dict[str, A
 
 
 def _checked_steps(total: Any, epochs: Any, steps_per_epoch: Any) -> int:
-    """Return how many steps there are to be, or raise ValueError."""
+    """Return the steps of the cycle, or raise ValueError."""
 
     def positive(name: str, value: Any) -> int:
         if not isinstance(value, int) or value <= 0:

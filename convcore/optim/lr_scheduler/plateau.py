@@ -1,4 +1,4 @@
-"""A schedule that waits for what is measured to stop getting better."""
+"""ReduceLROnPlateau: reduce the learning rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiply the step size by ``factor`` when a measure has not got better for some epochs.
+    """Multiply the learning rate by ``factor`` when a metric has stopped improving.
 
     Parameters
     ----------
     optimizer : Optimizer
     mode : 'min' or 'max'
-        Whether a lower measure is better, or a higher one.
+        Whether a lower metric is better, or a higher one.
     factor : float
         Below 1.
     patience : int
-        Epochs without anything better that are borne.
+        Epochs without improvement before the learning rate is reduced.
     threshold : float
-        By how much better it has to be, to count.
+        The smallest improvement that counts.
     threshold_mode : 'rel' or 'abs'
-        Whether that is a share of the best measure, or a difference to it.
+        Whether that is relative to the best metric, or absolute.
     cooldown : int
-        Epochs after a change that do not count.
+        Epochs after a reduction that do not count.
     min_lr : float, or a list of one a group
-        No step size falls below this.
+        Lower bound of the learning rate.
     eps : float
-        A change that is not larger is not made.
+        A smaller reduction, or one of this size, is not made.
 
     Raises
     ------
     TypeError
-        ``optimizer`` is none.
+        ``optimizer`` is not an Optimizer.
     ValueError
-        An option is out of its range, or there are not as many ``min_lr`` as groups.
+        An option is out of its range, or ``min_lr`` has not one number a group.
 
     Examples
     --------
@@ -106,11 +106,11 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the schedule remembers, for `load_state_dict`; the optimizer's not."""
+        """Return the schedule's state, for `load_state_dict`, without the optimizer's."""
         return {name: value for name, value in vars(self).items() if name != "optimizer"}
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take an epoch's measure, and change the step sizes if it is time.
+        """Take an epoch's metric, and reduce the learning rates if it is time.
 
         Parameters
         ----------
@@ -118,12 +118,12 @@ class ReduceLROnPlateau(LRScheduler):
         epoch : int, optional
             The epoch's number; deprecated, as in PyTorch.
         """
-        measured = float(metrics)
+        metric = float(metrics)
         if epoch is not None:
             warn_of_epoch()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self._is_better(measured, self.best):
-            self.best = measured
+        if self._is_better(metric, self.best):
+            self.best = metric
             self.num_bad_epochs = 0
         else:
             self.num_bad_epochs += 1
@@ -138,14 +138,14 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether this epoch does not count yet."""
+        """Whether this epoch does not count, soon after a reduction."""
         return self.cooldown_counter > 0
 
-    def _is_better(self, measured: float, best: float) -> bool:
+    def _is_better(self, metric: float, best: float) -> bool:
         sign = 1 if self.mode == "max" else -1
         if self.threshold_mode == "abs":
-            return sign * measured > sign * (best + sign * self.threshold)
-        return sign * measured > sign * (best * (1.0 + sign * self.threshold))
+            return sign * metric > sign * (best + sign * self.threshold)
+        return sign * metric > sign * (best * (1.0 + sign * self.threshold))
 
     def _reduce(self) -> None:
         groups = self.optimizer.param_groups

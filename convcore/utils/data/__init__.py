@@ -1,4 +1,4 @@
-"""Data for training: what it is, in which order it comes, and batches of it."""
+"""Datasets, samplers, collation and the DataLoader."""
 
 from convcore.utils.data.collate import default_collate, default_convert
 from convcore.utils.data.dataloader import DataLoader

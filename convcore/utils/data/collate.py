@@ -1,4 +1,4 @@
-"""Batches of samples: tensors with one more axis, in whatever the samples are made of."""
+"""Collation: samples to batches, and arrays to tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["default_collate", "default_convert"]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Make one of several samples.
+    """Collate a list of samples into a batch.
 
     Parameters
     ----------
@@ -86,16 +86,16 @@ def _of_sequences(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Turn the arrays in a sample into tensors, where there are no batches.
+    """Convert the arrays in a sample to tensors, for a `DataLoader` without batches.
 
     Parameters
     ----------
     data : object
-        A sample; mappings, tuples and lists are looked into.
+        A sample; mappings, tuples and lists are searched recursively.
 
     Returns
     -------
-    The same with tensors for arrays; all else stays as it is.
+    The same with tensors instead of arrays.
     """
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
@@ -111,7 +111,7 @@ def default_convert(data: Any) -> Any:
 
 
 def _like(sample: Any, values: Any) -> Any:
-    """Return values in the sample's own type, or as they are if it cannot be made of them."""
+    """Return values in the sample's type, or as they are if it cannot be constructed from them."""
     make: Callable[[Any], Any] = type(sample)
     try:
         return make(values)

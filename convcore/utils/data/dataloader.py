@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, fetched by the caller or by threads."""
+"""DataLoader: batches of a dataset, fetched in the caller's thread or by worker threads."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from convcore.utils.data.worker import WorkerInfo, Workers
 
 __all__ = ["DataLoader"]
 
-_END = object()  # what a worker whose stream has ended fetches
+_END = object()  # the batch after the last of an IterableDataset
 
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 
 class DataLoader:
-    """Go through a dataset in batches.
+    """Iterate over a dataset in batches.
 
     Parameters
     ----------
@@ -38,31 +38,31 @@ class DataLoader:
     batch_size : int, optional
         Samples of a batch; None gives single samples.
     shuffle : bool, optional
-        Whether the order is drawn anew each time.
+        Whether to use a new random order in each iteration.
     sampler : Sampler or iterable of int, optional
-        The order, in the place of ``shuffle``.
+        The order, instead of ``shuffle``.
     batch_sampler : iterable of lists of int, optional
-        The batches, in the place of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        The batches, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
     num_workers : int
-        Threads that fetch batches ahead; 0 fetches in the caller's thread.
+        Number of threads that prefetch batches; 0 fetches in the caller's thread.
     collate_fn : callable, optional
-        Makes a batch of a list of samples; `default_collate` by default.
+        Makes a batch from a list of samples; `default_collate` by default.
     pin_memory, pin_memory_device, multiprocessing_context
-        For other devices, and for processes: without effect.
+        For accelerators and processes: without effect.
     drop_last : bool
-        Whether a last batch that is not full is left out.
+        Whether to drop an incomplete last batch.
     timeout : float
-        Seconds that a batch of a worker is waited for; 0 waits for ever.
+        Seconds to wait for a worker's batch; 0 waits for ever.
     worker_init_fn : callable, optional
         Called in each worker with its number.
     generator : Generator, optional
-        What orders and the workers' seeds are drawn from.
+        The source of random orders and of the workers' seeds.
     prefetch_factor : int, optional
-        Batches that each worker fetches ahead; 2 by default.
+        Batches that each worker prefetches; 2 by default.
     persistent_workers : bool
-        Whether workers stay for the next time.
+        Whether to keep the workers for the next iteration.
     in_order : bool
-        Batches come in order in any case.
+        Without effect: batches always come in order.
 
     Raises
     ------
@@ -71,11 +71,11 @@ class DataLoader:
 
     Notes
     -----
-    From the same seed come the batches that PyTorch makes. A worker is a thread: it shares the
-    dataset with the others, and helps where fetching waits for files or runs NumPy, not where it
-    runs Python. What it draws through convcore comes from a generator of its own, which starts from
-    the worker's seed; the generators of NumPy and of `random` are shared by all threads.
-    An exception in a worker is raised where its batch is awaited.
+    The same seed gives the same batches as in PyTorch. Workers are threads: they share the dataset,
+    and help if fetching waits for files or runs in NumPy, not if it runs in Python. A worker draws
+    convcore's random numbers from a generator of its own, seeded with the worker's seed; the
+    generators of NumPy and of `random` are shared by all threads.
+    An exception in a worker is raised when its batch is taken.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class DataLoader:
 
     @property
     def _index_sampler(self) -> Any:
-        """What a batch, or a single sample, is fetched by."""
+        """The sampler of batches, or of single samples if there are no batches."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __iter__(self) -> Iterator[Any]:
@@ -167,7 +167,7 @@ class DataLoader:
                 stacklevel=2,
             )
         if self.num_workers == 0:
-            drawn_seed(self.generator)  # the workers' seed: draws that follow are PyTorch's
+            drawn_seed(self.generator)  # the workers' seed, so that later draws are PyTorch's
             return _batches(self._make_fetch(), self._index_sampler)
         if not self.persistent_workers or self._iterator is None:
             self._iterator = None
@@ -187,7 +187,7 @@ class DataLoader:
         return len(self._index_sampler)
 
     def _make_fetch(self) -> Callable[[Any], Any]:
-        """Return what makes a batch of what the sampler gives."""
+        """Return the function from an item of the sampler to a batch."""
         return make_fetch(
             self.dataset, self.batch_sampler is not None, self.collate_fn, self.drop_last
         )
@@ -196,7 +196,7 @@ class DataLoader:
 def make_fetch(
     dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool
 ) -> Callable[[Any], Any]:
-    """Return a function from numbers of samples, or from one, to a batch; `_END` after the last."""
+    """Return a function from indices of samples, or a single one, to a batch, or to `_END`."""
     if isinstance(dataset, IterableDataset):
         samples = iter(dataset)
 
@@ -212,7 +212,7 @@ def make_fetch(
     if not batched:
         return lambda number: collate(dataset[number])
     if type(dataset) is TensorDataset and collate is default_collate:
-        # What collating the samples gives, taken from each tensor at once.
+        # The same as collating the samples, by one subscript of each tensor.
         return lambda numbers: [tensor[numbers] for tensor in dataset.tensors]
     if callable(getattr(dataset, "__getitems__", None)):
         return lambda numbers: collate(dataset.__getitems__(numbers))
@@ -220,7 +220,7 @@ def make_fetch(
 
 
 def _batches(fetch: Callable[[Any], Any], numbers: Iterable) -> Iterator[Any]:
-    """Yield batch after batch, fetched when they are asked for."""
+    """Yield batches, each fetched when it is asked for."""
     for asked in numbers:
         batch = fetch(asked)
         if batch is _END:
@@ -229,36 +229,36 @@ def _batches(fetch: Callable[[Any], Any], numbers: Iterable) -> Iterator[Any]:
 
 
 class _Endless:
-    """The sampler of data without numbers."""
+    """The sampler of an IterableDataset: None for ever."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
 
 
 class _Threaded:
-    """An iterator over batches that workers fetch ahead."""
+    """An iterator over batches that workers prefetch."""
 
     def __init__(self, loader: DataLoader) -> None:
         n = loader.num_workers
         seed = drawn_seed(loader.generator)
         infos = [WorkerInfo(i, n, (seed + i) % 2**63, loader.dataset) for i in range(n)]
-        # Without a reference to this iterator, which ends the threads when it dies.
+        # No reference to this iterator here: the threads end when it is freed.
         options = (loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
-        fetch = functools.partial(_fetch_of_time, loader.dataset, options)
+        fetch = functools.partial(_fetch_of_epoch, loader.dataset, options)
         self._workers = Workers(infos, fetch, loader.worker_init_fn)
         weakref.finalize(self, self._workers.close)
         self._n = n
-        self._time = 0
+        self._epoch = 0
         self._start(loader)
 
     def begin(self, loader: DataLoader) -> None:
-        """Go through the data once more, with the same workers."""
+        """Iterate over the data once more, with the same workers."""
         drawn_seed(loader.generator)
-        self._time += 1
+        self._epoch += 1
         self._start(loader)
 
     def _start(self, loader: DataLoader) -> None:
-        self._timeout = loader.timeout or None
+        self._epochout = loader.timeout or None
         self._numbers = iter(loader._index_sampler)
         self._next = itertools.cycle(range(self._n))
         self._ended: set[int] = set()
@@ -267,7 +267,7 @@ class _Threaded:
             self._ask()
 
     def _ask(self) -> None:
-        """Have the next worker whose stream has not ended fetch the next batch."""
+        """Have the next worker whose dataset has not ended fetch the next batch."""
         if len(self._ended) == self._n:
             return
         try:
@@ -275,7 +275,7 @@ class _Threaded:
         except StopIteration:
             return
         worker = next(worker for worker in self._next if worker not in self._ended)
-        self._waiting.append((worker, self._workers.fetch(worker, (self._time, numbers))))
+        self._waiting.append((worker, self._workers.fetch(worker, (self._epoch, numbers))))
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -284,11 +284,13 @@ class _Threaded:
         while self._waiting:
             worker, future = self._waiting.popleft()
             try:
-                batch = future.result(self._timeout)
+                batch = future.result(self._epochout)
             except TimeoutError as error:
-                if future.done():  # it is the worker's own
+                if future.done():  # the worker raised it
                     raise
-                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from error
+                raise RuntimeError(
+                    f"DataLoader timed out after {self._epochout} seconds"
+                ) from error
             finally:
                 del future
             if batch is _END:
@@ -299,16 +301,16 @@ class _Threaded:
         raise StopIteration
 
 
-def _fetch_of_time(dataset: Any, options: tuple) -> Callable[[Any], Any]:
-    """Return a worker's fetch of (how often the data was gone through before, numbers)."""
+def _fetch_of_epoch(dataset: Any, options: tuple) -> Callable[[Any], Any]:
+    """Return a worker's fetch, a function of (number of the iteration, indices)."""
     made: dict[int, Callable[[Any], Any]] = {}
 
     def fetch(argument: tuple[int, Any]) -> Any:
-        time, numbers = argument
-        if time not in made:  # a stream begins anew
+        epoch, numbers = argument
+        if epoch not in made:  # an IterableDataset starts again
             made.clear()
-            made[time] = make_fetch(dataset, *options)
-        return made[time](numbers)
+            made[epoch] = make_fetch(dataset, *options)
+        return made[epoch](numbers)
 
     return fetch
 

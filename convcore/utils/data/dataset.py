@@ -1,4 +1,4 @@
-"""What data is: samples by number, or one after the other; and parts of it."""
+"""Datasets: map-style and iterable ones, tensors, subsets, concatenation, random splits."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 
 class Dataset:
-    """The base class of data whose samples have numbers.
+    """The base class of map-style datasets, whose samples have indices.
 
-    A subclass defines ``__getitem__(index)``, and ``__len__`` for samplers to know the numbers. It
-    may define ``__getitems__(indices)``, which returns a list of samples at once.
+    A subclass defines ``__getitem__(index)``, and ``__len__``, which samplers need. It may define
+    ``__getitems__(indices)``, which returns a list of samples at once.
     """
 
     def __class_getitem__(cls, item: Any) -> Any:
-        return cls  # Dataset[int] is the same class: what a sample is is not checked
+        return cls  # Dataset[int] is the same class: the type of samples is not checked
 
     def __getitem__(self, index: Any) -> Any:
         """Return a sample."""
@@ -41,10 +41,10 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """The base class of data that comes one sample after the other, as from a stream.
+    """The base class of iterable datasets, such as streams.
 
-    A subclass defines ``__iter__``. In a `DataLoader` each worker goes through all of it, unless
-    ``__iter__`` asks `get_worker_info` which part is the worker's.
+    A subclass defines ``__iter__``. In a `DataLoader` each worker iterates over all of it, unless
+    ``__iter__`` picks the worker's part by `get_worker_info`.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -64,7 +64,7 @@ class TensorDataset(Dataset):
     Raises
     ------
     AssertionError
-        The tensors have not as many rows.
+        The tensors have different numbers of rows.
 
     Examples
     --------
@@ -89,13 +89,13 @@ class TensorDataset(Dataset):
 
 
 class Subset(Dataset):
-    """Some of the samples of a dataset.
+    """A subset of a dataset's samples.
 
     Parameters
     ----------
     dataset : Dataset
     indices : sequence of int
-        Their numbers.
+        The samples' indices in ``dataset``.
     """
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
@@ -119,17 +119,16 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several datasets as one.
+    """The concatenation of several datasets.
 
     Parameters
     ----------
     datasets : iterable of Dataset
-        In the order of their samples' new numbers.
 
     Raises
     ------
     AssertionError
-        There are none, or one has no numbers.
+        There are none, or one is an `IterableDataset`.
     """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -158,16 +157,16 @@ def random_split(
     lengths: Sequence[float],
     generator: random.Generator | None = random.default_generator,
 ) -> list[Subset]:
-    """Split a dataset at random into parts that share no sample.
+    """Split a dataset at random into disjoint subsets.
 
     Parameters
     ----------
     dataset : Dataset
     lengths : sequence of int, or of float
-        Samples of each part, or shares that sum to 1: rounded down, and what is left goes one by
-        one to the first parts.
+        Samples of each part, or fractions that sum to 1. Fractions are rounded down, and the
+        remaining samples go one by one to the first parts.
     generator : Generator, optional
-        What the order is drawn from.
+        The source of the random order.
 
     Returns
     -------
@@ -176,7 +175,7 @@ def random_split(
     Raises
     ------
     ValueError
-        The lengths do not sum to the dataset's, or a share is not between 0 and 1.
+        The lengths do not sum to the dataset's, or a fraction is not between 0 and 1.
 
     Examples
     --------
@@ -196,7 +195,7 @@ def random_split(
 
 
 def _of_shares(n: int, shares: Sequence[float]) -> list[int]:
-    """Return how many of n samples each share is."""
+    """Return fractions of n samples as integers that sum to n."""
     for number, share in enumerate(shares):
         if not 0 <= share <= 1:
             raise ValueError(f"Fraction at index {number} is not between 0 and 1")

@@ -1,4 +1,4 @@
-"""In which order samples come: the orders that PyTorch draws from the same seed."""
+"""Samplers: the order of samples and batches, the same as PyTorch's for the same seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drawn_seed(generator: random.Generator | None = None) -> int:
 
 
 class Sampler:
-    """The base class of orders; a subclass defines ``__iter__``, over numbers of samples."""
+    """The base class of samplers; a subclass defines ``__iter__``, over indices of samples."""
 
     def __class_getitem__(cls, item: Any) -> Any:
         return cls
@@ -38,7 +38,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """Samples in the order of their numbers.
+    """Samples in the order of their indices.
 
     Parameters
     ----------
@@ -56,25 +56,24 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Samples in an order that is drawn anew each time.
+    """Samples in a random order, a new one in each iteration.
 
     Parameters
     ----------
     data_source : Dataset
     replacement : bool
-        Whether each is drawn from all, so that some come twice.
+        Whether a sample may be drawn several times.
     num_samples : int, optional
-        How many are drawn; as many as there are by default.
+        Number of draws; by default the length of ``data_source``.
     generator : Generator, optional
-        What draws; by default one that is made anew each time, from a seed that the default
-        generator draws.
+        By default a new one in each iteration, with a seed that the default generator draws.
 
     Raises
     ------
     TypeError
-        ``replacement`` is no bool.
+        ``replacement`` is not a bool.
     ValueError
-        ``num_samples`` is no positive int.
+        ``num_samples`` is not a positive int.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """How many are drawn."""
+        """The number of draws."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -116,7 +115,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """Some of the samples, in an order that is drawn anew each time.
+    """A subset of the samples in a random order, a new one in each iteration.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Samples drawn with chances in proportion to weights.
+    """Samples drawn with probabilities proportional to weights.
 
     Parameters
     ----------
@@ -145,13 +144,14 @@ class WeightedRandomSampler(Sampler):
         One a sample; they need not sum to 1.
     num_samples : int
     replacement : bool
-        Whether a sample may come twice.
+        Whether a sample may be drawn several times.
     generator : Generator, optional
 
     Raises
     ------
     ValueError
-        ``weights`` is no sequence, ``num_samples`` no positive int, or ``replacement`` no bool.
+        ``weights`` is not one-dimensional, ``num_samples`` not a positive int, or ``replacement``
+        not a bool.
     """
 
     def __init__(
@@ -187,19 +187,19 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of so many numbers of another sampler.
+    """Batches: lists of ``batch_size`` indices of another sampler.
 
     Parameters
     ----------
     sampler : Sampler or iterable of int
     batch_size : int
     drop_last : bool
-        Whether a last batch that is not full is left out.
+        Whether to drop an incomplete last batch.
 
     Raises
     ------
     ValueError
-        ``batch_size`` is no positive int, or ``drop_last`` no bool.
+        ``batch_size`` is not a positive int, or ``drop_last`` not a bool.
 
     Examples
     --------

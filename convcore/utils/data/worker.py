@@ -1,7 +1,7 @@
-"""Threads that fetch batches ahead of the one who needs them.
+"""Worker threads that prefetch batches.
 
 Worker i fetches every n-th batch, from batch i on, and draws random numbers from a generator of its
-own, so that what comes does not depend on which thread is faster.
+own, so that the batches do not depend on which thread is faster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["WorkerInfo", "Workers", "get_worker_info"]
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker can know of itself: its number, of how many, its seed and the dataset."""
+    """A worker's number, the number of workers, its seed, and the dataset."""
 
     id: int
     num_workers: int
@@ -36,26 +36,25 @@ _current = _Current()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return what the worker that calls this is: ``id``, ``num_workers``, ``seed``, ``dataset``.
+    """Return the calling worker's ``id``, ``num_workers``, ``seed`` and ``dataset``.
 
     Returns
     -------
-    WorkerInfo
-        Or None outside of workers.
+    WorkerInfo, or None outside of workers
     """
     return _current.info
 
 
 class Workers:
-    """Threads, each with its own tasks in the order in which they were given.
+    """Threads with a queue of tasks each.
 
     Parameters
     ----------
     infos : list of WorkerInfo
     make_fetch : callable
-        Called in each worker when it begins: returns what a task's argument is given to.
+        Called in each worker at its first task; returns the function that runs on tasks' arguments.
     begin : callable, optional
-        Called in each worker with its number before all else.
+        Called in each worker with its number before that.
     """
 
     def __init__(
@@ -74,13 +73,13 @@ class Workers:
             ).start()
 
     def fetch(self, worker: int, argument: Any) -> Future:
-        """Have a worker fetch something; the future has it, or the worker's exception."""
+        """Queue a task; the future gets the result, or the worker's exception."""
         future: Future = Future()
         self._tasks[worker].put((future, argument))
         return future
 
     def close(self) -> None:
-        """End the threads when they have done what they were given."""
+        """End the threads once their queues are done."""
         for tasks in self._tasks:
             tasks.put(None)
 
@@ -91,14 +90,14 @@ def _work(
     make_fetch: Callable[[], Callable[[Any], Any]],
     begin: Callable[[int], None] | None,
 ) -> None:
-    """Run a worker until it is told to end."""
+    """Run a worker until `Workers.close`."""
     _current.info = info
     random.use_own_generator(info.seed)
     fetch = None
     while (task := tasks.get()) is not None:
         future, argument = task
         try:
-            if fetch is None:  # here, so that what goes wrong is raised where batches are awaited
+            if fetch is None:  # here, so that its errors are raised when batches are taken
                 if begin is not None:
                     begin(info.id)
                 fetch = make_fetch()

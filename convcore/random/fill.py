@@ -1,0 +1,205 @@
+"""Distributions written into arrays: uniform, normal, integers, Bernoulli.
+
+Elements are drawn in the order in which they lie in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import checked_number
+from convcore.engine.runtime.layout import real_parts
+from convcore.random.generator import BLOCK, Generator, resolve
+
+
+def _memory_order(array: np.ndarray) -> list[int]:
+    """Return the axes from the largest stride to the smallest."""
+    return np.argsort([-abs(step) for step in array.strides], kind="stable").tolist()
+
+
+def _fill(array: np.ndarray, generator: Generator, draw: Any, in_blocks: bool = True) -> None:
+    """Write what ``draw(count)`` returns, cast, into the elements in the order of memory."""
+    is_plain = array.flags.c_contiguous
+    ordered = array if is_plain else array.transpose(_memory_order(array))
+    with generator._lock, np.errstate(over="ignore"):
+        if in_blocks and ordered.flags.c_contiguous and array.size > BLOCK:
+            flat = ordered.reshape(-1)
+            for start in range(0, array.size, BLOCK):
+                block = flat[start : start + BLOCK]
+                block[...] = draw(block.size)
+        else:
+            ordered[...] = draw(array.size).reshape(ordered.shape)
+
+
+def check_floating(function: str, array: np.ndarray) -> None:
+    """Raise NotImplementedError for an array of integers or bools."""
+    if array.dtype.kind not in "fc":
+        raise NotImplementedError(
+            f'"{function}" draws floating-point numbers, not {_dtype.of(array.dtype)}'
+        )
+
+
+def fill_uniform(
+    array: np.ndarray, low: float = 0.0, high: float = 1.0, generator: Generator | None = None
+) -> None:
+    """Write uniform numbers from [low, high) into an array of a floating or complex dtype.
+
+    Raises
+    ------
+    RuntimeError
+        ``low`` is above ``high``.
+    NotImplementedError
+        The array holds integers.
+    """
+    check_floating("uniform_", array)
+    low = checked_number("uniform_", low, "from", real=True)
+    high = checked_number("uniform_", high, "to", real=True)
+    if not low <= high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    array = real_parts(array) if array.dtype.kind == "c" else array
+    generator = resolve(generator)
+    kind = np.float64 if array.dtype == np.float64 else np.float32
+    first, last = kind(low), kind(high)
+    span = float(last - first)
+
+    def draw(count: int) -> np.ndarray:
+        drawn = generator._uniform(count, np.dtype(kind))
+        if first != 0 or span != 1.0:
+            # The product is exact in float64: only the sum is rounded.
+            drawn = span * drawn.astype(np.float64) + float(first)
+        drawn = drawn.astype(array.dtype)
+        drawn[drawn == array.dtype.type(last)] = first  # rounding reached the end
+        return drawn
+
+    _fill(array, generator, draw)
+
+
+def fill_normal(
+    array: np.ndarray, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> None:
+    """Write normal numbers into an array of a floating or complex dtype.
+
+    A complex number has standard deviation ``std``, each of its parts std / sqrt(2).
+
+    Raises
+    ------
+    RuntimeError
+        ``std`` is negative.
+    NotImplementedError
+        The array holds integers.
+    """
+    check_floating("normal_", array)
+    mean = checked_number("normal_", mean, "mean", real=array.dtype.kind == "f")
+    std = checked_number("normal_", std, "std", real=True)
+    if not std >= 0.0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if array.dtype.kind == "c":
+        fill_normal(real_parts(array), 0.0, std / np.sqrt(2.0), generator)
+        array += mean
+        return
+    generator = resolve(generator)
+    in_blocks = array.size >= 16 and array.flags.c_contiguous
+
+    def draw(count: int) -> np.ndarray:
+        if in_blocks:
+            drawn = generator._normal_blocks(count, array.dtype)
+            if mean == 0.0 and std == 1.0:
+                return drawn
+            scale, shift = float(drawn.dtype.type(std)), float(drawn.dtype.type(mean))
+            return scale * drawn.astype(np.float64) + shift
+        return generator._normals(count) * std + mean
+
+    _fill(array, generator, draw, in_blocks=False)  # the last ones depend on the whole size
+
+
+def fill_random(
+    array: np.ndarray,
+    low: int = 0,
+    high: int | None = None,
+    generator: Generator | None = None,
+) -> None:
+    """Write integers, uniform over [low, high), into an array of any real dtype.
+
+    Without ``high`` the range is from 0 to the largest integer that the dtype holds exactly.
+
+    Raises
+    ------
+    RuntimeError
+        The range is empty, or exceeds that of the dtype.
+    """
+    if array.dtype.kind == "c":
+        raise NotImplementedError(f'"random_" draws real numbers, not {_dtype.of(array.dtype)}')
+    if high is None:
+        low, high = 0, _count_of(array.dtype)
+        is_long = array.dtype in (np.int64, np.float64)
+    else:
+        _check_range(array.dtype, low, high)
+        is_long = high - low >= 2**28
+    generator = resolve(generator)
+    span = np.uint64(high - low) if is_long else np.uint32(high - low)
+
+    def draw(count: int) -> np.ndarray:
+        words = generator._uint64(count) if is_long else generator._uint32(count)
+        drawn = words % span
+        if low == 0:
+            return drawn
+        return (drawn.astype(np.uint64) + np.uint64(low % 2**64)).astype(np.int64)
+
+    _fill(array, generator, draw)
+
+
+def _count_of(dtype: np.dtype) -> int:
+    """Return the number of integers from 0 up that a dtype holds exactly, as `random_` counts."""
+    if dtype.kind == "f":
+        return 2 ** (np.finfo(dtype).nmant + 1) + 1
+    return 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
+
+
+def _check_range(dtype: np.dtype, low: int, high: int) -> None:
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    if dtype.kind == "b":
+        least, most = 0, 1
+    else:
+        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        least, most = limits.min, limits.max
+    for name, bound in (("from", low), ("to - 1", high - 1)):
+        if not least <= bound <= most:
+            raise RuntimeError(f"{name} is out of bounds for {_dtype.of(dtype)}")
+
+
+def fill_bernoulli(
+    array: np.ndarray, p: float | np.ndarray = 0.5, generator: Generator | None = None
+) -> None:
+    """Write 1 with probability ``p`` and else 0 into an array of any dtype.
+
+    Parameters
+    ----------
+    p : one probability, compared with uniform numbers of 53 bits; or an array of them that
+        broadcasts, compared with uniform numbers of its dtype (24 bits for float32).
+
+    Raises
+    ------
+    RuntimeError
+        A probability is not within [0, 1].
+    """
+    generator = resolve(generator)
+    if not isinstance(p, np.ndarray):
+        if not 0.0 <= p <= 1.0:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        _fill(array, generator, lambda n: generator._uniform(n, np.dtype(np.float64)) < p)
+        return
+    if not np.all((p >= 0) & (p <= 1)):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    order = _memory_order(array)
+    ordered, chances = array.transpose(order), np.broadcast_to(p, array.shape).transpose(order)
+    with generator._lock:
+        drawn = generator._uniform(array.size, p.dtype)
+    ordered[...] = drawn.reshape(ordered.shape) < chances

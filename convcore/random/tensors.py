@@ -1,0 +1,202 @@
+"""Random tensors of a size, or in the size and memory format of another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.memory import array_like, empty_preserving
+from convcore._device import check_device
+from convcore._tensor import Tensor, memory_format, preserve_format
+from convcore.random.fill import fill_normal, fill_random, fill_uniform
+from convcore.random.generator import Generator
+
+__all__ = ["normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"]
+
+
+def rand(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
+    check_device(device)
+    array = np.empty(shape("rand", sizes, size), _dtype.as_numpy(dtype))
+    fill_uniform(array, generator=generator)
+    return leaf(array, requires_grad)
+
+
+def randn(
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return standard normal numbers; the size is several ints or one sequence of ints.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> _ = convcore.manual_seed(0)
+    >>> randn(3)
+    tensor([ 1.5410, -0.2934, -2.1788])
+    """
+    check_device(device)
+    array = np.empty(shape("randn", sizes, size), _dtype.as_numpy(dtype))
+    fill_normal(array, generator=generator)
+    return leaf(array, requires_grad)
+
+
+def randint(
+    *limits: int,
+    low: int = 0,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return uniform integers: ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    They are from [low, high), where low is 0 unless given.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> _ = convcore.manual_seed(0)
+    >>> randint(10, (4,))
+    tensor([4, 9, 3, 0])
+    """
+    check_device(device)
+    given = list(limits)
+    if size is None and given:
+        size = given.pop()
+    usage = "randint() takes high and size, or low, high and size; size is a tuple"
+    low, high = _bounds(given, low, high, usage)
+    if not isinstance(size, tuple | list):
+        raise TypeError(usage)
+    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    array = np.empty(shape("randint", (size,)), kind)
+    fill_random(array, int(low), int(high), generator)
+    return leaf(array, requires_grad)
+
+
+def _bounds(given: list, low: int, high: int | None, usage: str) -> tuple[int, int]:
+    """Return (low, high), either of them by keyword or from positional ``high`` or ``low, high``.
+
+    Raises
+    ------
+    TypeError
+        With the text ``usage``: the positional ones are too many, or there is no high.
+    """
+    if high is None and given:
+        high = given.pop()
+    if given:
+        low = given.pop()
+    if given or high is None:
+        raise TypeError(usage)
+    return low, high
+
+
+def normal(
+    mean: float | Tensor = 0.0,
+    std: float | Tensor = 1.0,
+    size: Sequence[int] | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return normal numbers of the given mean and standard deviation; no gradient is recorded.
+
+    Parameters
+    ----------
+    mean, std : two numbers and a ``size``; or Tensors, or a Tensor and a number, whose shapes
+        broadcast to the size.
+
+    Raises
+    ------
+    RuntimeError
+        A standard deviation is negative.
+    """
+    check_device(device)
+    tensors = [given for given in (mean, std) if isinstance(given, Tensor)]
+    if not tensors:
+        if size is None:
+            raise TypeError("normal() needs a size where mean and std are numbers")
+        array = np.empty(shape("normal", (size,)), _dtype.as_numpy(dtype))
+        fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
+        return leaf(array, requires_grad)
+    center, scale = (getattr(given, "_array", given) for given in (mean, std))
+    if np.any(np.less(scale, 0)):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    drawn_shape = np.broadcast_shapes(*(given._array.shape for given in tensors))
+    array = np.empty(drawn_shape, tensors[0]._array.dtype)
+    if len(tensors) == 1:
+        array = empty_preserving(tensors[0]._array, array.dtype)
+    fill_normal(array, generator=generator)
+    array *= scale
+    array += center
+    return leaf(array, requires_grad)
+
+
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return uniform numbers from [0, 1) in the size, dtype and memory format of ``input``."""
+    array = array_like("rand_like", input, dtype, device, memory_format)
+    fill_uniform(array, generator=generator)
+    return leaf(array, requires_grad)
+
+
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return standard normal numbers in the size, dtype and memory format of ``input``."""
+    array = array_like("randn_like", input, dtype, device, memory_format)
+    fill_normal(array, generator=generator)
+    return leaf(array, requires_grad)
+
+
+def randint_like(
+    input: Tensor,
+    *limits: int,
+    low: int = 0,
+    high: int | None = None,
+    generator: Generator | None = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
+    """Return integers from [low, high) in the size, dtype and memory format of ``input``.
+
+    The limits are ``high``, or ``low, high``.
+    """
+    low, high = _bounds(list(limits), low, high, "randint_like() takes high, or low and high")
+    array = array_like("randint_like", input, dtype, device, memory_format)
+    fill_random(array, int(low), int(high), generator)
+    return leaf(array, requires_grad)
