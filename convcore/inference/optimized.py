@@ -207,8 +207,9 @@ def _is_fixed_norm(trace: Trace, layer: Any) -> bool:
 
 
 def _runs_as(layer: Any, classes: tuple[type[nn.Module], ...]) -> bool:
-    """Return whether a layer does what one of the classes does: one of its own class may not."""
-    return getattr(layer.forward, "__func__", None) in [one.forward for one in classes]
+    """Return whether a layer is of one of the classes, and computes what that class does."""
+    own = getattr(layer.forward, "__func__", None)
+    return any(isinstance(layer, one) and own is one.forward for one in classes)
 
 
 def _activation(layer: Any) -> Activation:

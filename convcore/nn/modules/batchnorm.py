@@ -1,4 +1,4 @@
-"""Batch norm as modules, and what they share with instance norm."""
+"""Batch normalization layers, and the base class that they share with instance norm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
 class _NormBase(Module):
-    """A number of channels, their weight and bias, and their running statistics.
+    """Weight, bias and running statistics of a number of channels.
 
     Attributes
     ----------
@@ -52,8 +52,9 @@ class _NormBase(Module):
         self.track_running_stats = track_running_stats
 
         def parameter(wanted: bool) -> Parameter | None:
-            made = empty(num_features, dtype=dtype, device=device) if wanted else None
-            return None if made is None else Parameter(made)
+            if not wanted:
+                return None
+            return Parameter(empty(num_features, dtype=dtype, device=device))
 
         self.register_parameter("weight", parameter(affine))
         self.register_parameter("bias", parameter(affine and bias))
@@ -99,23 +100,13 @@ class _NormBase(Module):
         state_dict: dict,
         prefix: str,
         local_metadata: dict,
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         # States of version 1 did not count batches.
         if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None:
             state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
 
 
 class _BatchNorm(_NormBase):
@@ -159,16 +150,16 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalise each channel of (N, C) or (N, C, L) over the batch; the rest as `BatchNorm2d`."""
+    """Batch normalization of (N, C) or (N, C, L); the rest as `BatchNorm2d`."""
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalise each channel of (N, C, H, W) over the batch and all pixels.
+    """Batch normalization of (N, C, H, W): each channel over the batch and all pixels.
 
-    y = (x - mean) / sqrt(variance + eps) * weight + bias, with the batch's own mean and variance in
-    training, and with the running ones in evaluation.
+    y = (x - mean) / sqrt(variance + eps) * weight + bias, with the batch's mean and variance in
+    training, and the running ones in evaluation.
 
     Parameters
     ----------
@@ -177,11 +168,11 @@ class BatchNorm2d(_BatchNorm):
     eps : float
         Added to the variance.
     momentum : float or None
-        running = (1 - momentum) * running + momentum * batch's; None: the mean of all batches.
+        running = (1 - momentum) * running + momentum * batch's; None averages all batches.
     affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     track_running_stats : bool
-        Whether there are running statistics; without them, the batch's are taken in evaluation too.
+        Whether there are running statistics; without them, the batch's are used in evaluation too.
     device, dtype
         Of parameters and statistics.
     bias : bool
@@ -209,6 +200,6 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalise each channel of (N, C, D, H, W) over the batch; the rest as `BatchNorm2d`."""
+    """Batch normalization of (N, C, D, H, W); the rest as `BatchNorm2d`."""
 
     ranks = (5,)

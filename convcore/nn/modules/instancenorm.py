@@ -1,4 +1,4 @@
-"""Instance norm as modules."""
+"""Instance normalization layers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _InstanceNorm(_NormBase):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise each channel of each image of ``input``."""
+        """Normalise each channel of each sample of ``input``."""
         self._check_input_dim(input)
         axis = input.dim() - self.rank
         if input.size(axis) != self.num_features:
@@ -70,19 +70,18 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of (N, C, L) or (C, L); the rest as `InstanceNorm2d`."""
+    """Instance normalization of (N, C, L) or (C, L); the rest as `InstanceNorm2d`."""
 
     rank = 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each image of (N, C, H, W) or (C, H, W).
+    """Instance normalization of (N, C, H, W) or (C, H, W): each channel of each image.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
-        As for `BatchNorm2d`, but that there is no weight, and that statistics do not run, unless
-        asked for.
+        As for `BatchNorm2d`, but affine and track_running_stats are False by default.
 
     Raises
     ------
@@ -106,6 +105,6 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of (N, C, D, H, W) or (C, D, H, W); the rest as `InstanceNorm2d`."""
+    """Instance normalization of (N, C, D, H, W) or (C, D, H, W); see `InstanceNorm2d`."""
 
     rank = 4

@@ -1,4 +1,4 @@
-"""Group norm and layer norm as modules."""
+"""Group normalization and layer normalization layers."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class _Affine(Module):
 
 
 class GroupNorm(_Affine):
-    """Normalise groups of channels of each image of (N, C, *sizes).
+    """Group normalization of (N, C, *sizes): over groups of channels of each sample.
 
     Parameters
     ----------
     num_groups : int
     num_channels : int
-        C, a multiple of it.
+        C, a multiple of num_groups.
     eps : float
         Added to the variance.
     affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     device, dtype
         Of the parameters.
     bias : bool
@@ -97,7 +97,7 @@ class GroupNorm(_Affine):
         self._make_parameters(num_channels, affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise the groups of each image of ``input``."""
+        """Normalise the groups of channels of each sample of ``input``."""
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:  # noqa: D102
@@ -108,7 +108,7 @@ class GroupNorm(_Affine):
 
 
 class LayerNorm(_Affine):
-    """Normalise over the last axes.
+    """Layer normalization, over the last axes.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class LayerNorm(_Affine):
     eps : float
         Added to the variance.
     elementwise_affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     bias : bool
         Whether there is a bias.
     device, dtype

@@ -1,4 +1,4 @@
-"""What training loops do to all parameters at once: clip gradients, make one vector of many."""
+"""Utilities for training loops: gradient clipping, and parameters as one vector."""
 
 from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
