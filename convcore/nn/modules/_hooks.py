@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle
 from convcore.nn.modules._boundary import Boundary
+from convcore.nn.modules.utils import nested_tensors
 
 if TYPE_CHECKING:
     from convcore.nn.modules.module import Module
@@ -279,7 +280,7 @@ class HookedCall:
     def attach_legacy_hooks(self) -> None:
         """Register legacy backward hooks on the node that computed the (first) result."""
         hooks = backward_hooks(self.module, full=False)
-        tensor = first_tensor(self.result) if hooks else None
+        tensor = next(nested_tensors(self.result), None) if hooks else None
         node = None if tensor is None else tensor.grad_fn
         if node is None:
             return
@@ -304,17 +305,6 @@ def with_module(hook: Callable, module: Module) -> Callable:
         return hook(module, grad_inputs, grad_outputs)
 
     return functools.update_wrapper(node_hook, hook)  # errors name the user's hook
-
-
-def first_tensor(result: Any) -> Tensor | None:
-    """Return the first tensor of a module's result: a tensor, or a nested dict or sequence."""
-    if isinstance(result, Tensor):
-        return result
-    if isinstance(result, dict):
-        result = result.values()
-    elif not isinstance(result, (tuple, list)):
-        return None
-    return next((found for part in result if (found := first_tensor(part)) is not None), None)
 
 
 def legacy_shortcoming(args: tuple, result: Any, node: Any) -> str | None:

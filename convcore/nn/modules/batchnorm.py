@@ -1,11 +1,11 @@
-"""Batch normalization layers, and the base class that they share with instance norm."""
+"""Batch normalization layers, and the base classes that all normalization layers share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from convcore._creation import empty, ones, tensor, zeros
+from convcore._creation import ones, tensor, zeros
 from convcore._dtype import long
 from convcore._tensor import Tensor
 from convcore.nn import functional, init
@@ -15,7 +15,29 @@ from convcore.nn.parameter import Parameter
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-class _NormBase(Module):
+class AffineNorm(Module):
+    """A normalization layer with a weight of ones and a bias of zeros, or None."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_parameters(
+        self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        weight = Parameter(ones(shape, dtype=dtype, device=device)) if affine else None
+        self.register_parameter("weight", weight)
+        offset = Parameter(zeros(shape, dtype=dtype, device=device)) if affine and bias else None
+        self.register_parameter("bias", offset)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class _NormBase(AffineNorm):
     """Weight, bias and running statistics of a number of channels.
 
     Attributes
@@ -26,8 +48,7 @@ class _NormBase(Module):
     """
 
     _version = 2
-    weight: Parameter | None
-    bias: Parameter | None
+    ranks: tuple[int, ...]  # numbers of axes that an input may have
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -50,14 +71,7 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-
-        def parameter(wanted: bool) -> Parameter | None:
-            if not wanted:
-                return None
-            return Parameter(empty(num_features, dtype=dtype, device=device))
-
-        self.register_parameter("weight", parameter(affine))
-        self.register_parameter("bias", parameter(affine and bias))
+        self._make_parameters(num_features, affine, bias, device, dtype)
         self._make_statistics(dtype, device)
         self.reset_parameters()
 
@@ -81,13 +95,12 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Reset the running statistics; set the weight to ones and the bias to zeros."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
-        raise NotImplementedError
+        if input.dim() not in self.ranks:
+            allowed = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
         return (
@@ -110,13 +123,6 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    ranks: tuple[int, ...]  # axes that an input may have
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in self.ranks:
-            allowed = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
-
     def forward(self, input: Tensor) -> Tensor:
         """Normalise each channel of ``input``; in training, with the batch's own statistics."""
         return self._by(functional.batch_norm, input)

@@ -142,7 +142,7 @@ class KLDivLoss(_Loss):
 
 
 class _WeightedLoss(_Loss):
-    _options = ("weight", "reduction")
+    _options: tuple[str, ...] = ("weight", "reduction")
 
     def __init__(
         self,

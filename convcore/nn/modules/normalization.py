@@ -6,38 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-from convcore._creation import ones, zeros
 from convcore._tensor import Tensor
-from convcore.nn import functional, init
-from convcore.nn.modules.module import Module
-from convcore.nn.parameter import Parameter
+from convcore.nn import functional
+from convcore.nn.modules.batchnorm import AffineNorm
 
 __all__ = ["GroupNorm", "LayerNorm"]
 
 
-class _Affine(Module):
-    """A weight of ones and a bias of zeros, or none."""
-
-    weight: Parameter | None
-    bias: Parameter | None
-
-    def _make_parameters(
-        self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
-    ) -> None:
-        weight = Parameter(ones(shape, dtype=dtype, device=device)) if affine else None
-        self.register_parameter("weight", weight)
-        offset = Parameter(zeros(shape, dtype=dtype, device=device)) if affine and bias else None
-        self.register_parameter("bias", offset)
-
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-
-class GroupNorm(_Affine):
+class GroupNorm(AffineNorm):
     """Group normalization of (N, C, *sizes): over groups of channels of each sample.
 
     Parameters
@@ -107,7 +83,7 @@ class GroupNorm(_Affine):
         )
 
 
-class LayerNorm(_Affine):
+class LayerNorm(AffineNorm):
     """Layer normalization, over the last axes.
 
     Parameters
