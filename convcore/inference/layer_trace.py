@@ -52,9 +52,8 @@ class Trace:
     ) -> None:
         self._runs: list[Run] = []
         self._inputs: list[Source | None] = []
-        self._calls: Counter[int] = (
-            Counter()
-        )  # by the layer's id; calls that are not in the graph too
+        # By the layer's id; calls that left no trace in the graph count too.
+        self._calls: Counter[int] = Counter()
         handles = []
         for module in model.modules():
             if isinstance(module, layers):

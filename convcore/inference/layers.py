@@ -48,9 +48,8 @@ class PrepackedConv(Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.prepacked.weight = channels_last(
-            self.prepacked.weight
-        )  # unpickled arrays are contiguous
+        # Unpickled arrays are contiguous.
+        self.prepacked.weight = channels_last(self.prepacked.weight)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""

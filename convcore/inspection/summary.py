@@ -95,10 +95,6 @@ def summary(
     depth : int, optional
         Depth of the printed table: 1 shows the model's direct children. Unlimited by default.
 
-    Returns
-    -------
-    Summary
-
     Raises
     ------
     TypeError

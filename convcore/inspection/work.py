@@ -28,9 +28,9 @@ def multiply_adds(module: nn.Module, args: tuple, output: Any) -> int:
     Returns
     -------
     int
-        N * C_out * P * K for a convolution of P output pixels and K products a sum; for a transposed
-        one as many as for the convolution that it transposes; for a linear layer in_features for
-        each output element.
+        N * C_out * P * K for a convolution with P output pixels and K products a sum; for a
+        transposed one as many as for the convolution that it transposes; in_features for each
+        output element of a linear layer.
     """
     if isinstance(module, _CONVOLUTIONS) and isinstance(output, Tensor):
         return output.numel() * math.prod(module.weight.shape[1:])

@@ -91,11 +91,7 @@ class Boundary:
         for hook in self.before:
             answer = hook(self.module, grad_outputs)
             if answer is not None:
-                if len(answer) != n_outputs:
-                    raise RuntimeError(
-                        "Backward pre hook returned an invalid number of grad_output, "
-                        f"got {len(answer)}, but expected {n_outputs}"
-                    )
+                _check_number("pre hook", "grad_output", answer, n_outputs)
                 grad_outputs = answer
         if self.watches_inputs:
             self.grad_outputs = grad_outputs
@@ -113,11 +109,7 @@ class Boundary:
         for hook in self.after:
             answer = hook(self.module, grad_inputs, grad_outputs)
             if answer is not None:
-                if len(answer) != n_inputs:
-                    raise RuntimeError(
-                        "Backward hook returned an invalid number of grad_input, "
-                        f"got {len(answer)}, but expected {n_inputs}"
-                    )
+                _check_number("hook", "grad_input", answer, n_inputs)
                 grad_inputs = answer
         if all(grad is None for grad in grads):
             return None  # nothing came this far, so there is nothing to replace
@@ -142,6 +134,14 @@ class Boundary:
                     "Backward hook for Modules where no input requires gradient should always "
                     "return None or None for all gradients."
                 )
+
+
+def _check_number(hook: str, grads: str, answer: Sequence, expected: int) -> None:
+    if len(answer) != expected:
+        raise RuntimeError(
+            f"Backward {hook} returned an invalid number of {grads}, got {len(answer)}, "
+            f"but expected {expected}"
+        )
 
 
 def _with_gradient(values: tuple) -> list[int]:

@@ -98,12 +98,8 @@ class Members:
 
         Raises
         ------
-        AttributeError
-            `Module.__init__` has not been called yet.
-        KeyError
-            The name has a dot, is empty, or is already another attribute.
-        TypeError
-            The name is not a string, or ``tensor`` is neither a Tensor nor None.
+        AttributeError, KeyError, TypeError
+            As for `register_parameter`, of a Tensor.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -125,10 +121,8 @@ class Members:
 
         Raises
         ------
-        KeyError
-            The name has a dot, is empty, or is already another attribute.
-        TypeError
-            The name is not a string, or ``module`` is neither a Module nor None.
+        KeyError, TypeError
+            As for `register_parameter`, of a Module.
         """
         if module is not None and not isinstance(module, Members):
             raise TypeError(f"{typename(module)} is not a Module subclass")

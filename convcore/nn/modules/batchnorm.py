@@ -128,7 +128,7 @@ class _BatchNorm(_NormBase):
         return self._by(functional.batch_norm, input)
 
     def _by(self, function: Callable[..., Tensor], input: Tensor, *more: Any) -> Tensor:
-        """Return what `functional.batch_norm`, or one that takes more, makes of a batch.
+        """Call `functional.batch_norm`, or a function with ``more`` arguments, on a batch.
 
         In training, the batch is counted; not if it is refused.
         """

@@ -90,7 +90,7 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Alpha dropout: keeps mean and variance of the activations; for `SELU` networks.
+    """Alpha dropout: in training, drop elements but keep mean and variance; for `SELU` nets.
 
     Parameters
     ----------

@@ -167,10 +167,6 @@ class Module(Members, State):
             Whether it runs before the module's other forward pre-hooks, or after them.
         with_kwargs : bool
             Whether the hook receives keyword arguments.
-
-        Returns
-        -------
-        RemovableHandle
         """
         marks = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
         return add_hook(self._forward_pre_hooks, hook, prepend, marks)
@@ -197,10 +193,6 @@ class Module(Members, State):
         always_call : bool
             Whether it is called also if a pre-hook, `forward` or another hook raises. The error
             goes on after that; errors of the hook itself become warnings then.
-
-        Returns
-        -------
-        RemovableHandle
         """
         marks = (
             (self._forward_hooks_with_kwargs, with_kwargs),
@@ -221,10 +213,6 @@ class Module(Members, State):
         prepend : bool
             Whether it runs before the module's other backward pre-hooks, or after them.
 
-        Returns
-        -------
-        RemovableHandle
-
         Notes
         -----
         As for `register_full_backward_hook`.
@@ -241,10 +229,6 @@ class Module(Members, State):
             tensor. A sequence as long as ``grad_input`` that it returns replaces ``grad_input``.
         prepend : bool
             Whether it runs before the module's other backward hooks, or after them.
-
-        Returns
-        -------
-        RemovableHandle
 
         Raises
         ------
@@ -280,10 +264,6 @@ class Module(Members, State):
         hook : callable
             ``hook(module, grad_input, grad_output)``. A tuple that it returns replaces
             ``grad_input``.
-
-        Returns
-        -------
-        RemovableHandle
 
         Raises
         ------
