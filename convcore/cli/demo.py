@@ -65,10 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_format(output: Path) -> None:
     """Raise for a picture format that cannot be written, before anything is computed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    allowed = FigureCanvasAgg(Figure()).get_supported_filetypes()
+    allowed = Figure().canvas.get_supported_filetypes()
     ending = output.suffix.removeprefix(".").lower()
     if ending and ending not in allowed:
         raise UsageError(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.digits import Look
@@ -17,7 +16,6 @@ _COLUMNS = 8  # of feature maps
 def save_picture(found: Look, accuracy: float, file: Path) -> None:
     """Draw what the hooks captured and save it; the file's suffix is the format."""
     figure = Figure(figsize=(14, 7.2), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         f"A net that reads {accuracy:.1%} of the digits it has not seen, reading one of them",
         fontsize=15,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.maps import SHOWN, Input, Sight
@@ -17,7 +16,6 @@ def save_picture(found: Sight, file: Path) -> None:
     """Draw the photograph and a block for each convolution; the file's suffix is the format."""
     rows = -(-(len(found.inputs) + 1) // _COLUMNS)
     figure = Figure(figsize=(5.4 * _COLUMNS, 4.1 * rows + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         f"The first {SHOWN} maps that each convolution of ResNet-18 is given, dark to bright from "
         "each map's least to its largest",

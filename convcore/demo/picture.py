@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.photo import Responses
@@ -47,7 +46,6 @@ def save_picture(found: Responses, file: Path) -> None:
     drawn = list(panels(found))
     rows = -(-len(drawn) // _COLUMNS)
     figure = Figure(figsize=(4.6 * _COLUMNS, 2.85 * rows + 0.7), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         "Gabor and Sobel filters over photographs, and the gradient of the responses' energy "
         "(half the sum of squares) back to the pixels",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.training import Step, Task
@@ -31,7 +30,6 @@ class Run:
 def save_picture(runs: Sequence[Run], file: Path) -> None:
     """Draw a row for each run and save it; the file's suffix is the format."""
     figure = Figure(figsize=(15, 4.4 * len(runs)), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle("ResNet-8 learning with convcore", fontsize=15)
     rows = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
     for row, run in zip(rows, runs, strict=True):

@@ -209,35 +209,7 @@ def _checked_index(idx: int, size: int) -> int:
     return idx
 
 
-class _Dictionary(Module):
-    """What ModuleDict and ParameterDict share; subclasses define keys and the access to an item."""
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.keys()
-
-    def keys(self) -> KeysView[str]:
-        """Return the keys."""
-        raise NotImplementedError
-
-    def pop(self, key: str) -> Any:
-        """Remove and return the value under a key."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def clear(self) -> None:
-        """Remove everything."""
-        for key in list(self):
-            del self[key]
-
-
-class ModuleDict(_Dictionary):
+class ModuleDict(Module):
     """A dictionary of modules that are registered as submodules, in insertion order; not callable.
 
     Parameters
@@ -258,6 +230,23 @@ class ModuleDict(_Dictionary):
 
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all modules."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Remove and return the module under a key."""
+        return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
         """Return the keys."""
@@ -391,7 +380,7 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
-class ParameterDict(_Dictionary):
+class ParameterDict(Module):
     """A dictionary of parameters that are registered as such, in insertion order; not callable.
 
     Tensors that are put in become parameters; anything else stays as it is.
@@ -419,8 +408,17 @@ class ParameterDict(_Dictionary):
         del self._keys[key]
         delattr(self, key)
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
 
     def keys(self) -> KeysView[str]:
         """Return the keys."""
@@ -448,10 +446,21 @@ class ParameterDict(_Dictionary):
         """Return the value under a key, or ``default``."""
         return self[key] if key in self else default  # noqa: SIM401
 
+    def pop(self, key: str) -> Any:
+        """Remove and return the value under a key."""
+        value = self[key]
+        del self[key]
+        return value
+
     def popitem(self) -> tuple[str, Any]:
         """Remove and return the pair that was added last."""
         key = next(reversed(self))
         return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        for key in list(self):
+            del self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Return a new dictionary with the given keys, all with the same value."""

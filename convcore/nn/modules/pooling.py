@@ -163,6 +163,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 class _AvgPoolNd(Module):
     _pool: Callable[..., Tensor]
+    _size: Callable[[Any], Any] = staticmethod(lambda size: size)  # what is stored of a size
     _arguments = attrgetter("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
     _printed_attributes = ("kernel_size", "stride", "padding")
 
@@ -175,9 +176,9 @@ class _AvgPoolNd(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
+        self.kernel_size = self._size(kernel_size)
+        self.stride = self._size(kernel_size if stride is None else stride)
+        self.padding = self._size(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
@@ -190,17 +191,7 @@ class AvgPool1d(_AvgPoolNd):
     """1-D average pooling of (N, C, L) or (C, L); parameters as for `AvgPool2d`."""
 
     _pool = staticmethod(functional.avg_pool1d)
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        sizes = _single(kernel_size), None if stride is None else _single(stride), _single(padding)
-        super().__init__(*sizes, ceil_mode, count_include_pad)
+    _size = staticmethod(_single)
 
 
 class _AvgPoolWithDivisor(_AvgPoolNd):
