@@ -1,10 +1,9 @@
-"""The command ``convcore``: a sub-command a file, or a folder.
+"""The command line tool ``convcore``: each sub-command is a file, or a folder.
 
-``import convcore`` loads nothing of this, and a sub-command loads what it needs when it runs, so
-that ``convcore --help`` answers at once and ``convcore info`` needs no extra.
+``import convcore`` does not load it. Sub-commands import what they need when they run, so that
+``convcore --help`` is fast and ``convcore info`` needs no extra.
 
-Exit codes: 0 all is well, 1 a result was wrong, 2 the command was not understood or lacks an extra,
-130 interrupted.
+Exit codes: 0 success, 1 a wrong result, 2 a usage error or a missing extra, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,18 +17,7 @@ from convcore.cli.errors import UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command line with ``argv``, by default ``sys.argv[1:]``; return the exit code."""
     arguments = _parser().parse_args(argv)
     try:
         return arguments.run(arguments)

@@ -1,10 +1,12 @@
-"""``convcore demo photo | digits | maps | training``: something to look at while one waits."""
+"""``convcore demo photo | digits | maps | training``: demonstrations that draw a picture."""
 
 from __future__ import annotations
 
 import argparse
 import pickle
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from convcore.cli.errors import UsageError, require_extra
 
@@ -13,32 +15,34 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     """Add ``demo`` to the parser."""
     parser = commands.add_parser(
         "demo",
-        help="filter photographs, see a net's maps, or learn to read digits; draw a picture",
-        description="photo: run Gabor and Sobel filters over the photographs that scikit-learn "
-        "carries and take the gradient of the responses' energy back to the pixels. digits: train "
-        "a small net on the handwritten digits that scikit-learn carries, in well under a minute, "
-        "and let hooks show one digit's feature maps and the gradient at its pixels. maps: let "
-        "hooks show what every convolution of a ResNet-18 is given of a photograph. training: "
-        "train a ResNet-8 on the digits, and another on patches of photographs that scikit-learn "
-        "and matplotlib carry, and draw the curves. Each draws one picture.",
+        help="filter photographs, show a net's feature maps, or train a net; draws a picture",
+        description="photo: apply Gabor and Sobel filters to scikit-learn's sample photographs, "
+        "and compute the gradient of the responses' energy with respect to the pixels. digits: "
+        "train a small net on scikit-learn's handwritten digits, in well under a minute, and show "
+        "one digit's feature maps and input gradient, captured by hooks. maps: show the input of "
+        "every convolution of a ResNet-18 for a photograph, captured by hooks. training: train a "
+        "ResNet-8 on the digits, and another on patches of sample photographs of scikit-learn and "
+        "matplotlib, and draw the learning curves. Each draws one picture.",
     )
     parser.add_argument("subject", choices=("photo", "digits", "maps", "training"))
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="default: photo.png, digits.png ..."
+        "--output", type=Path, metavar="FILE", help="the picture; default: photo.png ..."
     )
-    parser.add_argument("--epochs", type=_count, metavar="N", help="of digits and training")
-    parser.add_argument("--seed", type=int, default=0, help="of digits, maps and training")
+    parser.add_argument("--epochs", type=_count, metavar="N", help="epochs of digits and training")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of digits, maps and training"
+    )
     parser.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",
-        help="of maps: a checkpoint, in place of random ones",
+        help="a checkpoint for maps; default: random weights",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compute, draw, save; say what was done and where it is."""
+    """Compute, draw and save; print what was done and the picture's file."""
     if arguments.subject in ("photo", "maps"):
         require_extra("demo", "sklearn", "matplotlib")
     else:
@@ -60,11 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_format(output: Path) -> None:
-    """Refuse a format that cannot be written before anything is computed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """Raise for a picture format that cannot be written, before anything is computed."""
     from matplotlib.figure import Figure
 
-    allowed = FigureCanvasAgg(Figure()).get_supported_filetypes()
+    allowed = Figure().canvas.get_supported_filetypes()
     ending = output.suffix.removeprefix(".").lower()
     if ending and ending not in allowed:
         raise UsageError(
@@ -111,7 +114,12 @@ def _digits(output: Path, epochs: int, seed: int) -> None:
     data = digits.load_digits(seed)
     net = digits.Reader()
     print(net)
-    last = _train_with_bar(net, data, epochs)
+    *_, last = _with_bar(
+        "learning",
+        digits.train(net, data, epochs),
+        epochs,
+        lambda epoch: f"epoch {epoch.number}: loss {epoch.loss:.3f}, right {epoch.accuracy:.1%}",
+    )
     plural = "" if epochs == 1 else "s"
     print(
         f"{epochs} epoch{plural} over {len(data.train_labels)} digits in {last.seconds:.1f} s; of "
@@ -119,18 +127,6 @@ def _digits(output: Path, epochs: int, seed: int) -> None:
     )
     found = digits.look(net, data.test_images[0], int(data.test_labels[0]))
     save_picture(found, last.accuracy, output)
-
-
-def _train_with_bar(net: object, data: object, epochs: int) -> object:
-    """Train behind a progress bar on standard error; return the last epoch."""
-    from convcore.demo import digits
-
-    with _progress() as bar:
-        task = bar.add_task("learning", total=epochs)
-        for epoch in digits.train(net, data, epochs):
-            text = f"epoch {epoch.number}: loss {epoch.loss:.3f}, right {epoch.accuracy:.1%}"
-            bar.update(task, description=text, advance=1)
-    return epoch
 
 
 def _training(output: Path, epochs: int | None, seed: int) -> None:
@@ -142,7 +138,7 @@ def _training(output: Path, epochs: int | None, seed: int) -> None:
     runs = []
     for task in (training.digits_task(seed), training.patches_task()):
         net = training.make_net(task)
-        steps = _steps_with_bar(net, task, epochs)
+        steps = _train(net, task, epochs)
         last = steps[-1]
         print(
             f"{task.name}: {last.number} batches of {len(task.train)} images in "
@@ -155,39 +151,41 @@ def _training(output: Path, epochs: int | None, seed: int) -> None:
     save_picture(runs, output)
 
 
-def _steps_with_bar(net: object, task: object, epochs: int | None) -> list:
-    """Train behind a progress bar on standard error; return all steps."""
+def _train(net: Any, task: Any, epochs: int | None) -> list:
     from convcore.demo import training
 
-    steps, tested = [], ""
     n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
-    with _progress() as bar:
-        shown = bar.add_task(task.name, total=n_batches)
-        for step in training.train(net, task, epochs):
-            steps.append(step)
-            if step.accuracy is not None:
-                tested = f", right {step.accuracy:.1%}"
-            text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
-            bar.update(shown, description=text, advance=1)
-    return steps
+    tested = ""
+
+    def text(step: Any) -> str:
+        nonlocal tested
+        if step.accuracy is not None:
+            tested = f", right {step.accuracy:.1%}"
+        return f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
+
+    return _with_bar(task.name, training.train(net, task, epochs), n_batches, text)
 
 
-def _progress() -> object:
-    """Return a progress bar on standard error, which leaves nothing behind."""
+def _with_bar(name: str, results: Iterable[Any], total: int, text: Callable[[Any], str]) -> list:
+    """Train behind a progress bar on standard error, which then vanishes; return all results.
+
+    ``results`` yields them during training, and ``text`` describes one beside the bar.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn()
+    found = []
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        for result in results:
+            found.append(result)
+            bar.update(task, description=text(result), advance=1)
+    return found
 
 
 def _count(text: str) -> int:
-    """Read a whole number above 0."""
+    """Parse a whole number above 0."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
     return int(text)

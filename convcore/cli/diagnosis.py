@@ -1,4 +1,4 @@
-"""What is misconfigured on a machine, what it costs, and how to mend it."""
+"""Diagnosis of misconfigured machines: each problem, its cost and its remedy."""
 
 from __future__ import annotations
 
@@ -7,45 +7,36 @@ from dataclasses import dataclass, field
 
 from convcore.cli.machine import LEVELS, cpu_level
 
-# What OpenBLAS calls its kernels, by the instructions that they use.
-_KERNEL_LEVELS = {
-    "katmai": "SSE4.2",
-    "prescott": "SSE4.2",
-    "core2": "SSE4.2",
-    "nehalem": "SSE4.2",
-    "barcelona": "SSE4.2",
-    "sandybridge": "AVX",
-    "bulldozer": "AVX",
-    "piledriver": "AVX",
-    "haswell": "AVX2+FMA",
-    "zen": "AVX2+FMA",
-    "excavator": "AVX2+FMA",
-    "skylakex": "AVX-512",
-    "cooperlake": "AVX-512",
-    "sapphirerapids": "AVX-512",
+# OpenBLAS's names of its kernels, by the newest instruction set that they use.
+_KERNELS = {
+    "SSE4.2": ("katmai", "prescott", "core2", "nehalem", "barcelona"),
+    "AVX": ("sandybridge", "bulldozer", "piledriver"),
+    "AVX2+FMA": ("haswell", "zen", "excavator"),
+    "AVX-512": ("skylakex", "cooperlake", "sapphirerapids"),
 }
+_KERNEL_LEVELS = {kernel: level for level, kernels in _KERNELS.items() for kernel in kernels}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What `diagnose` looks at."""
+    """The input of `diagnose`."""
 
     kernel: str
-    """BLAS's kernel, as threadpoolctl calls it; empty if unknown."""
+    """Name of the BLAS kernel, as in threadpoolctl; empty if unknown."""
     held: bool
-    """Whether BLAS's number of threads can be set."""
+    """Whether the number of BLAS threads can be set."""
     openmp: int
-    """Date of the OpenMP built in, 0 for none."""
+    """Version date of the OpenMP that convcore was compiled with, 0 for none."""
     allowed: int
-    """CPUs that this process may use, whatever OMP_NUM_THREADS asks for."""
+    """Number of CPUs that this process may use, regardless of OMP_NUM_THREADS."""
     flags: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict)
     openmp_runtimes: tuple[str, ...] = ()
-    """Files of the OpenMP runtimes loaded."""
+    """Files of the loaded OpenMP runtimes."""
 
 
 def diagnose(facts: Facts) -> list[str]:
-    """Return a sentence or two for everything that is misconfigured; none if nothing is."""
+    """Return one text for each problem; an empty list if nothing is misconfigured."""
     return [text for check in _CHECKS for text in check(facts)]
 
 
@@ -57,19 +48,19 @@ def _old_kernel(facts: Facts) -> Iterator[str]:
     if steps < 1:
         return
     cost = f"about {'half' if steps == 1 else 'a quarter or less of'} the speed of matrix products"
-    text = f"BLAS runs its {facts.kernel} kernel ({level}), but this CPU has {cpu}: {cost}."
+    text = f"BLAS uses its {facts.kernel} kernel ({level}), but this CPU has {cpu}: {cost}."
     core = facts.variables.get("OPENBLAS_CORETYPE")
     if core is not None:
-        yield f"{text} OPENBLAS_CORETYPE={core} does that. Mend: unset OPENBLAS_CORETYPE"
+        yield f"{text} The cause is OPENBLAS_CORETYPE={core}. Mend: unset OPENBLAS_CORETYPE"
     else:
-        yield f"{text} Mend: a newer SciPy (pip install --upgrade scipy)"
+        yield f"{text} Mend: install a newer SciPy (pip install --upgrade scipy)"
 
 
 def _block_size(facts: Facts) -> Iterator[str]:
     size = facts.variables.get("OPENBLAS_L2_SIZE")
     if size is not None:
         yield (
-            f"OPENBLAS_L2_SIZE={size} overrides the cache size that BLAS's blocks are cut to. "
+            f"OPENBLAS_L2_SIZE={size} overrides the cache size for which BLAS chooses its blocks. "
             "Mend: unset OPENBLAS_L2_SIZE"
         )
 
@@ -78,7 +69,7 @@ def _no_openmp(facts: Facts) -> Iterator[str]:
     if not facts.openmp:
         yield (
             "convcore was built without OpenMP: everything runs on one thread. Mend: rebuild it "
-            "with a compiler that has it (GCC; on macOS libomp): "
+            "with a compiler that supports OpenMP (GCC; on macOS libomp): "
             "pip install --force-reinstall --no-deps --no-binary convcore convcore"
         )
 
@@ -86,9 +77,9 @@ def _no_openmp(facts: Facts) -> Iterator[str]:
 def _free_blas(facts: Facts) -> Iterator[str]:
     if not facts.held:
         yield (
-            "BLAS's number of threads cannot be set from here: they compete with convcore's, and "
-            "results may change with the number of threads. Mend: SciPy's own wheel (pip install "
-            "scipy), or hold BLAS to one thread (OPENBLAS_NUM_THREADS=1, MKL_NUM_THREADS=1)"
+            "The number of BLAS threads cannot be set: they compete with convcore's, and results "
+            "may depend on the number of threads. Mend: install SciPy's own wheel (pip install "
+            "scipy), or limit BLAS to one thread (OPENBLAS_NUM_THREADS=1, MKL_NUM_THREADS=1)"
         )
 
 
@@ -96,8 +87,8 @@ def _two_openmps(facts: Facts) -> Iterator[str]:
     if len(facts.openmp_runtimes) > 1:
         yield (
             f"{len(facts.openmp_runtimes)} OpenMP runtimes are loaded: "
-            f"{', '.join(facts.openmp_runtimes)}. Each spins its own threads after work. "
-            "Mend: take all packages from one place (all from pip, or all from conda)"
+            f"{', '.join(facts.openmp_runtimes)}. The idle threads of each keep spinning. "
+            "Mend: install all packages from one source (all from pip, or all from conda)"
         )
 
 
@@ -106,8 +97,8 @@ def _too_many_threads(facts: Facts) -> Iterator[str]:
     if count.isascii() and count.isdigit() and int(count) > facts.allowed:
         yield (
             f"OMP_NUM_THREADS={count}, but this process may use {facts.allowed} "
-            f"CPU{'' if facts.allowed == 1 else 's'} (affinity or a container's quota): threads "
-            f"wait for one another. Mend: export OMP_NUM_THREADS={facts.allowed}, or unset it"
+            f"CPU{'' if facts.allowed == 1 else 's'} (affinity or a container's quota), which the "
+            f"threads have to share. Mend: export OMP_NUM_THREADS={facts.allowed}, or unset it"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a user can mend: one sentence, no traceback, exit code 2."""
+"""Errors for the user: one sentence without a traceback, and exit code 2."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib.util
 
 
 class UsageError(Exception):
-    """The command cannot be carried out as it was given; the message is for the user."""
+    """A command that cannot be run as given; the message tells the user why."""
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Raise a `UsageError` that says what to install, if any of the modules is missing."""
+    """Raise a `UsageError` that names the extra to install if any of the modules is missing."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

@@ -1,4 +1,4 @@
-"""``convcore info``: what runs here, how fast it can be, and what stands in its way."""
+"""``convcore info``: versions, build, BLAS, CPU and threads, and what is misconfigured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VARIABLES = (
     "OMP_WAIT_POLICY",
 )
 _APIS = {True: "abi3 (Python's limited API)", False: "full API, this Python only"}
-# The version of the standard, by the date that it has for the compiler.
+# OpenMP versions by the date in the compiler's _OPENMP macro.
 _RUNTIMES = {
     0: "none",
     200805: "3.0",
@@ -37,14 +37,14 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "info",
         help="show versions, BLAS, OpenMP, CPU and threads, and what is misconfigured",
-        description="Print what convcore runs on, and for whatever is misconfigured, what it costs "
-        "and how to mend it.",
+        description="Print versions, BLAS, OpenMP, CPU and threads, and for each "
+        "misconfiguration its cost and its remedy.",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print everything."""
+    """Print the facts and the diagnosis."""
     for name, value in _facts():
         print(f"{name:<16}{value}")
     problems = diagnose(_diagnosed())
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _facts() -> Iterator[tuple[str, str]]:
-    """Yield names and values, in the order in which they are printed."""
+    """Yield (name, value) pairs in printing order."""
     import numpy
     import scipy
 
@@ -74,18 +74,21 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "BLAS", f"{blas.name} {blas.version}"
     yield "  library", blas.path or "unknown"
     yield "  kernel", blas.architecture or "unknown"
-    yield "  threads", "held at one inside a region" if blas.held else "cannot be held"
+    yield (
+        "  threads",
+        "limited to one inside parallel regions" if blas.held else "cannot be limited",
+    )
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
     yield "  in use", f"{_isa.name()}, out of {', '.join(_isa.names())} (CONVCORE_ISA)"
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
-    yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB kept for results to come"
+    yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB cached for reuse"
     yield "variables", _variables()
 
 
 def _diagnosed() -> Facts:
-    """Return what the diagnosis needs to know."""
+    """Return the input of the diagnosis."""
     import threadpoolctl
 
     from convcore.engine.runtime import cpus, threads
@@ -104,7 +107,7 @@ def _diagnosed() -> Facts:
 
 
 def _counts() -> str:
-    """Return the number of CPUs of the machine, and of those that this process is bound to."""
+    """Return the number of CPUs of the machine, and of those in the process's affinity mask."""
     text = f"{os.cpu_count()} CPUs"
     if hasattr(os, "sched_getaffinity"):
         text += f", {len(os.sched_getaffinity(0))} by affinity"
@@ -113,4 +116,4 @@ def _counts() -> str:
 
 def _variables() -> str:
     found = [f"{name}={os.environ[name]}" for name in _VARIABLES if name in os.environ]
-    return ", ".join(found) or "none that matter"
+    return ", ".join(found) or "none of those that matter are set"

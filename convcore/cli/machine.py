@@ -1,4 +1,4 @@
-"""The CPU: its name, the instruction sets that matter here, how many of it there are."""
+"""CPU information: name, instruction sets and load."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import platform
 from pathlib import Path
 
-# Newest last.  A level needs all of its flags; AVX-512 as the kernels are built for it.
+# Instruction sets of x86, oldest first, and the CPU flags that each needs; AVX-512 as the kernels
+# are built for it.
 LEVELS = {
     "SSE4.2": {"sse4_2"},
     "AVX": {"avx"},
@@ -20,7 +21,7 @@ _SHOWN = ("sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512dq", "avx512
 
 @functools.cache
 def _cpuinfo() -> dict[str, str]:
-    """Return the first processor's entries of /proc/cpuinfo; none where there is no such file."""
+    """Return the first CPU's entries of /proc/cpuinfo; empty where there is no such file."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -30,18 +31,18 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """Return the CPU's name, or its architecture where the system does not tell."""
+    """Return the CPU's name, or its architecture if the name is unknown."""
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
 def cpu_flags() -> frozenset[str]:
-    """Return the CPU's instruction sets in Linux's spelling; none where they cannot be read."""
+    """Return the CPU's flags as Linux spells them; empty where they cannot be read."""
     info = _cpuinfo()
     return frozenset(info.get("flags", info.get("Features", "")).split())
 
 
 def load_average() -> float | None:
-    """Return how many threads wanted a CPU, over the last minute; None where it is not known."""
+    """Return the load average of the last minute; None where it is not known."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -49,12 +50,12 @@ def load_average() -> float | None:
 
 
 def instruction_sets() -> list[str]:
-    """Return the instruction sets that matter to convolutions."""
+    """Return the CPU flags that matter to convolutions."""
     flags = cpu_flags()
     return [name for name in _SHOWN if name in flags]
 
 
 def cpu_level(flags: frozenset[str]) -> str | None:
-    """Return the newest of `LEVELS` that the flags reach; None off x86, or where unknown."""
+    """Return the newest of `LEVELS` that the flags include; None if unknown, or not x86."""
     reached = [level for level, needed in LEVELS.items() if needed <= flags]
     return reached[-1] if reached else None

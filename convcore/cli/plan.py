@@ -1,4 +1,4 @@
-"""``convcore plan``: what a convolution would do, and why, without doing it."""
+"""``convcore plan``: algorithms, blocking and memory of a convolution, without running it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     """Add ``plan`` to the parser."""
     parser = commands.add_parser(
         "plan",
-        help="show how a layer would be computed, and why",
-        description="Print a layer's geometry and, for its three maps, the algorithm with its "
-        "reason, why the others were not taken, the blocks of work and the bytes of memory.",
+        help="show which algorithms a layer would be computed with, and why",
+        description="Print a layer's geometry and, for each of its three passes (forward, input "
+        "gradient, weight gradient), the algorithm and the reason for it, the reasons against the "
+        "others, the blocks of work and the bytes of memory.",
     )
     parser.add_argument(
         "layer",
         metavar=",".join(FIELDS),
-        help="sizes of the layer; k, s, p and d may be two, as 3x5; s, p, d, g default to 1,0,1,1",
+        help="sizes of the layer; k, s, p and d may be pairs as 3x5; s, p, d, g default to 1,0,1,1",
     )
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--format", choices=FORMATS, default="contiguous")
+    parser.add_argument("--strict", action="store_true", help="direct summation only: no Winograd")
     parser.add_argument(
-        "--strict", action="store_true", help="plan for direct sums alone: no Winograd"
+        "--algorithm", metavar="NAME", help="use this algorithm wherever it is possible"
     )
-    parser.add_argument("--algorithm", metavar="NAME", help="take this one wherever it can be")
     parser.add_argument(
         "--forbid",
         metavar="NAME",
         action="append",
         default=[],
-        help="take this one only where no other can be; may be given several times",
+        help="use this algorithm only where no other is possible; may be repeated",
     )
     parser.set_defaults(run=run)
 
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(layer: Layer, dtype: str, memory_format: str) -> str:
-    """Return the geometry and the three maps' plans as text."""
+    """Return the geometry and the plans of the three passes as text."""
     # Here, not above: the engine loads the compiled kernels.
     import numpy as np
 
@@ -69,7 +70,7 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
     for name in MAPS:
-        lines += ["", *_map_lines(name, getattr(plan, name), layer.geometry)]
+        lines += ["", *_pass_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 
 
@@ -80,15 +81,15 @@ def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
         f"  input         {_sizes(geometry.input_shape)}",
         f"  weight        {_sizes(geometry.weight_shape)}",
         f"  output        {_sizes(geometry.output_shape)}",
-        f"  steps         stride {_sizes(layer.stride)}, padding {_sizes(layer.padding)}, "
+        f"  settings      stride {_sizes(layer.stride)}, padding {_sizes(layer.padding)}, "
         f"dilation {_sizes(layer.dilation)}, groups {layer.groups}",
         f"  a sum has     {geometry.columns:,} terms",
-        f"  multiply-adds {geometry.multiply_adds:,} in each map, by its definition",
+        f"  multiply-adds {geometry.multiply_adds:,} in each pass, by definition",
     ]
 
 
-def _map_lines(name: str, plan: PassPlan, geometry: Geometry) -> list[str]:
-    work = f"{plan.items:,} independent items"
+def _pass_lines(name: str, plan: PassPlan, geometry: Geometry) -> list[str]:
+    work = f"{plan.items:,} independent work items"
     if plan.block:
         work += f", blocks of up to {plan.block:,} {plan.units} by {plan.o_block:,} channels"
     return [
@@ -106,7 +107,7 @@ def _products(plan: PassPlan, geometry: Geometry) -> str:
     if not geometry.multiply_adds:
         return f"{plan.multiply_adds:,}"
     share = plan.multiply_adds / geometry.multiply_adds
-    return f"{plan.multiply_adds:,}, {share:.2f} of the definition's"
+    return f"{plan.multiply_adds:,}, {share:.2f} of the number by definition"
 
 
 def _scratch(plan: PassPlan) -> str:
@@ -116,7 +117,7 @@ def _scratch(plan: PassPlan) -> str:
 
 
 def _shared(plan: PassPlan, geometry: Geometry) -> str:
-    """Return the bytes that threads share, what they hold, and how that stands to its bound."""
+    """Return the bytes of memory that threads share, its content and its bound."""
     from convcore.engine.conv.algorithms import blocks, problem
 
     if not plan.shared:

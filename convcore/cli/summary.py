@@ -1,4 +1,4 @@
-"""``convcore summary``: the modules of a net of convcore.models, and what they cost."""
+"""``convcore summary``: the modules of a net of convcore.models, and their costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from convcore.cli.errors import UsageError
 
 DTYPES = ("float32", "float64")
 
-# Shapes of inputs, where they are no photograph's.
+# Default input shapes; all other nets take photographs.
 _SHAPES = {
     "autoencoder": (1, 3, 64, 64),
     "lenet": (1, 1, 28, 28),
@@ -24,18 +24,23 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "summary",
         help="list a net's modules: shapes, parameters, multiply-adds, memory",
-        description="Make a net, call it once and print each module's output shape, parameters and "
-        "multiply-adds, and the totals with the memory they take.",
+        description="Build a net, call it once and print each module's output shape, parameters "
+        "and multiply-adds, and the totals including memory.",
     )
     parser.add_argument("model", metavar="MODEL", help="resnet18, vgg16_bn, mobilenet_v2, unet ...")
     parser.add_argument(
         "--input",
         type=_shape,
         metavar="N,C,H,W",
-        help="default: one picture of the size that the net is made for",
+        help="input shape; default: one image of the size that the net is designed for",
     )
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
-    parser.add_argument("--depth", type=int, metavar="N", help="how deep the table goes")
+    parser.add_argument(
+        "--depth",
+        type=int,
+        metavar="N",
+        help="depth of the table: 1 shows the net's direct children",
+    )
     parser.set_defaults(run=run)
 
 
@@ -59,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _maker(name: str) -> Any:
-    """Return the function of convcore.models that makes a net."""
+    """Return the function of convcore.models that builds a net."""
     from convcore import models
 
     names = sorted(found for found in models.__all__ if found.islower())
@@ -69,7 +74,7 @@ def _maker(name: str) -> Any:
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    """Read sizes with commas between them."""
+    """Parse comma-separated sizes."""
     parts = text.split(",")
     if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
         raise argparse.ArgumentTypeError(f"must be sizes above 0 as 1,3,224,224, got {text!r}")

@@ -1,1 +1,1 @@
-"""Demonstrations: filter banks over photographs, and the gradient back to their pixels."""
+"""Demonstrations of ``convcore demo``: filters, feature maps and training, each with a picture."""

@@ -1,7 +1,7 @@
-"""A small net that learns to read digits, and hooks that show what it looks at.
+"""The digits demo: train a small net on handwritten digits, and look inside it with hooks.
 
 The 1,797 handwritten digits are the test set of E. Alpaydin and C. Kaynak, Optical Recognition of
-Handwritten Digits, UCI Machine Learning Repository (1998), as scikit-learn carries it.
+Handwritten Digits, UCI Machine Learning Repository (1998), as distributed with scikit-learn.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from convcore import nn
 from convcore.nn import functional as F
 
 BATCH = 32
-_HELD_OUT = 5  # one digit in so many is kept for testing
+_HELD_OUT = 5  # one digit in five is held out for testing
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Images (N, 1, 8, 8), float32 from 0 to 1, and labels (N,), to learn from and to test on."""
+    """Training and test sets: images (N, 1, 8, 8), float32 from 0 to 1, and labels (N,)."""
 
     train_images: convcore.Tensor
     train_labels: convcore.Tensor
@@ -32,7 +32,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Epoch:
-    """After one pass over the digits: its number, the mean loss, and accuracy on the test part."""
+    """The result of an epoch: number, mean loss, test accuracy, and seconds since the start."""
 
     number: int
     loss: float
@@ -42,10 +42,10 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Look:
-    """What hooks saw while the net read one digit.
+    """What hooks captured while the net classified one digit.
 
     ``image`` (8, 8), ``maps`` (channels, 8, 8) after the first convolution, and ``gradient``
-    (8, 8), the derivative of the right answer's score by each pixel.
+    (8, 8), the derivative of the right class's score with respect to each pixel.
     """
 
     image: np.ndarray
@@ -56,7 +56,7 @@ class Look:
 
 
 class Reader(nn.Module):
-    """Two convolutions, each with ReLU and a pool, and a linear layer: 8x8 pixels to 10 scores."""
+    """A net of two convolutions, each with ReLU and max pooling, and a linear layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def load_digits(seed: int) -> Digits:
 
 
 def accuracy(net: nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -> float:
-    """Return the share of images that the net reads as they are labelled."""
+    """Return the share of images that the net classifies correctly."""
     net.eval()
     with convcore.no_grad():
         right = (net(images).argmax(1) == labels).sum().item()
@@ -95,14 +95,14 @@ def accuracy(net: nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -
 
 
 def shifted(images: convcore.Tensor) -> convcore.Tensor:
-    """Return (N, C, H, W) images moved by up to a pixel: a digit is the same where it stands."""
+    """Return (N, C, H, W) images shifted at random by up to a pixel (data augmentation)."""
     down, right = convcore.randint(0, 3, (2,)).tolist()
     height, width = images.shape[2:]
     return F.pad(images, (1, 1, 1, 1))[:, :, down : down + height, right : right + width]
 
 
 def train(net: nn.Module, digits: Digits, epochs: int) -> Iterator[Epoch]:
-    """Train with SGD and momentum, the learning rate falling to 0; yield each epoch's result."""
+    """Train by SGD with momentum and a learning rate that falls to 0; yield each epoch's result."""
     optimizer = convcore.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     start = time.perf_counter()
     n = len(digits.train_labels)
@@ -125,7 +125,7 @@ def train(net: nn.Module, digits: Digits, epochs: int) -> Iterator[Epoch]:
 
 
 def look(net: Reader, image: convcore.Tensor, label: int) -> Look:
-    """Read one (1, 8, 8) image with hooks in place and say what they saw."""
+    """Classify one (1, 8, 8) image with hooks registered; return what they captured."""
     seen = {}
     handles = [
         net.conv1.register_forward_hook(

@@ -1,4 +1,4 @@
-"""One picture of a digit, of the first layer's maps of it, and of the gradient that flowed back."""
+"""The digits demo's picture: a digit, its first feature maps, and its input gradient."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.digits import Look
@@ -15,15 +14,8 @@ _COLUMNS = 8  # of feature maps
 
 
 def save_picture(found: Look, accuracy: float, file: Path) -> None:
-    """Draw what the hooks saw and save it; the format follows from the file's name.
-
-    Raises
-    ------
-    ValueError
-        A format that matplotlib cannot write.
-    """
+    """Draw what the hooks captured and save it; the file's suffix is the format."""
     figure = Figure(figsize=(14, 7.2), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         f"A net that reads {accuracy:.1%} of the digits it has not seen, reading one of them",
         fontsize=15,
@@ -62,7 +54,7 @@ def _draw(figure: Figure, ax: Axes, image: np.ndarray, title: str, scale: str) -
 
 
 def _draw_both(ax: Axes, found: Look) -> None:
-    """Draw where ink would help (red) and hurt (blue), over the digit itself."""
+    """Draw the gradient over the digit: ink raises the score at red, and lowers it at blue."""
     reach = np.abs(found.gradient).max() or 1.0
     ax.imshow(found.image, cmap="Greys", vmin=0, vmax=2)
     ax.imshow(found.gradient, cmap="RdBu_r", vmin=-reach, vmax=reach, alpha=0.5)

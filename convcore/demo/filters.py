@@ -1,4 +1,4 @@
-"""Filter banks as convolution weights."""
+"""Gabor and Sobel filters as convolution weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 SIZE = 15
-# ITU-R BT.601: how much of a grey value each of red, green and blue is.
+# ITU-R BT.601: the weights of red, green and blue in a grey value.
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
 @dataclass(frozen=True)
 class Bank:
-    """Named filters: titles, and a weight (n_filters, 3, SIZE, SIZE), float32."""
+    """A filter bank: titles, and a weight (n_filters, 3, SIZE, SIZE), float32."""
 
     titles: tuple[str, ...]
     weight: np.ndarray
@@ -26,12 +26,12 @@ def gabor(
     """Return an odd Gabor filter: a sine wave under a Gaussian.
 
     exp(-(u^2 + aspect^2 v^2) / (2 sigma^2)) * sin(2 pi u / wavelength), where u runs along
-    ``angle`` and v across it.  Odd, so it sums to 0 and does not answer to even light.
+    ``angle`` and v across it.  It is odd, so it sums to 0, and its response to constant input is 0.
 
     Parameters
     ----------
     angle : float
-        Direction in which the wave runs, in degrees, counter-clockwise from the x axis.
+        Direction of the wave in degrees, counter-clockwise from the x axis.
     wavelength, sigma : float
         Of the wave and of the Gaussian, in pixels.
     aspect : float
@@ -57,9 +57,9 @@ def gabor(
 
 
 def sobel(vertical: bool) -> np.ndarray:
-    """Return Sobel's derivative along x, or along y upwards, in the middle of (SIZE, SIZE).
+    """Return the Sobel filter along x, or upwards along y, zero-padded to (SIZE, SIZE).
 
-    Of Euclidean length 1.
+    Its Euclidean length is 1.
 
     References
     ----------
@@ -71,9 +71,9 @@ def sobel(vertical: bool) -> np.ndarray:
 
 
 def make_bank() -> Bank:
-    """Return four Gabor and two Sobel filters, each over the photograph's grey value.
+    """Return four Gabor and two Sobel filters, each of the photograph's grey value.
 
-    A grey value is a weighted sum of the three colours, so a filter of it is one of the colours:
+    A grey value is a weighted sum of the three colours, so:
     weight[o, c] = luma[c] * filter[o].
     """
     angles = (0, 45, 90, 135)

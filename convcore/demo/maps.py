@@ -1,4 +1,4 @@
-"""What each convolution of a ResNet-18 is given while it looks at a photograph, seen by hooks."""
+"""The maps demo: the inputs of a ResNet-18's convolutions for a photograph, captured by hooks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from convcore import nn
 
 SHOWN = 4  # maps of each convolution, the first ones
 
-# Of the photographs that checkpoints of ResNet-18 were trained with: red, green, blue.
+# Mean and standard deviation of ImageNet's colours (red, green, blue), for which ResNet-18's
+# checkpoints are trained.
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _STD = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 @dataclass(frozen=True)
 class Input:
-    """A convolution's name, the (C, H, W) that it was given, and the first of those maps."""
+    """A convolution's name, its input's shape (C, H, W), and the first channels of that input."""
 
     name: str
     shape: tuple[int, int, int]
@@ -30,7 +31,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Sight:
-    """A photograph (3, H, W) from 0 to 1, what hooks saw, and the seconds of the forward pass."""
+    """A photograph (3, H, W) from 0 to 1, the captured inputs, and the forward pass's seconds."""
 
     photograph: np.ndarray
     inputs: list[Input]
@@ -43,7 +44,7 @@ def make_net(weights: Path | None = None) -> nn.Module:
     Raises
     ------
     OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError
-        The file cannot be read, or holds something else than a ResNet-18's weights.
+        The file cannot be read, or does not hold a ResNet-18's weights.
     """
     net = convcore.models.resnet18()
     if weights is not None:
@@ -52,7 +53,7 @@ def make_net(weights: Path | None = None) -> nn.Module:
 
 
 def see(net: nn.Module, photograph: np.ndarray) -> Sight:
-    """Show a net a photograph, with a forward pre-hook on every Conv2d."""
+    """Run a net on a photograph with a forward pre-hook on every Conv2d; return the inputs."""
     seen: list[Input] = []
 
     def keep(name: str) -> Callable[..., None]:

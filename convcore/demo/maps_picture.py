@@ -1,10 +1,9 @@
-"""One picture of the maps that a net's convolutions were given."""
+"""The maps demo's picture: a photograph and the inputs of a net's convolutions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.maps import SHOWN, Input, Sight
@@ -14,16 +13,9 @@ _COLOURS = ("red", "green", "blue")
 
 
 def save_picture(found: Sight, file: Path) -> None:
-    """Draw the photograph and a block for each convolution; the file's name says the format.
-
-    Raises
-    ------
-    ValueError
-        A format that matplotlib cannot write.
-    """
+    """Draw the photograph and a block for each convolution; the file's suffix is the format."""
     rows = -(-(len(found.inputs) + 1) // _COLUMNS)
     figure = Figure(figsize=(5.4 * _COLUMNS, 4.1 * rows + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         f"The first {SHOWN} maps that each convolution of ResNet-18 is given, dark to bright from "
         "each map's least to its largest",

@@ -1,4 +1,4 @@
-"""Filters over photographs, and the gradient of the responses' energy back to the pixels."""
+"""The photo demo: filter photographs, and backpropagate the responses' energy to the pixels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PADDING = SIZE // 2
 
 @dataclass(frozen=True)
 class Photographs:
-    """Names, and pixels (N, 3, H, W), float32 between 0 and 1, channels_last in memory."""
+    """Names, and pixels (N, 3, H, W), float32 from 0 to 1, channels_last in memory."""
 
     names: tuple[str, ...]
     pixels: np.ndarray
@@ -23,10 +23,10 @@ class Photographs:
 
 @dataclass(frozen=True)
 class Responses:
-    """What the filters answered, how much energy that is, and which way each pixel would raise it.
+    """Filter responses, their energy, and its gradient with respect to the pixels.
 
-    ``responses`` (N, n_filters, H, W); ``gradient`` (N, 3, H, W), the derivative of ``energy`` by
-    the pixels; ``seconds`` of the forward pass and of the backward pass.
+    ``responses`` (N, n_filters, H, W); ``gradient`` (N, 3, H, W), the derivative of ``energy``
+    with respect to the pixels; ``seconds`` of the forward pass and of the backward pass.
     """
 
     photographs: Photographs
@@ -38,21 +38,21 @@ class Responses:
 
 
 def load_photographs() -> Photographs:
-    """Return the two photographs that scikit-learn carries, china.jpg and flower.jpg."""
+    """Return scikit-learn's two sample photographs, china.jpg and flower.jpg."""
     from sklearn.datasets import load_sample_images
 
     images = load_sample_images()
     names = tuple(name.rsplit("/", 1)[-1].removesuffix(".jpg") for name in images.filenames)
-    # The files hold rows of (red, green, blue): (N, H, W, 3) in memory, and it stays that way.
+    # The files are (N, H, W, 3), so the transposed array is channels_last, without a copy.
     pixels = np.stack(images.images).astype(np.float32) / np.float32(255)
     return Photographs(names, pixels.transpose(0, 3, 1, 2))
 
 
 def respond(photographs: Photographs) -> Responses:
-    """Filter the photographs and take the energy's gradient back to the pixels.
+    """Filter the photographs and compute the gradient of the responses' energy.
 
-    With r = conv_forward(x, w) and energy = sum(r^2) / 2, the derivative by r is r itself, and by x
-    it is conv_input_grad(r, w).
+    With r = conv_forward(x, w) and energy = sum(r^2) / 2, the derivative with respect to r is r,
+    and with respect to x it is conv_input_grad(r, w).
     """
     bank, pixels = make_bank(), photographs.pixels
     start = time.perf_counter()
@@ -65,7 +65,7 @@ def respond(photographs: Photographs) -> Responses:
 
 
 def describe(found: Responses) -> str:
-    """Return in a few lines what was computed."""
+    """Return a few lines about what was computed, and how long it took."""
     n, channels, height, width = found.photographs.pixels.shape
     forward, backward = (1e3 * seconds for seconds in found.seconds)
     return "\n".join(

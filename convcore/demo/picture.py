@@ -1,4 +1,4 @@
-"""One picture of photographs, filter responses and gradients."""
+"""The photo demo's picture: photographs, filter responses and gradients."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.photo import Responses
 
 _COLUMNS = 4
 _SIGNED = "RdBu_r"
-# A few extreme pixels would leave the rest of a picture white.
+# The colour scale ends at this percentile: scaled to a few extreme pixels, the rest would be white.
 _PERCENTILE = 99
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One image: (H, W, 3) as it is, or (H, W) signed, with its scale's name and its kernel."""
+    """One image: colours (H, W, 3), or signed values (H, W) with their scale's name and filter."""
 
     title: str
     image: np.ndarray
@@ -30,7 +29,7 @@ class Panel:
 
 
 def panels(found: Responses) -> Iterator[Panel]:
-    """Yield the panels, photograph by photograph: itself, its responses, its gradient."""
+    """Yield the panels: for each photograph itself, its responses and its gradient."""
     kernels = found.bank.weight.sum(axis=1)
     for index, name in enumerate(found.photographs.names):
         yield Panel(f"{name}: the photograph", found.photographs.pixels[index].transpose(1, 2, 0))
@@ -43,17 +42,10 @@ def panels(found: Responses) -> Iterator[Panel]:
 
 
 def save_picture(found: Responses, file: Path) -> None:
-    """Draw all panels and save them; the format follows from the file's name.
-
-    Raises
-    ------
-    ValueError
-        A format that matplotlib cannot write.
-    """
+    """Draw all panels and save them; the file's suffix is the format."""
     drawn = list(panels(found))
     rows = -(-len(drawn) // _COLUMNS)
     figure = Figure(figsize=(4.6 * _COLUMNS, 2.85 * rows + 0.7), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(
         "Gabor and Sobel filters over photographs, and the gradient of the responses' energy "
         "(half the sum of squares) back to the pixels",
@@ -85,7 +77,7 @@ def _draw(figure: Figure, ax: Axes, panel: Panel) -> None:
 
 
 def _draw_kernel(ax: Axes, kernel: np.ndarray) -> None:
-    """Draw a kernel, enlarged, in the upper right corner of its response."""
+    """Draw a filter, enlarged, in the upper right corner of its response."""
     inset = ax.inset_axes((0.83, 0.74, 0.17, 0.26))
     reach = np.abs(kernel).max()
     inset.imshow(kernel, cmap=_SIGNED, vmin=-reach, vmax=reach)

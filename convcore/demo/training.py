@@ -1,8 +1,8 @@
-"""A residual net that learns digits, and to tell photographs by small patches of them.
+"""The training demo: a ResNet-8 on handwritten digits, and one on patches of photographs.
 
-The digits are scikit-learn's (`convcore.demo.digits`). The photographs are china.jpg and
-flower.jpg, which scikit-learn carries, and grace_hopper.jpg, which matplotlib carries: of a patch
-of 32x32 pixels is to be told which of them it is from. The right quarter of each is held out.
+The digits are scikit-learn's (`convcore.demo.digits`). The second task is to tell which photograph
+a patch of 32x32 pixels is from: scikit-learn's china.jpg and flower.jpg, or matplotlib's
+grace_hopper.jpg. The right quarter of each photograph is held out for testing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from convcore.nn import functional as F
 from convcore.optim.lr_scheduler import OneCycleLR
 from convcore.utils.data import DataLoader, TensorDataset
 
-PATCH = 32  # pixels of a patch's side
+PATCH = 32  # side of a patch in pixels
 STEP = 16  # pixels from one patch to the next
 BATCH = 32
 _HELD_OUT = 0.25  # of each photograph's width
@@ -27,9 +27,9 @@ _HELD_OUT = 0.25  # of each photograph's width
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be learned: images (N, C, H, W) from 0 to 1 and their classes (N,).
+    """A classification task: images (N, C, H, W) from 0 to 1 and their classes (N,).
 
-    ``change`` makes other images of the same classes, for training.
+    ``change`` is the data augmentation of the training images.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Step:
-    """After one batch: its number from 1 on, its epoch from 1 on, loss and step size.
+    """The result of a batch: its number and epoch, counted from 1, loss and learning rate.
 
-    ``accuracy`` on the images held out, after an epoch's last batch; ``seconds`` since the start.
+    ``accuracy`` on the test set, after an epoch's last batch; ``seconds`` since the start.
     """
 
     number: int
@@ -56,7 +56,7 @@ class Step:
 
 
 def digits_task(seed: int) -> Task:
-    """Return the digits, which are the same when they are moved by a pixel."""
+    """Return the digits, augmented by shifts of up to a pixel."""
     data = load_digits(seed)
     train = TensorDataset(data.train_images, data.train_labels)
     test = TensorDataset(data.test_images, data.test_labels)
@@ -64,7 +64,7 @@ def digits_task(seed: int) -> Task:
 
 
 def patches_task() -> Task:
-    """Return the photographs' patches, which are the same seen in a mirror."""
+    """Return the photographs' patches, augmented by horizontal flips."""
     photographs = load_photographs()
     parts: dict[str, list[np.ndarray]] = {"train": [], "test": []}
     for pixels in photographs.values():
@@ -95,14 +95,14 @@ def cut(pixels: np.ndarray) -> np.ndarray:
 
 
 def _labelled(patches: list[np.ndarray]) -> TensorDataset:
-    """Return patches with the number of the photograph that they are from."""
+    """Return patches with the index of their photograph as label."""
     labels = np.repeat(np.arange(len(patches)), [len(some) for some in patches])
     images = convcore.from_numpy(np.concatenate(patches))
     return TensorDataset(images, convcore.from_numpy(labels))
 
 
 def mirrored(images: convcore.Tensor) -> convcore.Tensor:
-    """Return images as they are or with left and right exchanged."""
+    """Return images unchanged or flipped horizontally, with equal probability."""
     return images.flip(3) if convcore.rand(()).item() < 0.5 else images
 
 
@@ -113,7 +113,7 @@ def make_net(task: Task) -> convcore.nn.Module:
 
 
 def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Iterator[Step]:
-    """Train with SGD and momentum along one cycle of the step size; yield each batch's result."""
+    """Train by SGD with momentum and a one-cycle learning rate; yield each batch's result."""
     epochs = epochs or task.epochs
     loader = DataLoader(task.train, BATCH, shuffle=True, drop_last=True, num_workers=1)
     optimizer = convcore.optim.SGD(
@@ -137,7 +137,7 @@ def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Ite
 
 
 def answers(net: convcore.nn.Module, images: convcore.Tensor) -> list[int]:
-    """Return the class that the net gives each image."""
+    """Return the class that the net predicts for each image."""
     net.eval()
     with convcore.no_grad():
         return net(images).argmax(1).tolist()

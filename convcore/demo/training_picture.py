@@ -1,4 +1,4 @@
-"""One picture of how nets learned: losses, accuracies, step sizes, and what they say of images."""
+"""The training demo's picture: losses, accuracies, learning rates and example predictions."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from convcore.demo.training import Step, Task
 
 SHOWN = 16  # images of each task
-_SMOOTHED = 0.9  # share of the running mean of losses that is kept from batch to batch
+_SMOOTHED = 0.9  # decay of the running mean of losses
 
 
 @dataclass(frozen=True)
 class Run:
-    """A task, the steps that were taken, and some images held out with the net's answers."""
+    """A task, the training steps, and some test images with the net's predictions."""
 
     task: Task
     steps: Sequence[Step]
@@ -29,15 +28,8 @@ class Run:
 
 
 def save_picture(runs: Sequence[Run], file: Path) -> None:
-    """Draw a row for each run and save it; the format follows from the file's name.
-
-    Raises
-    ------
-    ValueError
-        A format that matplotlib cannot write.
-    """
+    """Draw a row for each run and save it; the file's suffix is the format."""
     figure = Figure(figsize=(15, 4.4 * len(runs)), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle("ResNet-8 learning with convcore", fontsize=15)
     rows = figure.subfigures(len(runs), 1, squeeze=False)[:, 0]
     for row, run in zip(rows, runs, strict=True):
@@ -62,7 +54,7 @@ def _draw_losses(ax: Axes, run: Run) -> None:
     rates = ax.twinx()
     rates.plot(numbers, [step.lr for step in run.steps], color="tab:gray", linestyle=":")
     rates.set_ylim(bottom=0)
-    rates.set_ylabel("step size (dotted)")
+    rates.set_ylabel("learning rate (dotted)")
 
 
 def _smooth(losses: Sequence[float]) -> list[float]:

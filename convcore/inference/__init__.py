@@ -1,11 +1,30 @@
-"""Nets that only run: layers fused, weights kept as their kernels read them, memory laid out.
+"""Inference-only nets: layers fused, weights prepacked, kernels called from a plan.
 
-optimized.py is what users meet.  It fuses modules first: trace.py sees what follows what, fold.py
-and layers.py are what takes their place.  Then planned.py has a plan made for each kind of input:
-operations.py reads what the net did from the graph of gradients, planner.py turns that into steps
-with what convolutions.py, linear.py and pointwise.py make of theirs, building.py counts who still
-needs what, plan.py lays out the memory and runs the steps.  agreement.py tries both, as the graph
-does not show all that a net does: what comes out different is not used.
+`optimize_for_inference` (``optimized.py``) works in two stages.
+
+1. Layers are fused, once. ``layer_trace.py`` runs the net with hooks on its layers and sees in the
+   autograd graph which layer's output goes to which layer alone. A convolution takes in the batch
+   norm after it (``batch_norm_folding.py``) and the activation after that; ``layers.py`` has the
+   modules that replace them, with prepacked weights.
+
+2. For each kind of input (shape, memory format, number of threads) a plan is made at the first
+   call with it, and cached (``plan_cache.py``). A plan is a list of steps, each a kernel and its
+   arguments, with the memory of all intermediate results laid out beforehand; later calls run the
+   steps and none of the net's Python code. It is made as follows:
+
+   - ``op_graph.py``: the net is run with gradients; the autograd graph, read back from the result,
+     is the list of its ops, and says which op consumes which result.
+   - ``lowering.py``: a table from an op's name to the function that adds its steps; those of
+     ``convolutions.py`` (with the activation, sum or max pool that is fused into a convolution),
+     ``linear.py`` and ``elementwise.py``. An op without an entry there ends the attempt
+     (`UnplannedError`), and the net is called layer by layer.
+   - ``plan_builder.py``: the steps so far, what each op's result is, and who still needs it: an op
+     may work in place if nobody else does, and an op that can be fused is deferred to its consumer.
+   - ``execution_plan.py``: lifetimes of the results, where each lies in one arena, and the calls.
+
+The autograd graph does not show everything that a net does (detached tensors, Python branches,
+state). So the fused net and each plan are run on inputs and compared with the net itself
+(``validation.py``), and are dropped where they differ.
 """
 
 from convcore.inference.optimized import OptimizedModule, optimize_for_inference

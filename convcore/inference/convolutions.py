@@ -1,8 +1,8 @@
-"""Convolutions as steps, and what is joined with them.
+"""Steps for convolutions, and the ops that are fused into them.
 
-An activation becomes part of the convolution before it, across a max pool, too.  A sum with what
-nobody needs any more is made in place by the convolution that ends it.  So a convolution that may
-be joined waits for the operation that takes its result.
+An activation is fused into the convolution before it, also if a max pool is between them.  A sum is
+fused into a convolution that computes one summand, if the other is no longer needed: the
+convolution adds to it in place.  So a convolution that may be fused is deferred to its consumer.
 """
 
 from __future__ import annotations
@@ -12,203 +12,213 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.selection import current
-from convcore.engine.conv.epilogue import CLAMP, LEAKY
-from convcore.engine.conv.executables import Executable, transpose_executable
-from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.passes.algorithms.selection import current
+from convcore.engine.conv.passes.epilogue import CLAMP, LEAKY
+from convcore.engine.conv.passes.executables import Executable, transpose_executable
+from convcore.engine.conv.passes.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array, hashable
-from convcore.inference.building import Building, UnplannedError, computed, fixed
-from convcore.inference.fold import channels_last
-from convcore.inference.operations import Operand, Operation
-from convcore.inference.plan import FLOAT, SCRATCH, Value
-from convcore.inference.pointwise import activation, arithmetic
+from convcore.inference.batch_norm_folding import channels_last
+from convcore.inference.elementwise import activation, arithmetic
+from convcore.inference.execution_plan import FLOAT, SCRATCH, Value
+from convcore.inference.op_graph import Op, Operand
+from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed, constant
 
-# (kind, low, high, slope), as convolutions take them.
-Terms = tuple[int, float, float, float]
-PLAIN: Terms = (0, 0.0, 0.0, 0.0)
+# (kind, low, high, slope) of an activation, as kernels take them.
+ActivationParams = tuple[int, float, float, float]
+PLAIN: ActivationParams = (0, 0.0, 0.0, 0.0)
 
 
 # Convolutions
 
 
 def convolution(
-    building: Building,
-    operation: Operation,
-    after: Operation | None = None,
+    builder: PlanBuilder,
+    op: Op,
+    after: Op | None = None,
     onto: Value | None = None,
 ) -> Value:
-    """Add a fused convolution, with its own activation unless that of an operation is given."""
-    layer = operation.node.attributes["layer"]
-    terms = None if after is None else terms_of(after)
-    x = computed(building.take(*operation.taken, dense=False)[0])
-    return fixed_convolution(building, layer.fixed, x, terms or layer.terms, onto)
+    """Add a PrepackedConv, with its own activation or ``after``, added to ``onto`` if given."""
+    layer = op.node.attributes["layer"]
+    params = None if after is None else activation_params_of(after)
+    x = computed(builder.consume(*op.inputs, dense=False)[0])
+    return prepacked_convolution(
+        builder, layer.prepacked, x, params or layer.activation_params, onto
+    )
 
 
-def fixed_convolution(
-    building: Building,
+def prepacked_convolution(
+    builder: PlanBuilder,
     conv: PrepackedConvolution,
     x: Value,
-    terms: Terms,
+    params: ActivationParams,
     onto: Value | None = None,
 ) -> Value:
-    """Add a convolution, perhaps onto what a value holds."""
-    call, kept = conv.prepared(x.shape, x.strides, FLOAT)
-    extra: tuple[Any, ...] = (conv.bias, *terms)
+    """Add a convolution with prepacked weights, added in place to ``onto`` if given."""
+    executable, prepacked = conv.prepared(x.shape, x.strides, FLOAT)
+    extra: tuple[Any, ...] = (conv.bias, *params)
     if onto is not None:
-        extra += (kept, True)
-    elif kept is not None:
-        extra += (kept,)
-    return _called(building, call, x, conv.weight, extra, onto)
+        extra += (prepacked, True)
+    elif prepacked is not None:
+        extra += (prepacked,)
+    return _executed(builder, executable, x, conv.weight, extra, onto)
 
 
-def other_convolution(building: Building, operation: Operation) -> Value:
-    """Add a convolution that was not fused, or a transposed one."""
-    attributes = operation.node.attributes
+def other_convolution(builder: PlanBuilder, op: Op) -> Value:
+    """Add a convolution that is not a PrepackedConv, or a transposed one."""
+    attributes = op.node.attributes
     if "steps" not in attributes:
         raise UnplannedError("a convolution with its activation")
-    x, weight, bias = building.take(*operation.taken, dense=False)
-    x, filters, steps = computed(x), channels_last(fixed(weight)), attributes["steps"]
-    offsets = None if attributes["bias"] is None else fixed(bias)
+    x, weight, bias = builder.consume(*op.inputs, dense=False)
+    x, filters, steps = computed(x), channels_last(constant(weight)), attributes["steps"]
+    offsets = None if attributes["bias"] is None else constant(bias)
     if attributes["transposed"]:
-        return _transposed(building, x, filters, offsets, steps)
-    return fixed_convolution(building, PrepackedConvolution(filters, offsets, **steps), x, PLAIN)
+        return _transposed(builder, x, filters, offsets, steps)
+    return prepacked_convolution(builder, PrepackedConvolution(filters, offsets, **steps), x, PLAIN)
 
 
 def _transposed(
-    building: Building, x: Value, filters: Array, offsets: Array | None, steps: dict[str, Any]
+    builder: PlanBuilder, x: Value, filters: Array, offsets: Array | None, steps: dict[str, Any]
 ) -> Value:
     """Add a transposed convolution."""
     names = ("stride", "padding", "output_padding", "dilation", "groups")
     parameters = [hashable(steps[name]) for name in names]
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    call = transpose_executable(*arrays, *parameters, current())
-    y = _called(building, call, x, filters, (offsets,) if call.plan.ends else ())
-    if offsets is not None and not call.plan.ends:
+    executable = transpose_executable(*arrays, *parameters, current())
+    ends = executable.plan.ends
+    y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
+    if offsets is not None and not ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))
-        building.step(np.add, y, column, y)
+        builder.step(np.add, y, column, y)
     return y
 
 
-def _called(
-    building: Building,
-    call: Executable,
+def _executed(
+    builder: PlanBuilder,
+    executable: Executable,
     x: Value,
     weight: Array,
     extra: tuple[Any, ...],
     onto: Value | None = None,
 ) -> Value:
-    """Add a call of a map's kernel."""
-    if call.squeeze:
+    """Add the kernel call of a convolution's executable."""
+    if executable.squeeze:
         raise UnplannedError("an input without a batch's axis")
-    y = Value(call.shape, call.channels_last, onto)
-    threads = call.kernel.threads()
-    building.step(
-        *(call.kernel.run, x, weight, y, SCRATCH, threads, *extra),
-        scratch_bytes=call.plan.shared_bytes + threads * call.plan.scratch_bytes,
+    y = Value(executable.shape, executable.channels_last, onto)
+    kernel, plan = executable.kernel, executable.plan
+    threads = kernel.threads()
+    builder.step(
+        *(kernel.run, x, weight, y, SCRATCH, threads, *extra),
+        scratch_bytes=plan.shared_bytes + threads * plan.scratch_bytes,
     )
     return y
 
 
-# What is joined with them
+# Ops that are fused into them
 
 
-def may_be_joined(building: Building, operation: Operation) -> bool:
-    """Return whether a fused convolution waits for the operation that takes its result."""
-    after = building.operations.only_taker(operation.result)
-    if after is None or operation.node.attributes["layer"].terms != PLAIN:
+def can_fuse(builder: PlanBuilder, op: Op) -> bool:
+    """Return whether a PrepackedConv is deferred, as its consumer may be fused into it."""
+    after = builder.ops.only_consumer(op.result)
+    if after is None or op.node.attributes["layer"].activation_params != PLAIN:
         return False
-    return after.name == "Add" or terms_of(after) is not None or _passes_on(building, after)
+    is_activation = activation_params_of(after) is not None
+    return is_activation or after.name == "Add" or _swaps_with_activation(builder, after)
 
 
-def _passes_on(building: Building, operation: Operation) -> bool:
-    """Return whether an operation is a max pool before which the activation after it can be made.
+def _swaps_with_activation(builder: PlanBuilder, op: Op) -> bool:
+    """Return whether an op is a max pool that may run after the activation that follows it.
 
-    Not where windows in the padding alone give -inf, of which the activation makes a bound.
+    Not if a window lies in the padding alone: its -inf would escape the activation.
     """
-    hollow = operation.node.attributes.get("hollow", True)
-    return not hollow and ending(building, operation) is not None
+    hollow = op.node.attributes.get("hollow", True)
+    return not hollow and fusable_activation(builder, op) is not None
 
 
-def _plain(building: Building, operand: Operand) -> Operation | None:
-    """Return the convolution that waits to be joined with what takes its result."""
-    before = building.waiting(operand)
+def _deferred_convolution(builder: PlanBuilder, operand: Operand) -> Op | None:
+    """Return the deferred PrepackedConv that computes an operand, if there is one."""
+    before = builder.deferred(operand)
     return before if before is not None and before.name == "PrepackedConvolution" else None
 
 
-def ending(building: Building, operation: Operation) -> Operation | None:
-    """Return the activation that alone takes a result, if a convolution can make it."""
-    after = building.operations.only_taker(operation.result)
-    return after if after is not None and terms_of(after) is not None else None
+def fusable_activation(builder: PlanBuilder, op: Op) -> Op | None:
+    """Return the activation that alone consumes an op's result, if a convolution can apply it."""
+    after = builder.ops.only_consumer(op.result)
+    return after if after is not None and activation_params_of(after) is not None else None
 
 
-def end(building: Building, after: Operation | None, value: Value) -> Value:
-    """Have a value be the activation's result as well."""
-    return value if after is None else building.give_on(after, value)
+def define_activation(builder: PlanBuilder, after: Op | None, value: Value) -> Value:
+    """Record that a value is the fused activation's result as well, if there is one."""
+    return value if after is None else builder.define_fused(after, value)
 
 
-def activated(building: Building, operation: Operation) -> Value:
-    """Add an activation, by the convolution before it if there is one."""
-    before = _plain(building, operation.taken[0])
+def activated(builder: PlanBuilder, op: Op) -> Value:
+    """Add an activation, fused into the convolution before it if there is one."""
+    before = _deferred_convolution(builder, op.inputs[0])
     if before is None:
-        return activation(building, operation)
-    return convolution(building, before, operation)
+        return activation(builder, op)
+    return convolution(builder, before, op)
 
 
-def added(building: Building, operation: Operation) -> Value:
-    """Add a sum, by the convolution that ends it if it can."""
-    for operand, other in (operation.taken, operation.taken[::-1]):
-        before = _plain(building, operand)
-        if before is not None and _can_add(building, before, operation, other):
-            (onto,) = building.take(other)
-            after = ending(building, operation)
-            return end(building, after, convolution(building, before, after, onto))
-    return arithmetic(building, operation)
+def added(builder: PlanBuilder, op: Op) -> Value:
+    """Add a sum, fused into the convolution that computes one of its operands if possible."""
+    for operand, other in (op.inputs, op.inputs[::-1]):
+        before = _deferred_convolution(builder, operand)
+        if before is not None and _can_add(builder, before, op, other):
+            (onto,) = builder.consume(other)
+            after = fusable_activation(builder, op)
+            return define_activation(builder, after, convolution(builder, before, after, onto))
+    return arithmetic(builder, op)
 
 
-def _can_add(building: Building, before: Operation, operation: Operation, other: Operand) -> bool:
-    """Return whether a convolution can add its result to the other summand, where that lies."""
-    x, onto = computed(building.peek(before.taken[0])), building.peek(other)
+def _can_add(builder: PlanBuilder, before: Op, op: Op, other: Operand) -> bool:
+    """Return whether a convolution can add its result to the other operand in place."""
+    x, onto = computed(builder.peek(before.inputs[0])), builder.peek(other)
     if not isinstance(onto, Value):
         return False
-    call, _ = before.node.attributes["layer"].fixed.prepared(x.shape, x.strides, FLOAT)
-    alike = Value(call.shape, call.channels_last).lies_as(onto)
-    return call.plan.adds and alike and building.is_free(onto, but=operation)
+    executable, _ = before.node.attributes["layer"].prepacked.prepared(x.shape, x.strides, FLOAT)
+    alike = Value(executable.shape, executable.channels_last).same_layout(onto)
+    return executable.plan.adds and alike and builder.is_free(onto, but=op)
 
 
-def max_pool(building: Building, operation: Operation) -> Value:
-    """Add a max pool; the activation after it is made before it, which gives the same."""
-    pool = operation.node.attributes.get("pool")
+def max_pool(builder: PlanBuilder, op: Op) -> Value:
+    """Add a max pool; an activation after it is fused into the convolution before it.
+
+    The result is the same, as activations are monotonic (see `activation_params_of`).
+    """
+    pool = op.node.attributes.get("pool")
     if pool is None:
         raise UnplannedError("a pool of indices")
-    before = _plain(building, operation.taken[0])
+    before = _deferred_convolution(builder, op.inputs[0])
     if before is None:
-        return _pooled(building, pool, computed(building.take(*operation.taken)[0]))
-    after = ending(building, operation)
-    return end(building, after, _pooled(building, pool, convolution(building, before, after)))
+        return _pooled(builder, pool, computed(builder.consume(*op.inputs)[0]))
+    after = fusable_activation(builder, op)
+    return define_activation(
+        builder, after, _pooled(builder, pool, convolution(builder, before, after))
+    )
 
 
-def _pooled(building: Building, pool: Any, x: Value) -> Value:
+def _pooled(builder: PlanBuilder, pool: Any, x: Value) -> Value:
     if len(x.shape) != len(pool.outs) + 2:
         raise UnplannedError("an input without a batch's axis")
     y = Value((*x.shape[:2], *pool.outs), x.channels_last)
     n, c = x.shape[:2]
     images, channels = (n, c) if x.channels_last else (n * c, 0)
     threads = pool.kernel.threads(images, channels, False)
-    building.step(
+    builder.step(
         *(pool.kernel.forward, x, y, None, SCRATCH, images, channels, False, threads),
         scratch_bytes=threads * pool.kernel.scratch_bytes(False),
     )
     return y
 
 
-def terms_of(operation: Operation) -> Terms | None:
-    """Return what a convolution is told to end with an activation; None if it cannot.
+def activation_params_of(op: Op) -> ActivationParams | None:
+    """Return the parameters with which a convolution applies an activation; None if it cannot.
 
-    Only those that never fall, so that the largest element stays the largest.
+    Only monotonically increasing ones, which commute with max pooling.
     """
-    if operation.name == "Relu":
+    if op.name == "Relu":
         return CLAMP, 0.0, math.inf, 0.0
-    match operation.node.attributes.get("kernel"):
+    match op.node.attributes.get("kernel"):
         case ("clamp", low, high):
             return CLAMP, low, high, 0.0
         case ("leaky_relu", slope) if slope >= 0:

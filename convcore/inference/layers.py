@@ -1,4 +1,4 @@
-"""The layers that an optimised net has in place of those that it was made of."""
+"""Layers of an optimised net: convolutions with prepacked weights, and shared activations."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.epilogue import Activation, activation_parameters
-from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.passes.epilogue import Activation, activation_parameters
+from convcore.engine.conv.passes.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array
 from convcore.functions._support.arguments import check_arguments, computed
-from convcore.inference.fold import channels_last
+from convcore.inference.batch_norm_folding import channels_last
 from convcore.nn import Module
 
-# The attribute of a result to which an activation was applied that others call, too: which layer
-# is to pass it on, and the result's version at that time.
+# Attribute of a result to which a shared activation layer has been applied: that layer, and the
+# result's version at that time. The layer returns such a result unchanged.
 _ACTIVATED = "_activated"
 
 
-class FixedConv(Module):
-    """A convolution with what followed it: batch norm in its weights, an activation at its end.
+class PrepackedConv(Module):
+    """A convolution with prepacked weights, the batch norm after it folded in, and an activation.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class FixedConv(Module):
         stride, padding, dilation, groups.
     activation : 'relu', 'relu6', ('leaky_relu', slope) or None
     shared : Module, optional
-        The layer that the activation was, where it is called elsewhere, too.
+        The activation's layer, if the net calls it elsewhere, too.
     """
 
     def __init__(
@@ -42,20 +42,21 @@ class FixedConv(Module):
         shared: Module | None = None,
     ) -> None:
         super().__init__()
-        self._shared = (shared,)  # in a tuple it is no child
+        self._shared = (shared,)  # in a tuple, so that it is not registered as a child
         self.steps, self.activation = steps, activation
-        self.fixed = PrepackedConvolution(weight, bias, activation=activation, **steps)
+        self.prepacked = PrepackedConvolution(weight, bias, activation=activation, **steps)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.fixed.weight = channels_last(self.fixed.weight)  # pickles are contiguous
+        # Unpickled arrays are contiguous.
+        self.prepacked.weight = channels_last(self.prepacked.weight)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
         check_arguments("conv", input=input)
-        result = wrap(computed(self.fixed, input._array))
+        result = wrap(computed(self.prepacked, input._array))
         if mode.enabled:
-            record("FixedConvolutionBackward0", (input,), result, _no_backward)
+            record("PrepackedConvolutionBackward0", (input,), result, _no_backward)
             describe(result, layer=self)
         (shared,) = self._shared
         if shared is not None:
@@ -63,13 +64,14 @@ class FixedConv(Module):
         return result
 
     @property
-    def terms(self) -> tuple[int, float, float, float]:
-        """The activation, as kernels take it."""
-        return activation_parameters(self.activation, self.fixed.weight.dtype) or (0, 0.0, 0.0, 0.0)
+    def activation_params(self) -> tuple[int, float, float, float]:
+        """The activation as kernels take it: (kind, low, high, slope)."""
+        dtype = self.prepacked.weight.dtype
+        return activation_parameters(self.activation, dtype) or (0, 0.0, 0.0, 0.0)
 
     def extra_repr(self) -> str:
-        """Return what `repr` shows."""
-        o, c, *kernel = self.fixed.weight.shape
+        """Return the settings that `repr` shows."""
+        o, c, *kernel = self.prepacked.weight.shape
         parts = [f"{c * self.steps['groups']}, {o}, kernel_size={tuple(kernel)}"]
         parts += [f"{name}={value}" for name, value in self.steps.items()]
         return ", ".join([*parts, f"activation={self.activation}"])
@@ -80,9 +82,9 @@ def _no_backward(needs: tuple[bool, ...], grad: Tensor) -> None:
 
 
 class Activated(Module):
-    """An activation that passes on what was activated by the convolution before it.
+    """An activation that skips inputs to which the convolution before it has applied it.
 
-    For one that a net calls in several places, not all of them after a convolution.
+    For a layer that a net calls in several places, not all of them after a convolution.
     """
 
     def __init__(self, activation: Module) -> None:
@@ -90,7 +92,7 @@ class Activated(Module):
         self.activation = activation
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the activation of each element."""
+        """Return the activation of each element, or ``input`` itself if it is already activated."""
         layer, version = getattr(input, _ACTIVATED, (None, None))
         if layer is self.activation and version == input._version:
             delattr(input, _ACTIVATED)  # once: the layer may be called on its own result

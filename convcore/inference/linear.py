@@ -1,4 +1,4 @@
-"""Linear layers as steps: convolutions of one pixel an image."""
+"""Steps for linear layers: 1x1 convolutions of images of one pixel."""
 
 from __future__ import annotations
 
@@ -6,66 +6,74 @@ import math
 
 import numpy as np
 
-from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.passes.prepacked import PrepackedConvolution
 from convcore.engine.matmul import matmul
 from convcore.engine.runtime.checks import Array
-from convcore.inference.building import Building, UnplannedError, computed, fixed
-from convcore.inference.convolutions import PLAIN, end, ending, fixed_convolution, terms_of
-from convcore.inference.operations import Operand, Operation
-from convcore.inference.plan import Value
+from convcore.inference.convolutions import (
+    PLAIN,
+    activation_params_of,
+    define_activation,
+    fusable_activation,
+    prepacked_convolution,
+)
+from convcore.inference.execution_plan import Value
+from convcore.inference.op_graph import Op, Operand
+from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed, constant
 
-# Weights that are kept in panels, too.  Reading larger ones is all the time their product takes.
+# Weights up to this size are prepacked; with larger ones, reading them is all that takes time.
 MOST_BYTES = 32 << 20
 
 
-def linear(building: Building, operation: Operation) -> Value:
-    """Add the product of a result and a fixed matrix, perhaps with a fixed vector added."""
-    if operation.node.attributes not in ({}, {"beta": 1, "alpha": 1}):
+def linear(builder: PlanBuilder, op: Op) -> Value:
+    """Add the product of a result and a constant matrix, plus a constant vector if there is one."""
+    if op.node.attributes not in ({}, {"beta": 1, "alpha": 1}):
         raise UnplannedError("a product with factors")
-    *vector, left, right = operation.taken
-    picture = _picture(building, left)
-    x, columns, *bias = building.take(left if picture is None else picture, right, *vector)
-    x, matrix = computed(x), fixed(columns).T
-    offsets = fixed(bias[0]) if bias else None
-    if picture is not None:
-        matrix, x = _as_they_lie(matrix, x)
+    *vector, left, right = op.inputs
+    images = _flattened_images(builder, left)
+    x, columns, *bias = builder.consume(left if images is None else images, right, *vector)
+    x, matrix = computed(x), constant(columns).T
+    offsets = constant(bias[0]) if bias else None
+    if images is not None:
+        matrix, x = _in_memory_order(matrix, x)
     if matrix.nbytes > MOST_BYTES:
-        return building.applied(lambda array: _product_sum(array, matrix.T, offsets), x)
-    after = ending(building, operation)
-    terms = None if after is None else terms_of(after)
+        return builder.apply(lambda array: _product_sum(array, matrix.T, offsets), x)
+    after = fusable_activation(builder, op)
+    params = None if after is None else activation_params_of(after)
     weight = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]
     pixels = Value((*x.shape, 1, 1), True, x, _as_pixels)
-    y = fixed_convolution(building, PrepackedConvolution(weight, offsets), pixels, terms or PLAIN)
-    return end(building, after, Value(y.shape[:2], False, y, _as_rows))
+    y = prepacked_convolution(
+        builder, PrepackedConvolution(weight, offsets), pixels, params or PLAIN
+    )
+    return define_activation(builder, after, Value(y.shape[:2], False, y, _as_rows))
 
 
-def feeds_linear(building: Building, operation: Operation) -> bool:
-    """Return whether a copy, or the view of a copy, serves a linear layer alone."""
-    after = building.operations.only_taker(operation.result)
+def feeds_linear(builder: PlanBuilder, op: Op) -> bool:
+    """Return whether a copy, or a view of one, is consumed by a linear layer alone."""
+    after = builder.ops.only_consumer(op.result)
     if after is None:
         return False
-    if operation.name == "Clone":
-        return after.name == "UnsafeView" and feeds_linear(building, after)
-    return operation.name == "UnsafeView" and after.name in ("Addmm", "Mm")
+    if op.name == "Clone":
+        return after.name == "UnsafeView" and feeds_linear(builder, after)
+    return op.name == "UnsafeView" and after.name in ("Addmm", "Mm")
 
 
-def _picture(building: Building, operand: Operand) -> Operand:
-    """Return the channels_last pictures of which rows wait to be made, for a linear layer alone."""
-    view = building.waiting(operand)
-    copy = None if view is None else building.waiting(view.taken[0])
+def _flattened_images(builder: PlanBuilder, operand: Operand) -> Operand:
+    """Return the channels_last images that a deferred flatten turns into rows, if there is one."""
+    view = builder.deferred(operand)
+    copy = None if view is None else builder.deferred(view.inputs[0])
     if view is None or copy is None or copy.name != "Clone":
         return None
-    x = building.peek(copy.taken[0])
+    x = builder.peek(copy.inputs[0])
     if not isinstance(x, Value) or not x.channels_last:
         return None
     is_flat = view.node.attributes["size"] == (x.shape[0], math.prod(x.shape[1:]))
-    return copy.taken[0] if is_flat else None
+    return copy.inputs[0] if is_flat else None
 
 
-def _as_they_lie(matrix: Array, x: Value) -> tuple[Array, Value]:
-    """Return the matrix for channels_last pictures seen as rows, and those.
+def _in_memory_order(matrix: Array, x: Value) -> tuple[Array, Value]:
+    """Return a matrix with its columns in channels_last order, and the images as rows.
 
-    The pictures are not copied to have their channels apart: the weights are, once.
+    So the images are flattened without a copy; the weights are reordered once instead.
     """
     n, channels, *sizes = x.shape
     matrix = np.moveaxis(matrix.reshape(-1, channels, *sizes), 1, -1).reshape(len(matrix), -1)

@@ -1,4 +1,4 @@
-"""optimize_for_inference: a net of the same results, in fewer passes over memory."""
+"""optimize_for_inference: a copy of a net with fused layers, prepacked weights and plans."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
-from convcore.engine.conv.epilogue import Activation
-from convcore.inference.agreement import agree, copy_of
-from convcore.inference.fold import channels_last, folded
-from convcore.inference.layers import Activated, FixedConv
-from convcore.inference.planned import Plans
-from convcore.inference.trace import Run, Trace
+from convcore.engine.conv.passes.epilogue import Activation
+from convcore.inference.batch_norm_folding import channels_last, folded
+from convcore.inference.layer_trace import Run, Trace
+from convcore.inference.layers import Activated, PrepackedConv
+from convcore.inference.plan_cache import PlanCache
+from convcore.inference.validation import agree, copy_of
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -24,51 +24,49 @@ _ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
 
 
 def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedModule:
-    """Return a copy of a net that only runs, faster.
+    """Return a copy of a net for inference only, which runs faster.
 
-    Batch norms become part of the convolutions before them, and ReLU, ReLU6 and LeakyReLU after
-    those are applied while outputs are in cache, as are sums with a shortcut.  Convolutions run in
-    channels_last, and keep their weights in the order in which their kernels read them.
+    Batch norms are folded into the convolutions before them.  ReLU, ReLU6 and LeakyReLU after
+    those, and sums with a shortcut, are fused into the convolution's epilogue.  Convolutions run
+    in channels_last with prepacked weights.
 
     For each of up to four kinds of input (a shape in a memory format) a plan is made at the first
-    call: the list of kernels to call, on memory laid out before.  Later calls run that list, and
-    no Python code of the net.
+    call: a list of kernel calls on memory that is laid out beforehand.  Later calls run that list,
+    and none of the net's Python code.
 
     Parameters
     ----------
     model : Module
-        Stays as it is.  Its parameters are copied.
+        Is not changed; its parameters are copied.
     *example_inputs
-        What ``model`` takes, to see at once what follows what; or nothing, and the first call's
-        inputs serve.
+        Inputs of ``model``, to fuse layers at once; without them the first call's inputs serve.
 
     Returns
     -------
     OptimizedModule
-        Returns what ``model.eval()`` returns, to rounding: channels_last in memory, and without
+        Returns what ``model.eval()`` returns, up to rounding, in channels_last and without
         gradients.
 
     Raises
     ------
     TypeError
-        model is no Module.
+        model is not a Module.
 
     Notes
     -----
-    What follows what is read from the graph of gradients of one run, so operations between layers
-    are seen wherever they are written; but a net that does something else for other inputs than
-    the first must not let a convolution's result bypass its batch norm there.  A net that returns
-    something else once its layers are fused, as it looks at their weights or at what is between
-    them, keeps its layers as they are.
+    Which layer follows which is read from the autograd graph of one run.  A net with control flow
+    must not, for other inputs, use a convolution's result without the batch norm that was folded
+    into it.  If the net's results change when its layers are fused, for instance because it reads
+    their weights, its layers stay as they are.
 
-    A plan is made of one float32 tensor to another, of the operations that `inference/planner.py`
-    knows, and does again what the net did at the first call with that kind of input.  There is none
-    where the net looked at elements (``item``, ``if x.sum() > 0``) or any of its layers has hooks:
-    then layers are called one by one, as they are where a plan makes something else of a second
-    input (the first, reversed) than the net does.  Layers that are fused lose their hooks.  What is
-    changed in the optimised net afterwards, weights or modes, plans do not see.
+    A plan is from one float32 tensor to another, of the ops in `inference/lowering.py`, and repeats
+    what the net did at the first call with that kind of input.  Layers are called one by one,
+    without a plan, if the net read elements (``item``, ``if x.sum() > 0``), if any of its layers
+    has hooks, or if plan and net differ on a second input (the first one, reversed).  Layers that
+    are fused lose their hooks.  Plans do not see later changes of the optimised net's weights or
+    modes.
 
-    Keeps up to four times the weights' bytes for each kind of input, and a plan's memory.
+    Memory: up to four times the weights' bytes for each kind of input, and a plan's memory.
 
     Examples
     --------
@@ -78,7 +76,7 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     >>> fast = optimize_for_inference(net, convcore.zeros(1, 3, 8, 8))
     >>> fast.model
     Sequential(
-      (0): FixedConv(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), \
+      (0): PrepackedConv(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), \
 groups=1, activation=relu)
       (1): Identity()
       (2): Identity()
@@ -95,19 +93,19 @@ groups=1, activation=relu)
 
 
 class OptimizedModule(nn.Module):
-    """A net that only runs; `optimize_for_inference` makes it of one that may be trained.
+    """An inference-only net, made by `optimize_for_inference`.
 
     Attributes
     ----------
     model : Module
-        The copy whose layers are fused at the first call.
+        The copy of the net; its layers are fused at the first call.
     """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model.eval()
         self._fused = False
-        self._plans = Plans(self.model)
+        self._plans = PlanCache(self.model)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,7 +116,7 @@ class OptimizedModule(nn.Module):
         self._lock = threading.Lock()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the net returns."""
+        """Return the net's result, by a plan if there is one."""
         if not self._fused and not kwargs:
             self.fuse(*args)
         if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
@@ -135,20 +133,20 @@ class OptimizedModule(nn.Module):
         return super().train(False)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse other weights: these are in fused layers, in an order of their own."""
+        """Refuse other weights: these are folded and prepacked."""
         raise RuntimeError(
             "an optimized model keeps its weights; load others into the model that it was made of, "
             "and optimize that"
         )
 
     def fuse(self, *args: Any) -> None:
-        """Look at one run on these inputs, and put fused layers in place of what follows."""
+        """Trace one run on these inputs, and fuse convolutions with the layers after them."""
         with self._lock:
             if self._fused:
                 return
             for parameter in self.model.parameters():
                 parameter.requires_grad_(parameter.is_floating_point())
-            # Each run has inputs of its own, as nets may change them.
+            # Each run gets copies of the inputs, as nets may change them in place.
             trace = Trace(self.model, _copies(args), _CONVOLUTIONS + _NORMS + _ACTIVATIONS)
             layers = {id(layer): layer for layer in self.model.modules()}
             replaced: dict[int, nn.Module] = {}
@@ -163,11 +161,11 @@ class OptimizedModule(nn.Module):
             self._fused = True
 
     def _still_returns(self, results: Any, args: tuple[Any, ...]) -> bool:
-        """Return whether the net with its fused layers returns what it returned before."""
+        """Return whether the net with fused layers returns what it returned before."""
         try:
             with no_grad():
                 return agree(results, self.model(*_copies(args)))
-        except Exception:  # of any kind: the net's own code looks for what is no longer there
+        except Exception:  # of any kind: the net's own code may use what was replaced
             return False
 
 
@@ -177,14 +175,14 @@ def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
-    """Return what stands in place of a convolution and of the layers after it, by their ids."""
+    """Return the replacements of a convolution and of the layers fused into it, by their ids."""
     conv: Any = run.layer
     if conv.padding_mode != "zeros" or conv.weight._array.dtype == np.float16:
         return {}
     replaced: dict[int, nn.Module] = {}
     norm, activation = None, None
     after = trace.follower(run)
-    if after and _is_fixed_norm(trace, after.layer):
+    if after and _can_fold(trace, after.layer):
         norm = after.layer
         replaced[id(norm)] = nn.Identity()
         after = trace.follower(after)
@@ -198,32 +196,33 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     bias = None if conv.bias is None else np.array(conv.bias._array)
     weight, bias = folded(weight, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
-    replaced[id(conv)] = FixedConv(channels_last(weight), bias, steps, activation, shared)
+    replaced[id(conv)] = PrepackedConv(channels_last(weight), bias, steps, activation, shared)
     return replaced
 
 
-def _is_fixed_norm(trace: Trace, layer: Any) -> bool:
+def _can_fold(trace: Trace, layer: Any) -> bool:
     return _runs_as(layer, _NORMS) and trace.calls(layer) == 1 and layer.running_mean is not None
 
 
 def _runs_as(layer: Any, classes: tuple[type[nn.Module], ...]) -> bool:
-    """Return whether a layer does what one of the classes does: one of its own class may not."""
-    return getattr(layer.forward, "__func__", None) in [one.forward for one in classes]
+    """Return whether a layer is of one of the classes, and computes what that class does."""
+    own = getattr(layer.forward, "__func__", None)
+    return any(isinstance(layer, one) and own is one.forward for one in classes)
 
 
 def _activation(layer: Any) -> Activation:
-    """Return what the engine calls an activation; None if it has it not."""
+    """Return the engine's name of an activation; None if a convolution cannot apply it."""
     if isinstance(layer, nn.ReLU6):
         return "relu6"
     if isinstance(layer, nn.ReLU):
         return "relu"
-    # Of a negative slope the result does not tell on which side of 0 it was.
+    # With a negative slope, the result does not tell which side of 0 the input was on.
     return ("leaky_relu", layer.negative_slope) if layer.negative_slope >= 0 else None
 
 
 def _replace(module: nn.Module, replaced: dict[int, nn.Module]) -> None:
-    """Put other modules in place of some, wherever they stand."""
-    # Not named_children: a module that has two names has to go by both.
+    """Replace submodules, by id, wherever they occur."""
+    # Not named_children, which yields a module with two names only once.
     for name, child in module._modules.items():
         if id(child) in replaced:
             module._modules[name] = replaced[id(child)]

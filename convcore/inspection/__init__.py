@@ -1,4 +1,4 @@
-"""Looking into nets: what their modules make of an input, and what that costs."""
+"""Inspection of nets: `summary` lists their modules with shapes, parameters and costs."""
 
 from convcore.inspection.summary import Row, Summary, summary
 

@@ -1,9 +1,8 @@
-"""A net's modules in the order of their calls: shapes, parameters, multiply-adds, memory."""
+"""Model summary: a net's modules in call order, with shapes, parameters, multiply-adds, memory."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,19 +14,20 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection import table
 from convcore.inspection.work import multiply_adds
+from convcore.nn.modules.utils import nested_tensors
 
 __all__ = ["Row", "Summary", "summary"]
 
 
 @dataclass
 class Row:
-    """One call of a module.
+    """One call of a module: a row of the summary.
 
-    ``name`` is the module's path from the root, "" for the root itself; ``output`` what it
-    returned, with shapes in the place of tensors; ``parameters`` those of the module and of all
-    below it; ``multiply_adds`` those of the call, and ``output_bytes`` the memory of results that
-    it made, views and in-place operations aside, both with all calls inside it; ``again`` tells
-    that the module was called before.
+    ``name`` is the module's path from the root, "" for the root itself; ``output`` its result with
+    shapes in place of tensors; ``parameters`` the parameters of the module and its descendants;
+    ``multiply_adds`` those of the call, and ``output_bytes`` the memory of its new results (not of
+    views and in-place results), both including nested calls; ``again`` whether the module was
+    called before.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Row:
 
 @dataclass
 class Summary:
-    """What `summary` found; printed, it is a table.
+    """The result of `summary`, which prints as a table.
 
-    ``rows`` are the calls, each before those inside it. The other attributes are totals: a
-    parameter that several modules share counts once, and modules that were not called, which
-    ``not_called`` names, have theirs counted too.
+    ``rows`` are the calls, each before those inside it. The other attributes are totals: a shared
+    parameter counts once, and the parameters of modules that were not called (``not_called`` lists
+    these) count too.
     """
 
     rows: list[Row]
@@ -63,7 +63,7 @@ class Summary:
 
     @property
     def total_bytes(self) -> int:
-        """The memory of input, results, parameters and buffers."""
+        """Bytes of input, results, parameters and buffers."""
         return self.input_bytes + self.output_bytes + self.param_bytes
 
     def __str__(self) -> str:
@@ -80,38 +80,34 @@ def summary(
     dtype: _dtype = float32,
     depth: int | None = None,
 ) -> Summary:
-    """Call a net and note what each of its modules makes.
+    """Summarize a net: call it once, and list its modules with shapes, parameters and costs.
 
     Parameters
     ----------
     model : Module
     input : object
-        The argument: a tensor of any dtype, or a dict or a list with tensors. A tuple holds all
-        arguments. A tuple of ints is the shape of one, which is filled with zeros.
+        The argument: a tensor of any dtype, or a dict or a list with tensors; or a tuple of all
+        arguments; or a tuple of ints, the shape of one argument, which is filled with zeros.
     kwargs : dict, optional
         Keyword arguments.
     dtype : dtype
-        Of an argument whose shape is given.
+        Dtype of an argument that is given by its shape.
     depth : int, optional
-        How deep the table goes: 1 shows the modules right inside the model. All by default.
-
-    Returns
-    -------
-    Summary
+        Depth of the printed table: 1 shows the model's direct children. Unlimited by default.
 
     Raises
     ------
     TypeError
-        ``model`` is no Module.
+        ``model`` is not a Module.
     ValueError
         ``depth`` is negative.
 
     Notes
     -----
-    The model is called once, as for inference: without a graph, in evaluation mode, which it leaves
-    as it was. Multiply-adds are those that the definitions of convolutions and linear layers have,
-    called as modules; what a ``forward`` computes by functions of its own is not seen. Sizes are
-    those of the given input: nothing is put in the place of the batch.
+    The model is called once, in evaluation mode and under `no_grad`; its modes are restored.
+    Multiply-adds are those of convolutions and linear layers that are called as modules, by their
+    definition; functions that a ``forward`` calls directly are not seen. Sizes are those of the
+    given input, including its batch.
 
     Examples
     --------
@@ -149,7 +145,7 @@ def summary(
 
 
 class _Watch:
-    """What hooks tell of the calls while they are made."""
+    """The rows of a summary, as hooks record them during the call."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -159,10 +155,10 @@ class _Watch:
         self.called: set[nn.Module] = set()
 
     def enter(self, module: nn.Module, args: tuple) -> None:
-        """Begin a row."""
+        """Start the row of a call (a forward pre-hook)."""
         row = Row(
             name=self.names[module],
-            type=module._get_name(),  # as the module prints itself
+            type=module._get_name(),  # the name that the module's printed form has
             depth=len(self.inside),
             is_leaf=next(module.children(), None) is None,
             parameters=sum(parameter.numel() for parameter in module.parameters()),
@@ -173,20 +169,20 @@ class _Watch:
         self.inside.append(row)
 
     def leave(self, module: nn.Module, args: tuple, output: Any) -> None:
-        """End the row, and add its costs to those of the calls that it is inside of."""
+        """Finish the row, and add its costs to the enclosing call's (a forward hook)."""
         row = self.inside.pop()
         row.output = shapes(output)
         row.multiply_adds += multiply_adds(module, args, output)
         if row.is_leaf:
-            taken = {tensor.data_ptr() for tensor in tensors(args)}
-            made = {tensor.data_ptr(): tensor.nbytes for tensor in tensors(output)}
+            taken = {tensor.data_ptr() for tensor in nested_tensors(args)}
+            made = {tensor.data_ptr(): tensor.nbytes for tensor in nested_tensors(output)}
             row.output_bytes = sum(n for place, n in made.items() if place not in taken)
         if self.inside:
             self.inside[-1].multiply_adds += row.multiply_adds
             self.inside[-1].output_bytes += row.output_bytes
 
     def found(self, input_bytes: int, depth: int | None) -> Summary:
-        """Return the rows and their totals."""
+        """Return the summary: the rows and their totals."""
         parameters = list(self.model.parameters())
         buffers = list(self.model.buffers())
         leaves = (m for m in self.model.modules() if next(m.children(), None) is None)
@@ -211,18 +207,8 @@ def _arguments(input: Any, dtype: _dtype) -> tuple:
     return input if isinstance(input, tuple) else (input,)
 
 
-def tensors(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors in a value, in mappings and sequences too."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        yield from itertools.chain.from_iterable(map(tensors, value.values()))
-    elif isinstance(value, (tuple, list)):
-        yield from itertools.chain.from_iterable(map(tensors, value))
-
-
 def shapes(value: Any) -> Any:
-    """Return a value with lists of sizes for its tensors, and None for what has none."""
+    """Return a nested value with lists of sizes in place of tensors, and None for other objects."""
     if isinstance(value, Tensor):
         return list(value.shape)
     if isinstance(value, dict):
@@ -233,4 +219,4 @@ def shapes(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> int:
-    return sum(tensor.nbytes for tensor in tensors(value))
+    return sum(tensor.nbytes for tensor in nested_tensors(value))

@@ -1,4 +1,4 @@
-"""The table that a summary prints."""
+"""The printed form of a summary: a table and totals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDEST = 40  # characters of a cell
 
 
 def text(found: Summary) -> str:
-    """Return a summary's rows, as deep as it is to go, and its totals as text."""
+    """Return a summary's rows, down to its depth, and its totals as text."""
     rows = [row for row in found.rows if found.depth is None or row.depth <= found.depth]
     cells = [_HEAD, *map(_cells, rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]

@@ -1,4 +1,4 @@
-"""How many multiply-adds a module's call takes, by the definition of what it computes."""
+"""Multiply-add counts of convolutions and linear layers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 def multiply_adds(module: nn.Module, args: tuple, output: Any) -> int:
-    """Return the multiply-adds of one call of a module: those of convolutions and linear layers.
+    """Return the multiply-adds of one call of a convolution or linear layer; 0 for other modules.
 
     Parameters
     ----------
     module : Module
     args : tuple
-        What it was called with.
+        The call's arguments.
     output : object
-        What it returned.
+        The call's result.
 
     Returns
     -------
     int
-        A convolution has N * C_out * P * K, a transposed one as many as the convolution that it
-        transposes, a linear layer in_features for each output; other modules have none: they add,
-        compare and scale, each element a few times.
+        N * C_out * P * K for a convolution with P output pixels and K products a sum; for a
+        transposed one as many as for the convolution that it transposes; in_features for each
+        output element of a linear layer.
     """
     if isinstance(module, _CONVOLUTIONS) and isinstance(output, Tensor):
         return output.numel() * math.prod(module.weight.shape[1:])

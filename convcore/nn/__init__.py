@@ -1,10 +1,16 @@
-"""Neural networks: modules, parameters and the functions that modules are made of."""
+"""Neural networks: modules, parameters, initialisation and the functions that layers compute.
+
+``modules`` has Module, layers, losses and containers (its docstring says which file holds what);
+``functional`` the functions that they call; ``parameter`` Parameter and Buffer; ``init`` initial
+weights; ``utils`` gradient clipping and parameters as one vector; ``grad`` the gradients of
+convolutions as functions.
+"""
 
 from typing import TYPE_CHECKING
 
-# Before all that stands on it: where NumPy and SciPy are imported from deeper inside this room, the
-# interpreter may map and unmap a piece of its stack ten thousand times, which takes longer than
-# all of our modules do: `strace -c -e trace=munmap python -c "import convcore.nn"`.
+# Imported first: if NumPy and SciPy are imported from deeper inside this package, the interpreter
+# may map and unmap a piece of its stack ten thousand times, which takes longer than importing all
+# of our modules: `strace -c -e trace=munmap python -c "import convcore.nn"`.
 from convcore import _tensor  # noqa: F401
 from convcore.nn import functional as functional
 from convcore.nn import grad as grad

@@ -1,6 +1,6 @@
-"""The functions that layers compute, under the names that PyTorch gives them.
+"""The functions that layers compute (F.conv2d, F.relu ...), under PyTorch's names.
 
-They are those of `convcore.functions`, a family a file there.
+They are defined in `convcore.functions`, a family a file.
 """
 
 from convcore.functions.activation import *  # noqa: F403

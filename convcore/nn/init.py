@@ -1,7 +1,6 @@
-"""How weights start: functions that fill a tensor in place, unseen by the graph.
+"""Weight initialisation: functions that fill a tensor in place, without recording gradients.
 
-Those that draw take a ``generator``; without one they draw from the generator that
-`convcore.manual_seed` seeds.
+Random ones take a ``generator``; the default is the one that `convcore.manual_seed` seeds.
 """
 
 from __future__ import annotations
@@ -48,10 +47,11 @@ _LINEAR = (
     *("linear", "sigmoid", "conv1d", "conv2d", "conv3d"),
     *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
 )
+_GAINS = {**dict.fromkeys(_LINEAR, 1), "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor of the standard deviation that makes up for what a function takes away.
+    """Return the gain of an activation: the factor that keeps the variance of its outputs.
 
     Parameters
     ----------
@@ -64,30 +64,24 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Raises
     ------
     ValueError
-        Another function, or a slope that is no number.
+        Another function, or a slope that is not a number.
 
     Examples
     --------
     >>> calculate_gain("leaky_relu", 1)
     1.0
     """
-    if nonlinearity in _LINEAR:
-        return 1
-    if nonlinearity == "tanh":
-        return 5 / 3
-    if nonlinearity == "relu":
-        return math.sqrt(2)
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):
             raise ValueError(f"negative_slope {param} not a valid number")
         return math.sqrt(2 / (1 + slope**2))
-    if nonlinearity == "selu":
-        return 3 / 4
-    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    if nonlinearity not in _GAINS:
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    return _GAINS[nonlinearity]
 
 
-# Filling
+# Constant values
 
 
 @no_grad()
@@ -113,7 +107,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        The tensor has not two axes.
+        The tensor does not have two axes.
     """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -124,9 +118,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that it passes its input on; return it.
+    """Fill the weight of a convolution so that it copies its input (a Dirac delta); return it.
 
-    Output channel i of each group is input channel i of the group, as far as there are as many.
+    Output channel i of each group is input channel i of that group; further ones are zero.
 
     Parameters
     ----------
@@ -136,7 +130,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Raises
     ------
     ValueError
-        The tensor has not three, four or five axes, or C_out is no multiple of ``groups``.
+        The tensor does not have 3, 4 or 5 axes, or C_out is not a multiple of ``groups``.
 
     Examples
     --------
@@ -159,22 +153,22 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-# Drawing
+# Random values
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill a tensor with numbers drawn evenly from [a, b); return it."""
+    """Fill a tensor from the uniform distribution on [a, b); return it."""
     return _draw(tensor, fill_uniform, a, b, generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill a tensor with numbers drawn from a normal distribution; return it."""
+    """Fill a tensor from the normal distribution N(mean, std**2); return it."""
     return _draw(tensor, fill_normal, mean, std, generator)
 
 
 @no_grad()
 def _draw(tensor: Tensor, fill: Callable, *args: Any) -> Tensor:
-    """Let ``fill(array, *args)`` write into a tensor."""
+    """Call ``fill(array, *args)`` on a tensor's array, and count the in-place change."""
     check_writable(tensor)
     fill(tensor._array, *args)
     tensor._counter[0] += 1
@@ -189,17 +183,12 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Fill a tensor with numbers drawn from the part of a normal distribution in [a, b].
-
-    Returns
-    -------
-    Tensor
-        The same.
+    """Fill a tensor from the normal distribution truncated to [a, b]; return it.
 
     Notes
     -----
-    Where the interval holds much of the distribution, numbers outside are drawn again, as PyTorch
-    does; else numbers are drawn evenly and mapped by the inverse of the distribution's function.
+    If [a, b] holds more than 0.3 of the probability, values outside are drawn again (rejection
+    sampling), as PyTorch does; else uniform values are mapped by the inverse distribution function.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -214,14 +203,14 @@ def trunc_normal_(
 
 
 def _normal_share(deviations: float) -> float:
-    """Return how much of a normal distribution lies below so many standard deviations."""
+    """Return the standard normal distribution function."""
     return (1 + math.erf(deviations / math.sqrt(2))) / 2
 
 
 def _fill_by_rejection(
     array: np.ndarray, mean: float, std: float, a: float, b: float, generator: Any
 ) -> None:
-    """Draw whole arrays until each element was once in [a, b], and take that."""
+    """Rejection sampling: draw whole arrays until each element was once in [a, b]."""
     low, high = array.dtype.type(a), array.dtype.type(b)
     fill_normal(array, mean, std, generator)
     while (outside := (array < low) | (array > high)).any():
@@ -240,7 +229,7 @@ def _fill_by_inverse(
     up_to: float,
     generator: Any,
 ) -> None:
-    """Draw shares of the distribution evenly, and take what they are the shares below of."""
+    """Inverse transform sampling: uniform values mapped by the inverse distribution function."""
     from scipy.special import ndtri  # slow to import, and rarely needed
 
     shares = np.empty(array.shape)
@@ -249,7 +238,7 @@ def _fill_by_inverse(
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw a weight evenly, with the variance gain**2 * 2 / (fan_in + fan_out); return it.
+    """Xavier (Glorot) uniform: variance gain**2 * 2 / (fan_in + fan_out); return the tensor.
 
     Raises
     ------
@@ -266,7 +255,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw a weight from a normal distribution with the variance of `xavier_uniform_`."""
+    """Xavier (Glorot) normal: a normal distribution with the variance of `xavier_uniform_`."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
@@ -277,16 +266,16 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Draw a weight evenly, with the variance gain**2 / fan; return it.
+    """Kaiming (He) uniform: variance gain**2 / fan; return the tensor.
 
     Parameters
     ----------
     tensor : Tensor, (C_out, C_in/G, *kernel)
         fan_in is C_in/G times the kernel's size, fan_out is C_out times the kernel's size.
     a : float
-        The slope for negative numbers of a 'leaky_relu'.
+        The negative slope of a 'leaky_relu'.
     mode : 'fan_in' or 'fan_out'
-        Whether variances are kept on the way forward or on the way back.
+        Whether the variance is kept in the forward pass or in the backward pass.
     nonlinearity : str
         For `calculate_gain`.
 
@@ -312,7 +301,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Draw a weight from a normal distribution with the variance of `kaiming_uniform_`."""
+    """Kaiming (He) normal: a normal distribution with the variance of `kaiming_uniform_`."""
     if _is_empty(tensor):
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
@@ -325,7 +314,7 @@ def _is_empty(tensor: Tensor) -> bool:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return how many inputs an output has, and how many outputs an input has."""
+    """Return fan_in and fan_out: inputs per output, and outputs per input."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -351,11 +340,11 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-# Older names
+# Deprecated names
 
 
 def _deprecated(function: Callable) -> Callable:
-    """Return ``function`` under its name without the underscore, with a warning."""
+    """Return ``function`` under its deprecated name, without the underscore, with a warning."""
     new = function.__name__
     old = new[:-1]
 
@@ -369,7 +358,7 @@ def _deprecated(function: Callable) -> Callable:
         return function(*args, **kwargs)
 
     renamed.__name__ = renamed.__qualname__ = old
-    renamed.__doc__ = f"Do what `{new}` does, its name now, and warn."
+    renamed.__doc__ = f"Call `{new}`, the current name, with a FutureWarning."
     return renamed
 
 

@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a Module counts as its own when they are assigned to it."""
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Buffer", "Parameter"]
 
 
 def _share(cls: type, data: Tensor | None) -> Any:
-    """Return a leaf of class `cls` in the memory of `data`; in-place changes of either are seen."""
+    """Return a leaf tensor of class `cls` that shares the memory and version counter of `data`."""
     if data is None:
         return wrap(np.empty(0, get_default_dtype().numpy), cls)
     if not isinstance(data, Tensor):
@@ -24,19 +24,19 @@ def _share(cls: type, data: Tensor | None) -> Any:
 
 
 class Parameter(Tensor):
-    """A tensor that a Module trains: assigned as an attribute, it is one of its `parameters()`.
+    """A tensor to be trained: assigned to a Module, it is one of its `parameters()`.
 
     Parameters
     ----------
     data : Tensor, optional
-        The value. The parameter is a new leaf in the same memory.
+        The value. The parameter is a new leaf tensor that shares its memory.
     requires_grad : bool
-        Whether it takes part in training. `no_grad` does not change what this is by default.
+        Whether gradients are computed for it. `no_grad` does not change the default.
 
     Raises
     ------
     RuntimeError
-        A gradient is wanted, but the elements are neither floating-point nor complex numbers.
+        ``requires_grad`` is true, but the dtype is neither floating-point nor complex.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        """Make a leaf in the memory of ``data``."""
+        """Make a leaf tensor that shares the memory of ``data``."""
         parameter = _share(cls, data)
         if requires_grad:
             parameter.requires_grad = True
         return parameter
 
     def __deepcopy__(self, memo: dict) -> Parameter:
-        """Copy the value; the gradient, hooks and the user's own attributes stay behind."""
+        """Copy the value, without its gradient, hooks and user-defined attributes."""
         if id(self) not in memo:
             copied = wrap(self._array.copy(order="K"), type(self))
             copied._requires_grad = self._requires_grad
@@ -75,7 +75,7 @@ class Buffer(Tensor):
     Parameters
     ----------
     data : Tensor, optional
-        The value. The buffer is in the same memory.
+        The value. The buffer shares its memory.
     persistent : bool
         Whether the buffer is in the module's `state_dict`.
     """
@@ -85,7 +85,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        """Make a leaf in the memory of ``data``."""
+        """Make a leaf tensor that shares the memory of ``data``."""
         buffer = _share(cls, data)
         buffer.persistent = persistent
         if data is not None and data.requires_grad:

@@ -1,4 +1,4 @@
-"""Tensors in files: PyTorch's checkpoints, read and written without it."""
+"""Checkpoints: `save` and `load` files in PyTorch's format, without PyTorch."""
 
 from convcore.serialization.load import load
 from convcore.serialization.save import save

@@ -1,7 +1,8 @@
-"""PyTorch's checkpoint since version 1.6: a zip archive of a pickle and of the tensors' memory.
+"""PyTorch's checkpoint format since version 1.6: a zip archive of a pickle and the tensors' memory.
 
-``data.pkl`` holds the objects; in the place of a tensor, a call of ``torch._utils`` with the number
-of a storage, an offset, sizes and strides. ``data/<number>`` is that storage's memory.
+``data.pkl`` holds the objects, with each tensor as a call of a function of ``torch._utils`` whose
+arguments are a storage's number, an offset, sizes and strides. ``data/<number>`` is that storage's
+memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ STORAGES = "data/"
 BYTE_ORDER = "byteorder"
 VERSION = "version"
 
-# The classes that name a storage's type of element.
+# PyTorch's storage classes and their element types.
 DTYPES = {
     "BoolStorage": np.dtype("?"),
     "ByteStorage": np.dtype("u1"),

@@ -1,4 +1,4 @@
-"""Reading checkpoints: data, and never code."""
+"""load: read checkpoints as data, without running code from them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ __all__ = ["load"]
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
-    """Read what `save`, or PyTorch's ``torch.save``, has written.
+    """Load a checkpoint that `save` or PyTorch's ``torch.save`` has written.
 
     Parameters
     ----------
-    f : str, path, or binary file that can be sought in
+    f : str, path, or seekable binary file
     map_location : object, optional
-        Where tensors go; without effect, for there is the CPU alone.
+        Ignored: tensors are always on the CPU.
     weights_only : bool
-        Only True: tensors, numbers, strings and containers of them are read, and nothing that
-        would have to be run.
+        Must be True: only tensors, numbers, strings and containers of them are read; no code is
+        run.
 
     Returns
     -------
     object
-        For a checkpoint of a net what its ``load_state_dict`` takes. Tensors that shared memory
-        share it again.
+        The saved object, for instance a state_dict. Tensors that shared memory share it again.
 
     Raises
     ------
     ValueError
-        ``weights_only`` is False, or the file is no such archive or is damaged.
+        ``weights_only`` is False, or the file is not such an archive or is damaged.
     pickle.UnpicklingError
-        It holds something else than data; the message names it.
+        The file holds something other than data; the message names it.
 
     Examples
     --------
@@ -74,7 +73,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
 
 
 class _Reader(pickle.Unpickler):
-    """An unpickler that knows tensors, and no functions but those that make them."""
+    """An unpickler that allows tensors, containers and the functions that rebuild tensors."""
 
     def __init__(self, pickled: Any, file: zipfile.ZipFile, records: dict[str, str]) -> None:
         super().__init__(pickled)
@@ -83,7 +82,7 @@ class _Reader(pickle.Unpickler):
         self._storages: dict[str, np.ndarray] = {}
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what a name stands for, if it stands for data."""
+        """Return the allowed object of a name; raise UnpicklingError for any other."""
         if (module, name) in _KNOWN:
             return _KNOWN[module, name]
         if module == "torch" and name in archive.DTYPES:
@@ -95,7 +94,7 @@ class _Reader(pickle.Unpickler):
         )
 
     def persistent_load(self, pid: Any) -> np.ndarray:
-        """Return a storage as an array with one axis."""
+        """Return a storage as a 1-D array."""
         kind, dtype, key, _, count = pid
         if kind != "storage" or not isinstance(dtype, np.dtype):
             raise pickle.UnpicklingError(f"{kind} is not read: only storages of tensors are")
@@ -111,7 +110,7 @@ class _Reader(pickle.Unpickler):
 def _tensor(
     storage: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
 ) -> Tensor:
-    """Return the tensor that lies so in a storage; NumPy checks that it does."""
+    """Rebuild a tensor from its storage; NumPy checks the bounds."""
     n_bytes = storage.itemsize
     strides = tuple(step * n_bytes for step in stride)
     array: np.ndarray = np.ndarray(
@@ -127,12 +126,12 @@ def _parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
 
 
 def _bytes(text: str, encoding: str) -> bytes:
-    """Return bytes, which old pickles write as characters below 256."""
+    """Return bytes, which pickle protocol 2 writes as latin-1 text."""
     return text.encode("latin1")
 
 
 def _device(*place: Any) -> device:
-    """Return the CPU: whatever device a checkpoint names, its tensors are here now."""
+    """Return the CPU, whatever device a checkpoint names."""
     return device("cpu")
 
 

@@ -1,4 +1,4 @@
-"""Writing checkpoints that PyTorch reads too."""
+"""save: write checkpoints in PyTorch's format."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = ["save"]
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write tensors, and what holds them, so that `load` and ``torch.load`` can read it.
+    """Save tensors and containers of them as a checkpoint for `load` and ``torch.load``.
 
     Parameters
     ----------
     obj : object
         Tensors, numbers, strings, None, and dicts, lists, tuples and sets of such; for instance
-        the ``state_dict`` of a module, an optimizer or a schedule. NumPy's numbers are written as
-        Python's.
-    f : str, path, or binary file to write to
+        the ``state_dict`` of a module, an optimizer or a schedule. NumPy scalars are written as
+        Python numbers.
+    f : str, path, or binary file
 
     Raises
     ------
     pickle.PicklingError
-        Something else is in it; nothing has been written then.
+        ``obj`` holds something else; nothing is written.
 
     Notes
     -----
-    A tensor keeps its memory format, and tensors with the same elements in memory share them again
-    when they are read. One with gaps in memory is written without them.
+    Memory formats are kept, and tensors that share all their memory share it again after loading.
+    A tensor with gaps in memory is written without them.
     """
     pickled = io.BytesIO()
     writer = _Writer(pickled)
@@ -57,23 +57,23 @@ def save(obj: Any, f: Any) -> None:
 
 
 class _Name:
-    """Something of PyTorch's that is named in a pickle."""
+    """A PyTorch function or class that the pickle refers to by name."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
 
 class _Storage:
-    """The memory of a tensor."""
+    """The memory of a tensor, and its number in the archive."""
 
     def __init__(self, key: int, array: np.ndarray) -> None:
         self.key, self.array = key, array
 
 
-# Types whose values hold nothing but data.
+# Types that hold only data.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, dict, list, tuple, set)
 
-# What the pickle of such values calls.
+# Functions and classes that the pickles of such values call.
 _CALLED = (Counter, OrderedDict, complex, set, codecs.encode)
 
 
@@ -83,16 +83,16 @@ _Pickler: Any = vars(pickle)["_Pickler"]
 class _Writer(_Pickler):
     """A pickler that writes tensors as calls of PyTorch's functions.
 
-    The one written in Python, for the one in C looks up every name that it writes.
+    Derived from pickle's Python version: the C version imports every name that it writes.
     """
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=2)
-        self.arrays: list[np.ndarray] = []  # the storages' elements, in the order of memory
+        self.arrays: list[np.ndarray] = []  # the storages' elements, in memory order
         self._keys: dict[tuple, int] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        """Name a storage by its number."""
+        """Return a storage's reference: its type, its number and its size."""
         if isinstance(obj, _Storage):
             name = archive.NAMES[obj.array.dtype]
             return ("storage", _Name("torch", name), str(obj.key), "cpu", obj.array.size)
@@ -147,7 +147,7 @@ class _Writer(_Pickler):
         self.memoize(tensor)
 
     def _stored(self, array: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of an array's elements among the storages, and the elements."""
+        """Return the number of an array's storage, which may be shared, and its elements."""
         pointer = array.__array_interface__["data"][0]
         place = (pointer, array.dtype, array.size)
         key = self._keys.setdefault(place, len(self.arrays))

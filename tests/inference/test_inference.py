@@ -12,7 +12,7 @@ from function_net import Function
 import convcore
 from convcore import nn
 from convcore.inference import optimize_for_inference
-from convcore.inference.layers import Activated, FixedConv
+from convcore.inference.layers import Activated, PrepackedConv
 
 
 def with_statistics(net: nn.Module, rng: np.random.Generator) -> nn.Module:
@@ -69,7 +69,7 @@ def test_a_shared_relu_is_fused_where_it_follows_a_convolution(rng, inplace):
     x = image(rng, 2, 20, 9, 9)
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
-    assert kinds(fast).count("FixedConv") == 4
+    assert kinds(fast).count("PrepackedConv") == 4
     assert kinds(fast).count("Identity") == 4
     first = fast.model[0]
     assert isinstance(first.relu, Activated)
@@ -92,7 +92,7 @@ def test_a_sequence_becomes_one_layer(rng, activation, bias, affine):
     x = image(rng, 2, 6, 9, 8)
     fast = optimize_for_inference(net)
     assert_same(net, fast, x)
-    assert kinds(fast) == ["FixedConv", "Identity", "Identity"]
+    assert kinds(fast) == ["PrepackedConv", "Identity", "Identity"]
 
 
 @pytest.mark.parametrize("rank", [1, 3])
@@ -102,7 +102,7 @@ def test_other_ranks(rng, rank):
     x = image(rng, 2, 3, *[6] * rank)
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
-    assert kinds(fast)[0] == "FixedConv"
+    assert kinds(fast)[0] == "PrepackedConv"
 
 
 class Taken(nn.Module):
@@ -152,7 +152,7 @@ def test_what_cannot_be_fused_stays(rng):
     x = image(rng, 2, 4, 5, 5)
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
-    expected = "Conv2d BatchNorm2d FixedConv BatchNorm2d FixedConv LeakyReLU Flatten Linear"
+    expected = "Conv2d BatchNorm2d PrepackedConv BatchNorm2d PrepackedConv LeakyReLU Flatten Linear"
     assert kinds(fast) == expected.split()
 
 
@@ -183,7 +183,7 @@ def test_hooks_leave_no_trace(rng):
 
 def test_errors_are_told_in_words(rng):
     fast = optimize_for_inference(nn.Sequential(nn.Conv2d(3, 4, 3)), image(rng, 2, 3, 5, 5))
-    assert isinstance(fast.model[0], FixedConv)
+    assert isinstance(fast.model[0], PrepackedConv)
     with pytest.raises(RuntimeError, match="channels"):
         fast(image(rng, 2, 4, 5, 5))
     with pytest.raises(TypeError, match="must be Tensor"):
@@ -215,7 +215,7 @@ def test_layers_called_elsewhere_are_fused_where_they_follow(rng, forward, layer
     net = with_statistics(Function(forward, a=conv(), b=conv(), **layers), rng)
     x = image(rng, 2, 4, 6, 6) * 20
     fast = optimize_for_inference(net, x)
-    assert isinstance(fast.model.a, FixedConv)
+    assert isinstance(fast.model.a, PrepackedConv)
     assert_same(net, fast, x)
     assert_same(net, fast, -x)
 
@@ -227,7 +227,7 @@ def test_a_layer_of_two_names_is_fused_under_both(rng):
     )
     x = image(rng, 2, 4, 6, 6)
     fast = optimize_for_inference(net, x)
-    assert isinstance(fast.model.b, FixedConv)
+    assert isinstance(fast.model.b, PrepackedConv)
     assert fast.model.a is fast.model.b
     assert_same(net, fast, x)
 
@@ -251,7 +251,7 @@ def test_layers_of_ones_own_class_stay(rng):
     x = image(rng, 2, 4, 6, 6)
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
-    assert kinds(fast) == ["FixedConv", "Doubled", "Standardized", "ReLU"]
+    assert kinds(fast) == ["PrepackedConv", "Doubled", "Standardized", "ReLU"]
 
 
 def kept_in_a_list(layer: nn.Module) -> nn.Module:

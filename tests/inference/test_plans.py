@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import convcore
 from convcore import models, nn, optimize_for_inference
-from convcore.inference import planned
-from convcore.inference.plan import Plan, Step, Value, offsets_of
+from convcore.inference import plan_cache
+from convcore.inference.execution_plan import Plan, Step, Value, offsets_of
 from convcore.nn import functional as F
 
 
@@ -438,7 +438,7 @@ def test_kinds_of_inputs_are_forgotten():
 
 
 def test_nets_of_ever_new_inputs_are_planned_so_often(monkeypatch):
-    monkeypatch.setattr(planned, "MOST_MADE", 2)
+    monkeypatch.setattr(plan_cache, "MOST_MADE", 2)
     fast = optimize_for_inference(CONV().eval(), convcore.rand(1, 4, 4, 4))
     for size in (4, 5, 6, 7):
         x = convcore.rand(1, 4, size, size)

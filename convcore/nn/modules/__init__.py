@@ -1,25 +1,26 @@
-"""The modules: layers, losses and containers, a family a file."""
+"""The modules of `convcore.nn`: Module, layers, losses and containers, under PyTorch's names.
+
+Module, the base class, is in ``module.py`` and is put together from four private files:
+
+- ``_members.py``: registering, finding and listing parameters, buffers and submodules.
+- ``_hooks.py``: module hooks, where they are stored and in which order one call runs them.
+- ``_boundary.py``: how full backward hooks fire: the two autograd nodes around a module's forward.
+- ``_state.py``: ``state_dict``, ``load_state_dict`` and their hooks.
+
+Layers, a family a file:
+
+- ``conv``, ``linear``, ``fold``: convolutions, fully connected layers, im2col and col2im.
+- ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
+- ``batchnorm``, ``instancenorm``, ``normalization`` (group and layer norm), ``dropout``.
+- ``activation``, ``loss``, ``distance``.
+- ``container``: Sequential, and modules and parameters in lists and dictionaries.
+
+A layer takes its parameters in ``__init__`` and calls a function of `convcore.nn.functional` in
+``forward``. To add a family, write its file and import its names below.
+"""
 
 from typing import TYPE_CHECKING
 
-from convcore.nn.modules import (
-    activation,
-    batchnorm,
-    container,
-    conv,
-    distance,
-    dropout,
-    flatten,
-    fold,
-    instancenorm,
-    linear,
-    loss,
-    normalization,
-    padding,
-    pixelshuffle,
-    pooling,
-    upsampling,
-)
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
@@ -38,11 +39,5 @@ from convcore.nn.modules.pixelshuffle import *  # noqa: F403
 from convcore.nn.modules.pooling import *  # noqa: F403
 from convcore.nn.modules.upsampling import *  # noqa: F403
 
-# A family of layers: import the file, import its names, and add the file to this list.
-_FAMILIES = (
-    *(activation, batchnorm, container, conv, distance, dropout, flatten, fold),
-    *(instancenorm, linear, loss, normalization, padding, pixelshuffle, pooling, upsampling),
-)
-
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
-    __all__ = ["Module", *[name for family in _FAMILIES for name in family.__all__]]
+    __all__ = [name for name, value in vars().items() if isinstance(value, type)]

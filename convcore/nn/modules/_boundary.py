@@ -27,15 +27,15 @@ _NODE = "BackwardHookFunctionBackward"  # what PyTorch prints
 
 
 class Boundary:
-    """What full backward hooks of one call of a module see.
+    """The full backward hooks of one call of a module, and the gradients that they receive.
 
     Parameters
     ----------
     module : Module
     before : sequence of callable(module, grad_output)
-        Called when the gradients of the outputs are there; may replace them.
+        Called when the gradients of the outputs have been computed; may replace them.
     after : sequence of callable(module, grad_input, grad_output)
-        Called when the gradients of the inputs are there; may replace them.
+        Called when the gradients of the inputs have been computed; may replace them.
     """
 
     __slots__ = ("after", "before", "grad_outputs", "input_kinds", "module", "watches_inputs")
@@ -49,7 +49,7 @@ class Boundary:
         self.watches_inputs = False
 
     def enter(self, args: tuple) -> tuple:
-        """Return what `forward` is to receive."""
+        """Put the first node behind the inputs; return the arguments for `forward`."""
         self.input_kinds = [_kind(arg) if isinstance(arg, Tensor) else None for arg in args]
         places = _with_gradient(args)
         if not places:
@@ -64,7 +64,7 @@ class Boundary:
         return args
 
     def leave(self, result: Any) -> Any:
-        """Return what the module is to return."""
+        """Put the second node behind the outputs; return the module's result."""
         if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
@@ -86,16 +86,12 @@ class Boundary:
         return results if isinstance(result, tuple) else results[0]
 
     def outputs_ready(self, places: list[int], grads: tuple, n_outputs: int) -> tuple:
-        """Show the outputs' gradients to the pre-hooks, and keep them for the hooks."""
-        grad_outputs = _spread(places, grads, n_outputs)
+        """Call the pre-hooks with grad_output, and store it for the hooks."""
+        grad_outputs = _expand(places, grads, n_outputs)
         for hook in self.before:
             answer = hook(self.module, grad_outputs)
             if answer is not None:
-                if len(answer) != n_outputs:
-                    raise RuntimeError(
-                        "Backward pre hook returned an invalid number of grad_output, "
-                        f"got {len(answer)}, but expected {n_outputs}"
-                    )
+                _check_number("pre hook", "grad_output", answer, n_outputs)
                 grad_outputs = answer
         if self.watches_inputs:
             self.grad_outputs = grad_outputs
@@ -104,27 +100,23 @@ class Boundary:
         return tuple(grad_outputs[place] for place in places)
 
     def inputs_ready(self, places: list[int], grads: tuple) -> tuple | None:
-        """Show the inputs' gradients to the hooks, which may replace them."""
+        """Call the hooks with grad_input and grad_output; they may replace grad_input."""
         grad_outputs, self.grad_outputs = self.grad_outputs, None
         if grad_outputs is None:
             return None  # these gradients did not come through the module, as in double backward
         n_inputs = len(self.input_kinds)
-        grad_inputs = _with_zeros(_spread(places, grads, n_inputs), self.input_kinds)
+        grad_inputs = _with_zeros(_expand(places, grads, n_inputs), self.input_kinds)
         for hook in self.after:
             answer = hook(self.module, grad_inputs, grad_outputs)
             if answer is not None:
-                if len(answer) != n_inputs:
-                    raise RuntimeError(
-                        "Backward hook returned an invalid number of grad_input, "
-                        f"got {len(answer)}, but expected {n_inputs}"
-                    )
+                _check_number("hook", "grad_input", answer, n_inputs)
                 grad_inputs = answer
         if all(grad is None for grad in grads):
             return None  # nothing came this far, so there is nothing to replace
         return tuple(grad_inputs[place] for place in places)
 
     def run_without_inputs(self, grad_outputs: tuple) -> None:
-        """Call the hooks of a module whose inputs have no gradient to wait for."""
+        """Call the hooks of a module none of whose inputs requires a gradient."""
         if not self.after:
             return
         warnings.warn(
@@ -144,8 +136,16 @@ class Boundary:
                 )
 
 
+def _check_number(hook: str, grads: str, answer: Sequence, expected: int) -> None:
+    if len(answer) != expected:
+        raise RuntimeError(
+            f"Backward {hook} returned an invalid number of {grads}, got {len(answer)}, "
+            f"but expected {expected}"
+        )
+
+
 def _with_gradient(values: tuple) -> list[int]:
-    """Return where there are tensors with a gradient to watch; nothing nested is looked at."""
+    """Return the indices of tensors that require a gradient; nested ones are not looked for."""
     if not is_grad_enabled():
         return []
     return [
@@ -156,7 +156,7 @@ def _with_gradient(values: tuple) -> list[int]:
 
 
 def _split(values: tuple, places: list[int]) -> tuple[tuple, Any]:
-    """Put one node behind the tensors at `places`; return the values after it, and the node."""
+    """Put one node behind the tensors at `places`; return the new values, and the node."""
     tensors = tuple(values[place] for place in places)
     kinds = [_kind(tensor) for tensor in tensors]
 
@@ -173,21 +173,21 @@ def _split(values: tuple, places: list[int]) -> tuple[tuple, Any]:
 
 
 def _kind(tensor: Tensor) -> tuple[tuple[int, ...], np.dtype]:
-    """Return what zeros in a tensor's place are made of: a node must not keep its memory alive."""
+    """Return shape and dtype, for zeros in a tensor's place: a node must not keep it alive."""
     return tensor._array.shape, tensor._array.dtype
 
 
 def _with_zeros(grads: tuple, kinds: list) -> tuple:
-    """Return gradients with zeros where None stands for those of a tensor."""
+    """Return the gradients, with zeros for those of tensors that are None."""
     return tuple(
         wrap(np.zeros(*kind)) if grad is None and kind is not None else grad
         for grad, kind in zip(grads, kinds, strict=True)
     )
 
 
-def _spread(places: list[int], values: tuple, size: int) -> tuple:
+def _expand(places: list[int], values: tuple, size: int) -> tuple:
     """Return a tuple of the given size with the values in their places, None elsewhere."""
-    spread: list = [None] * size
+    expanded: list = [None] * size
     for place, value in zip(places, values, strict=True):
-        spread[place] = value
-    return tuple(spread)
+        expanded[place] = value
+    return tuple(expanded)

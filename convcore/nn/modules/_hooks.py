@@ -1,12 +1,13 @@
-"""Hooks of modules: where they are kept, and a call of a module that has some.
+"""Module hooks: where they are stored, and how a call of a module runs them.
 
 Every hook is in an ordered dictionary under the id of its handle: in the module's own dictionaries,
-or, for hooks on all modules, in those of this file. What a hook wants beside being called (keyword
-arguments, to be called after errors too) is in a second dictionary under the same id.
+or, for global hooks (on all modules), in those of this file. A hook's options (with_kwargs,
+always_call) are in further dictionaries under the same id.
 
-The order of a call: global and own forward pre-hooks, the boundary that backward hooks watch on
-the inputs, `forward`, global and own forward hooks, the boundary on the outputs, legacy backward
-hooks. Dictionaries are copied before they are walked, so that hooks may add and remove hooks.
+The order of a call: global and own forward pre-hooks, the first node of the boundary that full
+backward hooks watch (see `_boundary`), `forward`, global and own forward hooks, the second node of
+the boundary, legacy backward hooks. Dictionaries are copied before iteration, so that hooks may
+add and remove hooks.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle
 from convcore.nn.modules._boundary import Boundary
+from convcore.nn.modules.utils import nested_tensors
 
 if TYPE_CHECKING:
     from convcore.nn.modules.module import Module
@@ -38,7 +40,7 @@ _global_forward_hooks_always_called: OrderedDict = OrderedDict()
 
 
 class _Global:
-    """Stands for all modules where a module would be asked which kind its backward hooks are."""
+    """The owner of the global backward hooks: stands in for a module."""
 
     _backward_hooks = _global_backward_hooks
     _is_full_backward_hook: bool | None = None
@@ -47,9 +49,9 @@ class _Global:
 def add_hook(
     hooks: OrderedDict, hook: Callable, prepend: bool = False, marks: tuple = ()
 ) -> RemovableHandle:
-    """Put a hook into a dictionary, and its id into those of `marks`, pairs (dictionary, wanted).
+    """Register a hook in a dictionary, and its options in those of `marks`: (dictionary, is_set).
 
-    A mark that is not wanted is still named to the handle: removal clears whatever is there.
+    The handle knows the dictionaries of all options, also of those that are not set.
     """
     handle = RemovableHandle(hooks, extra_dict=[marked for marked, _ in marks])
     hooks[handle.id] = hook
@@ -64,7 +66,7 @@ def add_hook(
 def add_backward_hook(
     owner: Any, hook: Callable, full: bool, prepend: bool, where: str
 ) -> RemovableHandle:
-    """Put a hook among the backward hooks of `owner`, which are all full or all legacy."""
+    """Register a backward hook of `owner`, whose backward hooks are all full or all legacy."""
     if owner._backward_hooks and owner._is_full_backward_hook is not full:
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks "
@@ -77,7 +79,7 @@ def add_backward_hook(
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, name, buffer)`` whenever any module gets a buffer.
 
-    A result other than None is registered in the buffer's place.
+    A result other than None is registered instead of the buffer.
     """
     return add_hook(_global_buffer_registration_hooks, hook)
 
@@ -85,7 +87,7 @@ def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, name, submodule)`` whenever any module gets a submodule.
 
-    A result other than None is registered in the submodule's place.
+    A result other than None is registered instead of the submodule.
     """
     return add_hook(_global_module_registration_hooks, hook)
 
@@ -93,7 +95,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, name, parameter)`` whenever any module gets a parameter.
 
-    A result other than None is registered in the parameter's place.
+    A result other than None is registered instead of the parameter.
     """
     return add_hook(_global_parameter_registration_hooks, hook)
 
@@ -101,7 +103,7 @@ def register_module_parameter_registration_hook(hook: Callable) -> RemovableHand
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, args)`` before every module's forward.
 
-    As `Module.register_forward_pre_hook`, for all modules, and before their own hooks.
+    As `Module.register_forward_pre_hook`, for all modules; runs before their own hooks.
     """
     return add_hook(_global_forward_pre_hooks, hook)
 
@@ -111,7 +113,7 @@ def register_module_forward_hook(
 ) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after every module's forward.
 
-    As `Module.register_forward_hook`, for all modules, and before their own hooks.
+    As `Module.register_forward_hook`, for all modules; runs before their own hooks.
     """
     marks = (
         (_global_forward_hooks_with_kwargs, with_kwargs),
@@ -123,7 +125,7 @@ def register_module_forward_hook(
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, grad_output)`` before every module's backward.
 
-    As `Module.register_full_backward_pre_hook`, for all modules, and before their own hooks.
+    As `Module.register_full_backward_pre_hook`, for all modules; runs before their own hooks.
     """
     return add_hook(_global_backward_pre_hooks, hook)
 
@@ -131,7 +133,7 @@ def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after every module's backward.
 
-    As `Module.register_full_backward_hook`, for all modules, and before their own hooks.
+    As `Module.register_full_backward_hook`, for all modules; runs before their own hooks.
     """
     return add_backward_hook(_Global, hook, True, False, "as a global Module hook")
 
@@ -160,7 +162,7 @@ def is_watched(module: Module) -> bool:
 
 
 def registered(hooks: OrderedDict, module: Any, name: str, value: Any) -> Any:
-    """Return what is to be registered, after the registration hooks had their say."""
+    """Run the registration hooks; return the value to register, which they may replace."""
     for hook in tuple(hooks.values()):
         answer = hook(module, name, value)
         if answer is not None:
@@ -169,13 +171,13 @@ def registered(hooks: OrderedDict, module: Any, name: str, value: Any) -> Any:
 
 
 class HookedCall:
-    """One call of a module that has hooks.
+    """One call of a module that has hooks (or of any module, if there are global hooks).
 
     Parameters
     ----------
     module : Module
     args, kwargs
-        What it was called with; pre-hooks may replace them.
+        The arguments; pre-hooks may replace them.
     """
 
     __slots__ = ("args", "called", "kwargs", "module", "result")
@@ -188,7 +190,7 @@ class HookedCall:
         self.called: set[int] = set()  # forward hooks that ran
 
     def __call__(self) -> Any:
-        """Run hooks and forward; after an error, run the hooks that are to be called always."""
+        """Run the hooks and `forward`; after an error, the always_call hooks that did not run."""
         try:
             self.run_pre_hooks()
             boundary = self.enter_boundary()
@@ -203,7 +205,7 @@ class HookedCall:
         return self.result
 
     def run_pre_hooks(self) -> None:
-        """Let forward pre-hooks see and replace the arguments."""
+        """Run the forward pre-hooks, which may replace the arguments."""
         module = self.module
         with_kwargs = module._forward_pre_hooks_with_kwargs
         own = module._forward_pre_hooks.items()
@@ -224,12 +226,12 @@ class HookedCall:
                     self.args = answer if isinstance(answer, tuple) else (answer,)
 
     def run_forward_hooks(self) -> None:
-        """Let forward hooks see and replace the result."""
+        """Run the forward hooks, which may replace the result."""
         for number, hook in self.forward_hooks():
             self.run_forward_hook(number, hook)
 
     def forward_hooks(self) -> tuple:
-        """Return the pairs (id, forward hook) as they are now."""
+        """Return the current pairs (id, forward hook)."""
         return (*_global_forward_hooks.items(), *self.module._forward_hooks.items())
 
     def run_forward_hook(self, number: int, hook: Callable) -> None:
@@ -247,7 +249,7 @@ class HookedCall:
             self.result = answer
 
     def run_remaining_hooks(self) -> None:
-        """After an error, call the forward hooks that asked for it and did not run."""
+        """After an error, run the always_call hooks that did not run."""
         for number, hook in self.forward_hooks():
             is_global = number in _global_forward_hooks_always_called
             if number in self.called or not (
@@ -265,7 +267,7 @@ class HookedCall:
                 )
 
     def enter_boundary(self) -> Boundary | None:
-        """If there are full backward hooks, have them watch the inputs."""
+        """If there are full backward hooks, put the boundary's first node behind the inputs."""
         module = self.module
         before = (*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
         after = backward_hooks(module, full=True)
@@ -276,9 +278,9 @@ class HookedCall:
         return boundary
 
     def attach_legacy_hooks(self) -> None:
-        """Hang legacy backward hooks on the node that made the (first) result."""
+        """Register legacy backward hooks on the node that computed the (first) result."""
         hooks = backward_hooks(self.module, full=False)
-        tensor = first_tensor(self.result) if hooks else None
+        tensor = next(nested_tensors(self.result), None) if hooks else None
         node = None if tensor is None else tensor.grad_fn
         if node is None:
             return
@@ -297,7 +299,7 @@ def backward_hooks(module: Module, full: bool) -> tuple[Callable, ...]:
 
 
 def with_module(hook: Callable, module: Module) -> Callable:
-    """Return a node's hook that calls a module's hook."""
+    """Return a hook for a node that calls a module's hook."""
 
     def node_hook(grad_inputs: tuple, grad_outputs: tuple) -> Any:
         return hook(module, grad_inputs, grad_outputs)
@@ -305,19 +307,8 @@ def with_module(hook: Callable, module: Module) -> Callable:
     return functools.update_wrapper(node_hook, hook)  # errors name the user's hook
 
 
-def first_tensor(result: Any) -> Tensor | None:
-    """Find the first tensor in what a module returned: a tensor, or a dict or sequence of some."""
-    if isinstance(result, Tensor):
-        return result
-    if isinstance(result, dict):
-        result = result.values()
-    elif not isinstance(result, (tuple, list)):
-        return None
-    return next((found for part in result if (found := first_tensor(part)) is not None), None)
-
-
 def legacy_shortcoming(args: tuple, result: Any, node: Any) -> str | None:
-    """Say what legacy hooks on `node` will not see of the module's gradients; None if they will."""
+    """Return the warning about gradients that legacy hooks on `node` miss, or None."""
     results = result if isinstance(result, tuple) else (result,)
     if not all(isinstance(part, Tensor) for part in results):
         what = "on a Module that does not return a single Tensor or a tuple of Tensors"

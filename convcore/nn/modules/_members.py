@@ -1,7 +1,7 @@
-"""A module's members: the parameters, buffers and submodules that are assigned to it.
+"""Members of a module: registering, finding and listing its parameters, buffers and submodules.
 
-They live in three dictionaries, not among the attributes, so that each kind can be listed in the
-order of registration. Assigning, reading and deleting attributes goes through those dictionaries.
+They are stored in three dictionaries, not in the instance dictionary, so that each kind can be
+listed in registration order. Attribute access goes through those dictionaries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from convcore.nn.parameter import Buffer, Parameter
 
 
 def typename(value: Any) -> str:
-    """Return the name of a value's type (of a class, its own) as PyTorch's errors give it."""
+    """Return the name of a value's type, or of a class, as PyTorch's error messages spell it."""
     if isinstance(value, Tensor):
         return value.type()
     cls = value if isinstance(value, type) else type(value)
@@ -26,8 +26,16 @@ def _full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+def _check_none(value: Any, kind: str, name: str, expected: str) -> None:
+    """Raise if what is assigned to the name of a parameter, module or buffer is not None."""
+    if value is not None:
+        raise TypeError(
+            f"cannot assign '{typename(value)}' as {kind} '{name}' ({expected} or None expected)"
+        )
+
+
 class Members:
-    """The part of Module that keeps, finds and lists its members."""
+    """The part of Module that registers, finds and lists its members."""
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -37,23 +45,23 @@ class Members:
     # Registration
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Make ``param`` a parameter of this module, under an attribute of the given name.
+        """Register ``param`` as a parameter of this module, under an attribute of the given name.
 
         Parameters
         ----------
         name : str
             A new name, without dots.
         param : Parameter or None
-            None is kept under the name, but is in neither `parameters()` nor the state.
+            None reserves the name; it is in neither `parameters()` nor `state_dict()`.
 
         Raises
         ------
         AttributeError
-            `Module.__init__` was not called yet.
+            `Module.__init__` has not been called yet.
         KeyError
-            The name has a dot, is empty, or is another attribute's.
+            The name has a dot, is empty, or is already another attribute.
         TypeError
-            The name is no string, or ``param`` is neither a Parameter nor None.
+            The name is not a string, or ``param`` is neither a Parameter nor None.
         ValueError
             ``param`` was computed from other tensors.
         """
@@ -77,25 +85,21 @@ class Members:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Make ``tensor`` a buffer of this module: part of its state, but not trained.
+        """Register ``tensor`` as a buffer of this module: part of its state, but not trained.
 
         Parameters
         ----------
         name : str
             A new name, without dots.
         tensor : Tensor or None
-            None is kept under the name, but is in neither `buffers()` nor the state.
+            None reserves the name; it is in neither `buffers()` nor `state_dict()`.
         persistent : bool
             Whether the buffer is in `state_dict`.
 
         Raises
         ------
-        AttributeError
-            `Module.__init__` was not called yet.
-        KeyError
-            The name has a dot, is empty, or is another attribute's.
-        TypeError
-            The name is no string, or ``tensor`` is neither a Tensor nor None.
+        AttributeError, KeyError, TypeError
+            As for `register_parameter`, of a Tensor.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -113,14 +117,12 @@ class Members:
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Any) -> None:
-        """Make ``module`` a child of this module, under an attribute of the given name.
+        """Register ``module`` as a child of this module, under an attribute of the given name.
 
         Raises
         ------
-        KeyError
-            The name has a dot, is empty, or is another attribute's.
-        TypeError
-            The name is no string, or ``module`` is neither a Module nor None.
+        KeyError, TypeError
+            As for `register_parameter`, of a Module.
         """
         if module is not None and not isinstance(module, Members):
             raise TypeError(f"{typename(module)} is not a Module subclass")
@@ -128,11 +130,11 @@ class Members:
         self._set_module(name, module)
 
     def register_module(self, name: str, module: Any) -> None:
-        """Do what `add_module` does."""
+        """Call `add_module`, of which this is another name."""
         self.add_module(name, module)
 
     def _check_name(self, kind: str, name: str, members: dict) -> None:
-        """Raise if a member of the given kind cannot be registered under this name."""
+        """Raise unless a member of the given kind can be registered under this name."""
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
@@ -170,11 +172,7 @@ class Members:
             self._forget(name, self._buffers, self._modules)
             self.register_parameter(name, value)
         elif name in own.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
-                )
+            _check_none(value, "parameter", name, "torch.nn.Parameter")
             self.register_parameter(name, None)
         elif isinstance(value, Members):
             if "_modules" not in own:
@@ -182,11 +180,7 @@ class Members:
             self._forget(name, self._parameters, self._buffers)
             self._set_module(name, value)
         elif name in own.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
-                )
+            _check_none(value, "child module", name, "torch.nn.Module")
             self._set_module(name, None)
         elif isinstance(value, Buffer) or name in own.get("_buffers", ()):
             self._set_buffer(name, value)
@@ -194,12 +188,9 @@ class Members:
             super().__setattr__(name, value)
 
     def _set_buffer(self, name: str, value: Any) -> None:
-        """Register what is assigned to a buffer's name; it is as persistent as it was."""
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(
-                f"cannot assign '{typename(value)}' as buffer '{name}' "
-                "(torch.nn.Buffer, torch.Tensor or None expected)"
-            )
+        """Register a buffer by assignment; one that existed stays persistent or not."""
+        if not isinstance(value, Tensor):
+            _check_none(value, "buffer", name, "torch.nn.Buffer, torch.Tensor")
         if isinstance(value, Buffer):
             persistent = value.persistent
         else:
@@ -207,7 +198,7 @@ class Members:
         self.register_buffer(name, value, persistent)
 
     def _forget(self, name: str, *members: dict) -> None:
-        """Remove what another kind of member is about to take the name of."""
+        """Free a name that another kind of member is about to take."""
         for names in (self.__dict__, *members):
             names.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
@@ -228,7 +219,7 @@ class Members:
     # Finding a member by its path
 
     def get_submodule(self, target: str) -> Any:
-        """Return the submodule at a dotted path; an empty path is this module.
+        """Return the submodule at a dotted path; the empty path is this module.
 
         Raises
         ------
@@ -243,14 +234,14 @@ class Members:
         return module
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put ``module`` at a dotted path whose parent exists.
+        """Replace or add the submodule at a dotted path; the parent must exist.
 
         Parameters
         ----------
         target : str
         module : Module
         strict : bool
-            Whether there must be a submodule at the path already.
+            Whether a submodule must already be there.
 
         Raises
         ------
@@ -312,16 +303,16 @@ class Members:
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield (path, module) for this module and all below it, parents first.
+        """Yield (path, module) for this module and its descendants, parents first.
 
         Parameters
         ----------
         memo : set of Module, optional
-            Modules that are not to be listed; those that are listed are added.
+            Modules to skip; those that are yielded are added.
         prefix : str
-            Path of this module itself.
+            The path of this module.
         remove_duplicate : bool
-            Whether a module that is reached twice is listed once.
+            Whether a module that is reached twice is yielded once.
         """
         memo = set() if memo is None else memo
         if self in memo:
@@ -335,12 +326,12 @@ class Members:
                 yield from module.named_modules(memo, path, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """Yield this module and all below it, parents first; each once by default."""
+        """Yield this module and its descendants, parents first; each once by default."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """Yield (name, module) for the modules right below this one, each once."""
+        """Yield (name, module) for the direct children, each once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -348,7 +339,7 @@ class Members:
                 yield name, module
 
     def children(self) -> Iterator[Any]:
-        """Yield the modules right below this one, each once."""
+        """Yield the direct children, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -360,11 +351,11 @@ class Members:
         Parameters
         ----------
         prefix : str
-            Path of this module itself.
+            The path of this module.
         recurse : bool
-            Whether submodules' parameters are listed too.
+            Whether submodules' parameters are yielded too.
         remove_duplicate : bool
-            Whether a parameter that is reached twice is listed once.
+            Whether a parameter that is reached twice is yielded once.
         """
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
@@ -378,7 +369,7 @@ class Members:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer) for this module's buffers; the arguments are `named_parameters`'."""
+        """Yield (path, buffer) for this module's buffers; arguments as for `named_parameters`."""
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
@@ -395,7 +386,7 @@ class Members:
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        """Yield (path, member) for what ``get_members_fn(module)`` lists of each module."""
+        """Yield (path, member) for the pairs of ``get_members_fn(module)`` of each module."""
         seen = set()
         modules = [(prefix, self)]
         if recurse:

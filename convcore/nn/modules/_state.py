@@ -1,4 +1,4 @@
-"""A module's state as a flat dictionary, path -> tensor, and back."""
+"""state_dict and load_state_dict: a module's state as a flat dictionary, dotted path -> tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What did not fit when a state was loaded."""
+    """The result of `load_state_dict`: the missing and the unexpected keys."""
 
     __slots__ = ()
 
@@ -31,9 +31,9 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class _ModuleHook:
-    """A hook that gets its module first; it keeps the module alive no more than a method does.
+    """A hook that receives its module first, through a weak reference.
 
-    The module holds the hook, so that a hook that held the module would close a circle.
+    The module holds the hook; a strong reference back would be a reference cycle.
     """
 
     def __init__(self, hook: Callable, module: State):
@@ -51,7 +51,7 @@ class _ModuleHook:
 
 
 class _SilentHook:
-    """A hook that may change the state, but must not return another."""
+    """A hook that may change the state dictionary in place, but must return None."""
 
     def __init__(self, hook: Callable):
         self.hook = hook
@@ -81,17 +81,17 @@ class State:
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
-        """Return the parameters and persistent buffers of this module and all below it.
+        """Return the parameters and persistent buffers of this module and its descendants.
 
         Parameters
         ----------
         destination : dict, optional
-            Where to put them; by default a new OrderedDict.
+            Receives them; a new OrderedDict by default.
         prefix : str
-            Put before every key.
+            Prepended to every key.
         keep_vars : bool
-            Whether the values are the parameters themselves; by default they are tensors that
-            share their memory and require no gradient.
+            Whether the values are the parameters themselves; by default they are detached tensors
+            that share their memory.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class State:
 
         Notes
         -----
-        The values share the module's memory: ``copy.deepcopy`` them to keep what they are now.
+        The values share the module's memory: use ``copy.deepcopy`` for a snapshot.
         """
         if args:
             warnings.warn(
@@ -132,7 +132,7 @@ class State:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own state, without its submodules', into ``destination``."""
+        """Save this module's own state, without its submodules', to ``destination``."""
         for name, tensor in self._state_members().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if _overrides(self, "get_extra_state"):
@@ -147,11 +147,11 @@ class State:
         return {name: tensor for name, tensor in members.items() if tensor is not None}
 
     def get_extra_state(self) -> Any:
-        """Return what else belongs to the state; a subclass that overrides this is asked."""
+        """Return further state, saved with the rest; for subclasses to override."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: override get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned, in a subclass that overrides both."""
+        """Restore the state that `get_extra_state` returned; for subclasses to override."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: override set_extra_state")
 
     # Loading
@@ -159,17 +159,17 @@ class State:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy a state into this module's parameters and buffers, and into all below it.
+        """Copy a state into the parameters and buffers of this module and its descendants.
 
         Parameters
         ----------
         state_dict : mapping
             As `state_dict` returns it.
         strict : bool
-            Whether every key must have its place, and every place its key.
+            Whether the keys must match exactly: none missing, none unexpected.
         assign : bool
-            Whether the tensors themselves are taken, with their dtype and memory format, instead
-            of being copied into those that are there; ``requires_grad`` stays as it is.
+            Whether the tensors replace the module's, with their dtype and memory format, instead of
+            being copied into them; ``requires_grad`` stays as it is.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class State:
         RuntimeError
             Keys do not match and ``strict`` is true, or shapes do not match.
         TypeError
-            ``state_dict`` is no mapping.
+            ``state_dict`` is not a mapping.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -208,21 +208,14 @@ class State:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Copy this module's own state, without its submodules', out of ``state_dict``.
+        """Load this module's own state, without its submodules', from ``state_dict``.
 
-        What does not fit is added to the three lists. Subclasses override this to accept states
-        of older versions; ``local_metadata["version"]`` says which one it is.
+        Keys and errors are added to the three lists. Subclasses override this to accept states
+        of older versions; ``local_metadata["version"]`` is the version.
         """
         for hook in tuple(self._load_state_dict_pre_hooks.values()):
-            hook(
-                state_dict,
-                prefix,
-                local_metadata,
-                strict,
-                missing_keys,
-                unexpected_keys,
-                error_msgs,
-            )
+            judged = strict, missing_keys, unexpected_keys, error_msgs
+            hook(state_dict, prefix, local_metadata, *judged)
         assign = local_metadata.get("assign_to_params_buffers", False)
         members = self._state_members()
         for name, tensor in members.items():
@@ -244,7 +237,7 @@ class State:
             unexpected_keys += self._unexpected(state_dict, prefix, known)
 
     def _unexpected(self, state_dict: dict, prefix: str, known: set[str]) -> list[str]:
-        """Return the keys of this module that are for no member and no child."""
+        """Return the keys below ``prefix`` that belong to no member and no child."""
         unexpected = []
         for key in state_dict:
             if key.startswith(prefix):
@@ -262,14 +255,14 @@ class State:
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after the state is saved.
 
-        The hook may change ``state_dict``; it must return None.
+        The hook may change ``state_dict`` in place; it must return None.
         """
         return add_hook(self._state_dict_hooks, _SilentHook(hook))
 
     def _register_state_dict_hook(self, hook: Callable) -> RemovableHandle:
         """Register as `register_state_dict_post_hook`; the hook may return another dictionary.
 
-        It counts for the module that `state_dict` was called on, not for those below it.
+        The replacement counts only for the module that `state_dict` was called on.
         """
         return add_hook(self._state_dict_hooks, hook)
 
@@ -278,28 +271,28 @@ class State:
 
         It is called with (module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs), and may change the dictionary and the lists. ``strict`` is
-        always true here: what is missing or unexpected is judged at the end.
+        always true here: missing and unexpected keys are judged at the end.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable, with_module: bool = False
     ) -> RemovableHandle:
-        """Register as `register_load_state_dict_pre_hook`; without the module by default."""
+        """Register as `register_load_state_dict_pre_hook`; called without the module by default."""
         hook = _ModuleHook(hook, self) if with_module else hook
         return add_hook(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after this module and all below it are loaded.
 
-        The hook may change the lists ``missing_keys`` and ``unexpected_keys``, and so decide
-        whether a strict load fails; it must return None.
+        The hook may change the lists ``missing_keys`` and ``unexpected_keys``, which decide whether
+        a strict load fails; it must return None.
         """
         return add_hook(self._load_state_dict_post_hooks, hook)
 
 
 class _Loading:
-    """One call of `load_state_dict`: the state, and what did not fit."""
+    """One call of `load_state_dict`: the state, and the errors so far."""
 
     def __init__(self, state_dict: Mapping[str, Any], assign: bool):
         self.state = OrderedDict(state_dict)  # hooks may change it, so it is a copy
@@ -312,11 +305,11 @@ class _Loading:
         self.errors: list[str] = []
 
     def load(self, module: Any, state: dict, prefix: str = "") -> None:
-        """Load ``module``, whose keys start with ``prefix``, and what is below it."""
+        """Load ``module``, whose keys start with ``prefix``, and its descendants."""
         metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
         if self.assign:
             metadata = {**metadata, "assign_to_params_buffers": True}
-        # Always strict: it is the lists that say what did not fit, and the caller who judges.
+        # Always strict: the lists collect every mismatch, and the caller judges.
         module._load_from_state_dict(
             state, prefix, metadata, True, self.missing, self.unexpected, self.errors
         )
@@ -338,14 +331,14 @@ class _Loading:
 def _load_member(
     module: State, name: str, tensor: Tensor, key: str, value: Any, assign: bool
 ) -> str | None:
-    """Load one parameter or buffer; return what is wrong with the value, or None."""
+    """Load one parameter or buffer; return an error message, or None."""
     if not isinstance(value, Tensor):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(value)}"
         )
     if tensor.dim() == 0 and value.shape == (1,):
-        value = value[0]  # states from before there were tensors without axes
+        value = value[0]  # old states store tensors without axes as shape (1,)
     if value.shape != tensor.shape:
         return (
             f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
@@ -367,7 +360,7 @@ def _load_member(
 
 
 def _as_member(value: Tensor, tensor: Tensor) -> Tensor:
-    """Return ``value`` as what can take the place of ``tensor``."""
+    """Return ``value`` as a replacement of ``tensor``: a Parameter if that is one."""
     if not isinstance(tensor, Parameter):
         return value
     if not isinstance(value, Parameter):
@@ -376,7 +369,7 @@ def _as_member(value: Tensor, tensor: Tensor) -> Tensor:
 
 
 def _overrides(module: State, name: str) -> bool:
-    """Return whether the module's class has its own method in the place of State's."""
+    """Return whether the module's class overrides a method of State."""
     return getattr(type(module), name) is not getattr(State, name)
 
 

@@ -1,7 +1,8 @@
-"""Activations as modules: functions of each element, and softmax and its kin along an axis."""
+"""Activation layers: elementwise functions, and softmax and its relatives along an axis."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import full
@@ -43,101 +44,97 @@ __all__ = [
 
 
 class _Activation(Module):
-    printed: tuple[str, ...] = ()  # attributes that the printed form shows
+    """A function of each element, without parameters."""
+
+    _function: Callable[..., Tensor]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function to each element of ``input``."""
+        return self._function(input)
 
     def extra_repr(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in self.printed]
-        if getattr(self, "inplace", False):
-            shown.append("inplace=True")
-        return ", ".join(shown)
+        shown = [super().extra_repr(), "inplace=True" if getattr(self, "inplace", False) else ""]
+        return ", ".join(filter(None, shown))
 
 
 class _MaybeInplace(_Activation):
-    """A function of each element that can take the place of its input."""
+    """A function of each element that can overwrite its input."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function to each element of ``input``."""
+        return self._function(input, self.inplace)
+
 
 class ReLU(_MaybeInplace):
-    """max(0, x).
+    """Rectified linear unit, max(0, x).
 
     Parameters
     ----------
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.relu(input, self.inplace)
+    _function = staticmethod(functional.relu)
 
 
 class SiLU(_MaybeInplace):
-    """x * sigmoid(x); the parameter is `ReLU`'s."""
+    """Sigmoid linear unit (swish), x * sigmoid(x); the parameter is `ReLU`'s."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.silu(input, self.inplace)
+    _function = staticmethod(functional.silu)
 
 
 class Mish(_MaybeInplace):
-    """x * tanh(softplus(x)); the parameter is `ReLU`'s."""
+    """Mish, x * tanh(softplus(x)); the parameter is `ReLU`'s."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.mish(input, self.inplace)
+    _function = staticmethod(functional.mish)
 
 
 class SELU(_MaybeInplace):
-    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))); the parameter is `ReLU`'s.
+    """Scaled ELU, scale * (max(0, x) + min(0, alpha * (exp(x) - 1))); the parameter is `ReLU`'s.
 
-    Scale and alpha keep the mean 0 and the variance 1 of what passes.
+    Scale and alpha are chosen such that activations keep mean 0 and variance 1.
 
     References
     ----------
     G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.selu(input, self.inplace)
+    _function = staticmethod(functional.selu)
 
 
-class Hardsigmoid(_MaybeInplace):
-    """x / 6 + 1/2 between 0 and 1; the parameter is `ReLU`'s."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.hardsigmoid(input, self.inplace)
-
-    def extra_repr(self) -> str:  # noqa: D102 - as PyTorch prints it
+class _Silent(_MaybeInplace):
+    def extra_repr(self) -> str:
+        """Return nothing, as PyTorch does, also where ``inplace`` is true."""
         return ""
 
 
-class Hardswish(_MaybeInplace):
-    """x * hardsigmoid(x); the parameter is `ReLU`'s."""
+class Hardsigmoid(_Silent):
+    """Piecewise linear sigmoid: x / 6 + 1/2, clamped to [0, 1]; the parameter is `ReLU`'s."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.hardswish(input, self.inplace)
+    _function = staticmethod(functional.hardsigmoid)
 
-    def extra_repr(self) -> str:  # noqa: D102 - as PyTorch prints it
-        return ""
+
+class Hardswish(_Silent):
+    """Piecewise swish, x * hardsigmoid(x); the parameter is `ReLU`'s."""
+
+    _function = staticmethod(functional.hardswish)
 
 
 class LeakyReLU(_Activation):
-    """x where it is positive, negative_slope * x elsewhere.
+    """Leaky ReLU: x where x > 0, negative_slope * x elsewhere.
 
     Parameters
     ----------
     negative_slope : float
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
     """
 
-    printed = ("negative_slope",)
+    _printed_attributes = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -152,45 +149,48 @@ class LeakyReLU(_Activation):
 class _Exponential(_Activation):
     """A function that is exponential below 0."""
 
-    printed = ("alpha",)
+    _printed_attributes = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function to each element of ``input``."""
+        return self._function(input, self.alpha, self.inplace)
+
 
 class ELU(_Exponential):
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere.
+    """Exponential linear unit: x where x > 0, alpha * (exp(x) - 1) elsewhere.
 
     Parameters
     ----------
     alpha : float
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.elu(input, self.alpha, self.inplace)
+    _function = staticmethod(functional.elu)
 
 
 class CELU(_Exponential):
-    """x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere; parameters are `ELU`'s."""
+    """Continuously differentiable ELU: x where x > 0, alpha * (exp(x / alpha) - 1) elsewhere.
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.celu(input, self.alpha, self.inplace)
+    The parameters are `ELU`'s.
+    """
+
+    _function = staticmethod(functional.celu)
 
 
 class Hardtanh(_Activation):
-    """x between two bounds, the bound beyond.
+    """Clamp x to [min_val, max_val].
 
     Parameters
     ----------
     min_val, max_val : float
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
 
     Raises
     ------
@@ -198,7 +198,7 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
-    printed: tuple[str, ...] = ("min_val", "max_val")
+    _printed_attributes: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -215,25 +215,25 @@ class Hardtanh(_Activation):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6); the parameter is `ReLU`'s."""
+    """ReLU with an upper bound, min(max(0, x), 6); the parameter is `ReLU`'s."""
 
-    printed = ()
+    _printed_attributes = ()
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
 class Threshold(_Activation):
-    """x where it is above a threshold, a value elsewhere.
+    """x where x > threshold, a constant value elsewhere.
 
     Parameters
     ----------
     threshold, value : float
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
     """
 
-    printed = ("threshold", "value")
+    _printed_attributes = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -247,14 +247,14 @@ class Threshold(_Activation):
 
 
 class PReLU(_Activation):
-    """x where it is positive, weight * x elsewhere, with a weight that is trained.
+    """Parametric ReLU: x where x > 0, weight * x elsewhere, with a trained weight.
 
     Parameters
     ----------
     num_parameters : int
         1, or the number of channels: axis 1 of the input.
     init : float
-        What the weight starts as.
+        The weight's initial value.
     device, dtype
         Of the weight.
 
@@ -263,7 +263,7 @@ class PReLU(_Activation):
     weight : Parameter, (num_parameters,)
     """
 
-    printed = ("num_parameters",)
+    _printed_attributes = ("num_parameters",)
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
@@ -274,7 +274,7 @@ class PReLU(_Activation):
         self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
-        """Set the weight to what it started as."""
+        """Set the weight to its initial value."""
         self.weight.data.fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -283,55 +283,45 @@ class PReLU(_Activation):
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x))."""
+    """Logistic sigmoid, 1 / (1 + exp(-x))."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.sigmoid(input)
+    _function = staticmethod(functional.sigmoid)
 
 
 class Tanh(_Activation):
-    """The hyperbolic tangent."""
+    """Hyperbolic tangent."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.tanh(input)
+    _function = staticmethod(functional.tanh)
 
 
 class LogSigmoid(_Activation):
-    """log(1 / (1 + exp(-x)))."""
+    """Logarithm of the sigmoid, log(1 / (1 + exp(-x)))."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.logsigmoid(input)
+    _function = staticmethod(functional.logsigmoid)
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|)."""
+    """Softsign, x / (1 + |x|)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.softsign(input)
+    _function = staticmethod(functional.softsign)
 
 
 class Tanhshrink(_Activation):
-    """x - tanh(x)."""
+    """Tanhshrink, x - tanh(x)."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.tanhshrink(input)
+    _function = staticmethod(functional.tanhshrink)
 
 
 class GELU(_Activation):
-    """x times the share of a normal distribution that lies below x.
+    """Gaussian error linear unit: x times the standard normal distribution function of x.
 
     Parameters
     ----------
     approximate : 'none' or 'tanh'
-        Whether that share is approximated by a hyperbolic tangent.
+        Whether the distribution function is approximated by a hyperbolic tangent.
     """
 
-    printed = ("approximate",)
+    _printed_attributes = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -343,14 +333,14 @@ class GELU(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above a threshold.
+    """Softplus, log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
 
     Parameters
     ----------
     beta, threshold : float
     """
 
-    printed = ("beta", "threshold")
+    _printed_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -362,38 +352,33 @@ class Softplus(_Activation):
         return functional.softplus(input, self.beta, self.threshold)
 
 
-class Hardshrink(_Activation):
-    """x where it is farther than lambd from 0, 0 elsewhere."""
-
+class _Shrink(_Activation):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        return functional.hardshrink(input, self.lambd)
+        return self._function(input, self.lambd)
 
-    def extra_repr(self) -> str:  # noqa: D102
+    def extra_repr(self) -> str:
         return f"{self.lambd}"
 
 
-class Softshrink(_Activation):
-    """x moved towards 0 by lambd, and not beyond."""
+class Hardshrink(_Shrink):
+    """Hard shrinkage: x where |x| > lambd, 0 elsewhere."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
+    _function = staticmethod(functional.hardshrink)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.softshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"{self.lambd}"
+class Softshrink(_Shrink):
+    """Soft shrinkage: x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    _function = staticmethod(functional.softshrink)
 
 
 class GLU(_Activation):
-    """The first half of an axis times the sigmoid of the second.
+    """Gated linear unit: the first half of an axis times the sigmoid of the second half.
 
     Parameters
     ----------
@@ -401,29 +386,33 @@ class GLU(_Activation):
         The axis; its size is even.
     """
 
-    printed = ("dim",)
+    _printed_attributes = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return half of ``input``, let through by the other half."""
+        """Return the first half of ``input``, gated by the second half."""
         return functional.glu(input, self.dim)
 
 
 class _AlongAxis(_Activation):
     """A function along one axis."""
 
-    printed = ("dim",)
+    _printed_attributes = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function along the axis ``dim`` of ``input``."""
+        return self._function(input, self.dim, _stacklevel=5)
+
 
 class Softmax(_AlongAxis):
-    """exp(x_i) / sum_j exp(x_j) along an axis.
+    """Softmax, exp(x_i) / sum_j exp(x_j), along an axis.
 
     Parameters
     ----------
@@ -438,13 +427,11 @@ class Softmax(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return shares that add up to 1 along the axis."""
-        return functional.softmax(input, self.dim, _stacklevel=5)
+    _function = staticmethod(functional.softmax)
 
 
 class LogSoftmax(_AlongAxis):
-    """log(softmax(x)) along an axis, also where the softmax is too small a number.
+    """Logarithm of the softmax along an axis, finite also where the softmax underflows.
 
     Parameters
     ----------
@@ -452,13 +439,11 @@ class LogSoftmax(_AlongAxis):
         As for `Softmax`.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the logarithms of shares along the axis."""
-        return functional.log_softmax(input, self.dim, _stacklevel=5)
+    _function = staticmethod(functional.log_softmax)
 
 
 class Softmin(_AlongAxis):
-    """softmax(-x) along an axis.
+    """Softmin, softmax(-x), along an axis.
 
     Parameters
     ----------
@@ -466,16 +451,14 @@ class Softmin(_AlongAxis):
         As for `Softmax`.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return shares that add up to 1 along the axis."""
-        return functional.softmin(input, self.dim, _stacklevel=5)
+    _function = staticmethod(functional.softmin)
 
 
 class Softmax2d(_Activation):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return shares that add up to 1 over the channels."""
+        """Return the softmax over the channels of ``input``."""
         if input.dim() not in (3, 4):
             raise ValueError(
                 f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"

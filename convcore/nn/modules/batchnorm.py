@@ -1,11 +1,11 @@
-"""Batch norm as modules, and what they share with instance norm."""
+"""Batch normalization layers, and the base classes that all normalization layers share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from convcore._creation import empty, ones, tensor, zeros
+from convcore._creation import ones, tensor, zeros
 from convcore._dtype import long
 from convcore._tensor import Tensor
 from convcore.nn import functional, init
@@ -15,8 +15,30 @@ from convcore.nn.parameter import Parameter
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-class _NormBase(Module):
-    """A number of channels, their weight and bias, and their running statistics.
+class AffineNorm(Module):
+    """A normalization layer with a weight of ones and a bias of zeros, or None."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_parameters(
+        self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
+    ) -> None:
+        weight = Parameter(ones(shape, dtype=dtype, device=device)) if affine else None
+        self.register_parameter("weight", weight)
+        offset = Parameter(zeros(shape, dtype=dtype, device=device)) if affine and bias else None
+        self.register_parameter("bias", offset)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class _NormBase(AffineNorm):
+    """Weight, bias and running statistics of a number of channels.
 
     Attributes
     ----------
@@ -26,8 +48,7 @@ class _NormBase(Module):
     """
 
     _version = 2
-    weight: Parameter | None
-    bias: Parameter | None
+    ranks: tuple[int, ...]  # numbers of axes that an input may have
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -50,13 +71,7 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-
-        def parameter(wanted: bool) -> Parameter | None:
-            made = empty(num_features, dtype=dtype, device=device) if wanted else None
-            return None if made is None else Parameter(made)
-
-        self.register_parameter("weight", parameter(affine))
-        self.register_parameter("bias", parameter(affine and bias))
+        self._make_parameters(num_features, affine, bias, device, dtype)
         self._make_statistics(dtype, device)
         self.reset_parameters()
 
@@ -80,13 +95,12 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Reset the running statistics; set the weight to ones and the bias to zeros."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
-        raise NotImplementedError
+        if input.dim() not in self.ranks:
+            allowed = " or ".join(f"{rank}D" for rank in self.ranks)
+            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
         return (
@@ -99,39 +113,22 @@ class _NormBase(Module):
         state_dict: dict,
         prefix: str,
         local_metadata: dict,
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         # States of version 1 did not count batches.
         if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None:
             state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
 
 
 class _BatchNorm(_NormBase):
-    ranks: tuple[int, ...]  # axes that an input may have
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in self.ranks:
-            allowed = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
-
     def forward(self, input: Tensor) -> Tensor:
         """Normalise each channel of ``input``; in training, with the batch's own statistics."""
         return self._by(functional.batch_norm, input)
 
     def _by(self, function: Callable[..., Tensor], input: Tensor, *more: Any) -> Tensor:
-        """Return what `functional.batch_norm`, or one that takes more, makes of a batch.
+        """Call `functional.batch_norm`, or a function with ``more`` arguments, on a batch.
 
         In training, the batch is counted; not if it is refused.
         """
@@ -159,16 +156,16 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalise each channel of (N, C) or (N, C, L) over the batch; the rest as `BatchNorm2d`."""
+    """Batch normalization of (N, C) or (N, C, L); the rest as `BatchNorm2d`."""
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalise each channel of (N, C, H, W) over the batch and all pixels.
+    """Batch normalization of (N, C, H, W): each channel over the batch and all pixels.
 
-    y = (x - mean) / sqrt(variance + eps) * weight + bias, with the batch's own mean and variance in
-    training, and with the running ones in evaluation.
+    y = (x - mean) / sqrt(variance + eps) * weight + bias, with the batch's mean and variance in
+    training, and the running ones in evaluation.
 
     Parameters
     ----------
@@ -177,11 +174,11 @@ class BatchNorm2d(_BatchNorm):
     eps : float
         Added to the variance.
     momentum : float or None
-        running = (1 - momentum) * running + momentum * batch's; None: the mean of all batches.
+        running = (1 - momentum) * running + momentum * batch's; None averages all batches.
     affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     track_running_stats : bool
-        Whether there are running statistics; without them, the batch's are taken in evaluation too.
+        Whether there are running statistics; without them, the batch's are used in evaluation too.
     device, dtype
         Of parameters and statistics.
     bias : bool
@@ -209,6 +206,6 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalise each channel of (N, C, D, H, W) over the batch; the rest as `BatchNorm2d`."""
+    """Batch normalization of (N, C, D, H, W); the rest as `BatchNorm2d`."""
 
     ranks = (5,)

@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters as a sequence, a list or a dictionary does."""
+"""Containers: Sequential, and lists and dictionaries of modules or parameters."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 class _Numbered(Module):
-    """A module whose children, or other contents, are numbered from 0.
-
-    Subclasses differ in what may be put in and in what the whole does when it is called.
-    """
+    """The list interface of Sequential and ModuleList: children are named '0', '1', ..."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -43,14 +40,11 @@ class _Numbered(Module):
         self._modules = {str(place): module for place, module in enumerate(self)}
 
     def _key(self, idx: int) -> str:
-        """Return the name of the child at a place, which may be counted from the end."""
-        idx = operator.index(idx)
-        if not -len(self) <= idx < len(self):
-            raise IndexError(f"index {idx} is out of range")
-        return list(self._modules)[idx]
+        """Return the name of the child at an index."""
+        return list(self._modules)[_checked_index(idx, len(self))]
 
     def _part(self, items: list[tuple[str, Module]]) -> Any:
-        """Return a container of the same class with some of the children."""
+        """Return a container of the same class with the given (name, child) pairs."""
         raise NotImplementedError
 
     def append(self, module: Module) -> Any:
@@ -76,14 +70,14 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Put a module before the one at ``index``; return the container.
+        """Insert a module before the one at ``index``; return the container.
 
-        Children that have names of their own keep them, the others are numbered anew.
+        Children with names of their own keep them; the others are renumbered.
 
         Raises
         ------
         IndexError
-            ``index`` is beyond the ends.
+            ``index`` is out of range.
         TypeError
             ``module`` is not a Module.
         """
@@ -100,19 +94,19 @@ class _Numbered(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Remove and return the module at a place, or a container of those in a slice."""
+        """Remove and return the module at an index, or a container of those in a slice."""
         removed = self[key]
         del self[key]
         return removed
 
 
 class Sequential(_Numbered):
-    """Modules that are called one after the other, each with the output of the one before.
+    """A chain of modules: each is called with the output of the one before.
 
     Parameters
     ----------
     *args : Module, or one OrderedDict of name -> Module
-        Without names, they are numbered from 0.
+        Modules without names are named '0', '1', ...
 
     Examples
     --------
@@ -130,7 +124,7 @@ class Sequential(_Numbered):
             self.add_module(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        """Return what the last module makes of what the others made of ``input``."""
+        """Call all modules in order, the first one with ``input``; return the last output."""
         for module in self._modules.values():
             input = module(input)
         return input
@@ -171,7 +165,7 @@ def _check_sequential(other: Any) -> None:
 
 
 class ModuleList(_Numbered):
-    """A list of modules, all of them members; it cannot be called.
+    """A list of modules that are registered as submodules; it cannot be called.
 
     Parameters
     ----------
@@ -193,7 +187,7 @@ class ModuleList(_Numbered):
         return self.extend(modules)
 
     def __repr__(self) -> str:
-        """Print equal neighbours once, with how many they are."""
+        """Return the printed form; equal neighbours appear once, with their count."""
         lines = []
         place = 0
         for text, run in groupby(map(repr, self)):
@@ -207,8 +201,16 @@ class ModuleList(_Numbered):
         return in_parentheses(self._get_name(), lines)
 
 
+def _checked_index(idx: int, size: int) -> int:
+    """Return an index, which may be negative, as an int; raise if it is out of range."""
+    idx = operator.index(idx)
+    if not -size <= idx < size:
+        raise IndexError(f"index {idx} is out of range")
+    return idx
+
+
 class ModuleDict(Module):
-    """A dictionary of modules, all of them members, in the order of insertion; not callable.
+    """A dictionary of modules that are registered as submodules, in insertion order; not callable.
 
     Parameters
     ----------
@@ -259,7 +261,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Set what a mapping, or an iterable of pairs, holds.
+        """Add the pairs of a mapping, or of an iterable of (key, value) pairs.
 
         Raises
         ------
@@ -271,7 +273,7 @@ class ModuleDict(Module):
 
 
 def _pairs(name: str, given: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the pairs of a mapping, or of an iterable of pairs, that `update` of `name` got."""
+    """Yield the pairs of a mapping or an iterable of pairs; ``name`` is the class in errors."""
     if isinstance(given, (Mapping, ModuleDict, ParameterDict)):
         yield from given.items()
         return
@@ -290,13 +292,13 @@ def _pairs(name: str, given: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _as_parameter(value: Any) -> Any:
-    """Return tensors as parameters, and anything else as it is."""
+    """Return a plain tensor as a Parameter, and anything else unchanged."""
     is_plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
     return Parameter(value) if is_plain else value
 
 
 def _describe(items: Iterable[tuple[Any, Any]], kind: Any) -> str:
-    """Return a line for each parameter or other value; ``kind(tensor)`` is its printed type."""
+    """Return the printed form: a line for each value; ``kind(tensor)`` is a tensor's type."""
     lines = []
     for key, value in items:
         if isinstance(value, Tensor):
@@ -310,9 +312,9 @@ def _describe(items: Iterable[tuple[Any, Any]], kind: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters, all of them members; it cannot be called.
+    """A list of parameters that are registered as such; it cannot be called.
 
-    Tensors that are put in become parameters; anything else is kept as it is.
+    Tensors that are put in become parameters; anything else stays as it is.
 
     Parameters
     ----------
@@ -340,11 +342,8 @@ class ParameterList(Module):
         setattr(self, self._key(idx), _as_parameter(param))
 
     def _key(self, idx: int) -> str:
-        """Return the attribute of a place, which may be counted from the end."""
-        idx = operator.index(idx)
-        if not -len(self) <= idx < len(self):
-            raise IndexError(f"index {idx} is out of range")
-        return str(idx % len(self))
+        """Return the name of the attribute that holds the value at an index."""
+        return str(_checked_index(idx, len(self)) % len(self))
 
     def append(self, value: Any) -> ParameterList:
         """Add a value at the end; return the list."""
@@ -382,14 +381,14 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters, all of them members, in the order of insertion; not callable.
+    """A dictionary of parameters that are registered as such, in insertion order; not callable.
 
-    Tensors that are put in become parameters; anything else is kept as it is.
+    Tensors that are put in become parameters; anything else stays as it is.
 
     Parameters
     ----------
     parameters : mapping of str, or iterable of pairs, optional
-        A plain dict is sorted by its keys first, as in PyTorch.
+        A plain dict is sorted by key first, as in PyTorch.
     """
 
     def __init__(self, parameters: Any = None) -> None:
@@ -454,7 +453,7 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the pair that was put in last."""
+        """Remove and return the pair that was added last."""
         key = next(reversed(self))
         return key, self.pop(key)
 
@@ -464,11 +463,11 @@ class ParameterDict(Module):
             del self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dictionary with the given keys, and one value for all of them."""
+        """Return a new dictionary with the given keys, all with the same value."""
         return ParameterDict([(key, default) for key in keys])
 
     def update(self, parameters: Any) -> None:
-        """Set what a mapping, or an iterable of pairs, holds.
+        """Add the pairs of a mapping, or of an iterable of (key, value) pairs.
 
         Raises
         ------

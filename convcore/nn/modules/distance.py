@@ -1,4 +1,4 @@
-"""How far vectors are from each other, or what angle is between them, as modules."""
+"""Distance layers: pairwise distance and cosine similarity."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The norm of x1 - x2 + eps along the last axis.
+    """Pairwise distance: the p-norm of x1 - x2 + eps along the last axis.
 
     Parameters
     ----------
     p : number
-        Which norm: 2 is the length.
+        Order of the norm; 2 is the Euclidean distance.
     eps : number
-        Keeps the gradient of equal vectors finite.
+        Added to the difference; keeps the gradient finite where the vectors are equal.
     keepdim : bool
-        Keep the last axis, with size 1.
+        Whether the last axis stays, with size 1.
 
     Examples
     --------
@@ -40,14 +40,14 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors that lie along an axis.
+    """Cosine similarity, x1 . x2 / (|x1| |x2|), of vectors along an axis.
 
     Parameters
     ----------
     dim : int
         The axis.
     eps : number
-        Shorter vectors count as having this length.
+        Lower bound of each vector's length in the denominator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Dropout as modules: in training, a random part of what passes is zeroed."""
+"""Dropout layers: in training, random elements or channels are set to zero."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
 
 class _DropoutNd(Module):
     _drop: Callable[..., Tensor]
+    _printed_attributes = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -30,27 +31,24 @@ class _DropoutNd(Module):
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop a part of ``input`` in training; return ``input`` itself otherwise."""
+        """Apply dropout in training; return ``input`` itself in evaluation."""
         return self._drop(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):
-    """In training, zero each element with a probability and scale the others by 1 / (1 - p).
+    """Dropout: in training, zero each element with probability p, scale the rest by 1 / (1 - p).
 
     Parameters
     ----------
     p : float
         The probability, between 0 and 1.
     inplace : bool
-        Whether the input itself is changed.
+        Whether the input is overwritten.
 
     Raises
     ------
     ValueError
-        ``p`` is no probability.
+        ``p`` is not between 0 and 1.
 
     References
     ----------
@@ -68,13 +66,13 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """In training, zero whole channels of (N, C, L) or (C, L); see `Dropout`."""
+    """Channel dropout of (N, C, L) or (C, L): whole channels are zeroed; see `Dropout`."""
 
     _drop = staticmethod(functional.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
-    """In training, zero whole channels of (N, C, H, W); see `Dropout`.
+    """Channel dropout of (N, C, H, W): whole channels are zeroed; see `Dropout`.
 
     References
     ----------
@@ -86,13 +84,13 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout3d(_DropoutNd):
-    """In training, zero whole channels of (N, C, D, H, W) or (C, D, H, W); see `Dropout`."""
+    """Channel dropout of (N, C, D, H, W) or (C, D, H, W); see `Dropout`."""
 
     _drop = staticmethod(functional.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
-    """In training, drop elements so that their mean and variance stay; for `SELU` networks.
+    """Alpha dropout: in training, drop elements but keep mean and variance; for `SELU` nets.
 
     Parameters
     ----------
@@ -109,6 +107,6 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """In training, drop whole channels as `AlphaDropout` drops elements."""
+    """Alpha dropout of whole channels; see `AlphaDropout`."""
 
     _drop = staticmethod(functional.feature_alpha_dropout)

@@ -1,4 +1,4 @@
-"""Changes of shape as modules."""
+"""Flatten and Unflatten: layers that merge or split axes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Make one axis of several.
+    """Merge several axes into one.
 
     Parameters
     ----------
     start_dim, end_dim : int
-        The first and the last of them; by default all but the batch's.
+        The first and the last axis that is merged; by default all but the batch axis.
 
     Examples
     --------
@@ -25,33 +25,32 @@ class Flatten(Module):
     torch.Size([32, 25])
     """
 
+    _printed_attributes = ("start_dim", "end_dim")
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim = start_dim
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with fewer axes, a view where that is possible."""
+        """Return ``input`` with the axes merged, a view where that is possible."""
         return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
-    """Make several axes of one.
+    """Split one axis into several.
 
     Parameters
     ----------
     dim : int
         The axis.
     unflattened_size : sequence of int
-        The sizes that take its place; -1 stands for what is left.
+        The new axes' sizes; one may be -1, which is inferred.
 
     Raises
     ------
     TypeError
-        ``dim`` is no int, or the sizes are no ints.
+        ``dim`` or one of the sizes is not an int.
 
     Examples
     --------
@@ -59,6 +58,8 @@ class Unflatten(Module):
     >>> Unflatten(1, (2, 5))(convcore.ones(32, 10)).shape
     torch.Size([32, 2, 5])
     """
+
+    _printed_attributes = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
@@ -79,8 +80,5 @@ class Unflatten(Module):
         self.unflattened_size = unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with more axes, a view of it."""
+        """Return a view of ``input`` with the axis split."""
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

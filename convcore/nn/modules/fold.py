@@ -1,4 +1,4 @@
-"""im2col and its adjoint as modules."""
+"""Unfold (im2col) and Fold (col2im) as layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Unfold(Module):
-    """Lay out the windows of (N, C, H, W) as columns: (N, C*KH*KW, P), or the same without N.
+    """im2col: the windows of (N, C, H, W) as columns, (N, C*KH*KW, P); both may lack N.
 
     Parameters
     ----------
@@ -24,6 +24,8 @@ class Unfold(Module):
     >>> Unfold((2, 3))(convcore.ones(2, 5, 3, 4)).shape
     torch.Size([2, 30, 4])
     """
+
+    _printed_attributes = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -38,15 +40,9 @@ class Unfold(Module):
         """Return the columns of ``input``."""
         return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
-
 
 class Fold(Module):
-    """Add up columns where their windows were: the adjoint of `Unfold`, not its inverse.
+    """col2im: sum columns at their windows' positions; the adjoint of `Unfold`, not its inverse.
 
     Parameters
     ----------
@@ -59,6 +55,8 @@ class Fold(Module):
     >>> Fold((4, 5), (2, 2))(convcore.ones(1, 12, 12)).shape
     torch.Size([1, 3, 4, 5])
     """
+
+    _printed_attributes = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -76,13 +74,7 @@ class Fold(Module):
         self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the images that the columns ``input``, (N, C*KH*KW, P), add up to."""
+        """Return the images, (N, C, H, W), that the columns ``input``, (N, C*KH*KW, P), sum to."""
         return functional.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
         )

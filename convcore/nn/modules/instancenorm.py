@@ -1,4 +1,4 @@
-"""Instance norm as modules."""
+"""Instance normalization layers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
 class _InstanceNorm(_NormBase):
-    rank: int  # axes of an input without a batch
-
     def __init__(
         self,
         num_features: int,
@@ -31,16 +29,10 @@ class _InstanceNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (self.rank, self.rank + 1):
-            raise ValueError(
-                f"expected {self.rank}D or {self.rank + 1}D input (got {input.dim()}D input)"
-            )
-
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise each channel of each image of ``input``."""
+        """Normalise each channel of each sample of ``input``."""
         self._check_input_dim(input)
-        axis = input.dim() - self.rank
+        axis = input.dim() - self.ranks[0]  # 0 without a batch
         if input.size(axis) != self.num_features:
             if self.affine:
                 raise ValueError(
@@ -70,19 +62,18 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of (N, C, L) or (C, L); the rest as `InstanceNorm2d`."""
+    """Instance normalization of (N, C, L) or (C, L); the rest as `InstanceNorm2d`."""
 
-    rank = 2
+    ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each image of (N, C, H, W) or (C, H, W).
+    """Instance normalization of (N, C, H, W) or (C, H, W): each channel of each image.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
-        As for `BatchNorm2d`, but that there is no weight, and that statistics do not run, unless
-        asked for.
+        As for `BatchNorm2d`, but affine and track_running_stats are False by default.
 
     Raises
     ------
@@ -102,10 +93,10 @@ class InstanceNorm2d(_InstanceNorm):
     tensor([[[-1.,  1.]]])
     """
 
-    rank = 3
+    ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of (N, C, D, H, W) or (C, D, H, W); the rest as `InstanceNorm2d`."""
+    """Instance normalization of (N, C, D, H, W) or (C, D, H, W); see `InstanceNorm2d`."""
 
-    rank = 4
+    ranks = (4, 5)

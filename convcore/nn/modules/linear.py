@@ -1,4 +1,4 @@
-"""Linear maps as modules."""
+"""Linear (fully connected) and Identity layers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Identity", "Linear"]
 
 
 class Identity(Module):
-    """Return the input; arguments of any kind are accepted and forgotten.
+    """Return the input unchanged: a placeholder for a layer that is taken out of a network.
 
-    Put in a layer's place, it takes the layer out of a network.
+    Arguments of any kind are accepted and ignored.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -29,7 +29,7 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """Multiply by a matrix: input @ weight^T + bias, over the last axis.
+    """Fully connected layer: input @ weight^T + bias, over the last axis.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, evenly within 1 / sqrt(in_features) of 0."""
+        """Draw the parameters from the uniform distribution within 1 / sqrt(in_features) of 0."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Map ``input``, (..., in_features), to (..., out_features)."""
+        """Return the product of ``input``, (..., in_features), as (..., out_features)."""
         return functional.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:  # noqa: D102

@@ -1,10 +1,13 @@
-"""Losses as modules: how far an output is from its target, as one number or one an element.
+"""Loss functions as modules: L1, MSE, Huber, KL divergence, cross-entropy.
 
-All have a ``reduction``: 'mean' and 'sum' give one number, 'none' gives one an element or sample.
-PyTorch's older ``size_average`` and ``reduce`` are understood, with a warning.
+``reduction`` says what is returned: the 'mean' or the 'sum' of the losses, or with 'none' the loss
+of each element or sample. PyTorch's older ``size_average`` and ``reduce`` are accepted with a
+warning.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from convcore._tensor import Tensor
 from convcore.functions.loss import older_reduction
@@ -25,6 +28,9 @@ __all__ = [
 
 
 class _Loss(Module):
+    _function: Callable[..., Tensor]
+    _options: tuple[str, ...] = ("reduction",)  # attributes that the function takes by name
+
     def __init__(
         self,
         size_average: bool | None = None,
@@ -36,22 +42,25 @@ class _Loss(Module):
             reduction = older_reduction(size_average, reduce, stacklevel=4)
         self.reduction = reduction
 
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of ``input`` for a ``target`` of the same shape."""
+        options = {name: getattr(self, name) for name in self._options}
+        return self._function(input, target, **options)
+
 
 class L1Loss(_Loss):
-    """|input - target|.
+    """Absolute error, |input - target|.
 
     Parameters
     ----------
     reduction : 'mean', 'sum' or 'none'
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.l1_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(functional.l1_loss)
 
 
 class MSELoss(_Loss):
-    """(input - target)**2.
+    """Squared error, (input - target)**2.
 
     Parameters
     ----------
@@ -64,19 +73,20 @@ class MSELoss(_Loss):
     tensor(2.)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.mse_loss(input, target, reduction=self.reduction)
+    _function = staticmethod(functional.mse_loss)
 
 
 class SmoothL1Loss(_Loss):
-    """d**2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere.
+    """Smooth L1 loss: d**2 / (2 * beta) where d = |input - target| < beta, d - beta / 2 elsewhere.
 
     Parameters
     ----------
     reduction : 'mean', 'sum' or 'none'
     beta : float
     """
+
+    _function = staticmethod(functional.smooth_l1_loss)
+    _options = ("reduction", "beta")
 
     def __init__(
         self,
@@ -88,13 +98,9 @@ class SmoothL1Loss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
-
 
 class HuberLoss(_Loss):
-    """d**2 / 2 where d = |input - target| is below delta, delta * (d - delta / 2) elsewhere.
+    """Huber loss: d**2 / 2 where d = |input - target| < delta, delta * (d - delta / 2) elsewhere.
 
     Parameters
     ----------
@@ -102,25 +108,27 @@ class HuberLoss(_Loss):
     delta : float
     """
 
+    _function = staticmethod(functional.huber_loss)
+    _options = ("reduction", "delta")
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
-
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input): how far a distribution is from one given by its logarithm.
+    """Kullback-Leibler divergence, target * (log(target) - input), of log-probabilities ``input``.
 
     Parameters
     ----------
     reduction : 'mean', 'batchmean', 'sum' or 'none'
-        'batchmean' divides the sum by the number of samples, as the definition wants it.
+        'batchmean' divides the sum by the number of samples, as in the mathematical definition.
     log_target : bool
-        Whether the target is given by its logarithm too.
+        Whether the target holds log-probabilities too.
     """
+
+    _function = staticmethod(functional.kl_div)
+    _options = ("reduction", "log_target")
 
     def __init__(
         self,
@@ -132,14 +140,10 @@ class KLDivLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.kl_div(
-            input, target, reduction=self.reduction, log_target=self.log_target
-        )
-
 
 class _WeightedLoss(_Loss):
+    _options: tuple[str, ...] = ("weight", "reduction")
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -152,7 +156,7 @@ class _WeightedLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """-(t * log(x) + (1 - t) * log(1 - x)) for probabilities x.
+    """Binary cross-entropy, -(t * log(x) + (1 - t) * log(1 - x)), of probabilities x.
 
     Parameters
     ----------
@@ -161,15 +165,11 @@ class BCELoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.binary_cross_entropy(
-            input, target, weight=self.weight, reduction=self.reduction
-        )
+    _function = staticmethod(functional.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of sigmoid(input), also where that is 0 or 1 to rounding.
+    """Binary cross-entropy of sigmoid(input), finite also where that rounds to 0 or 1.
 
     Parameters
     ----------
@@ -179,6 +179,9 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight : Tensor, optional
         A factor for the first term, that of positive targets; its shape broadcasts too.
     """
+
+    _function = staticmethod(functional.binary_cross_entropy_with_logits)
+    _options = ("weight", "pos_weight", "reduction")
 
     def __init__(
         self,
@@ -192,19 +195,11 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input`` for a ``target`` of the same shape."""
-        return functional.binary_cross_entropy_with_logits(
-            input,
-            target,
-            self.weight,
-            pos_weight=self.pos_weight,
-            reduction=self.reduction,
-        )
-
 
 class NLLLoss(_WeightedLoss):
-    """Minus the input at the target's class; the input are logarithms of probabilities.
+    """Negative log-likelihood: minus the log-probability of the target's class.
+
+    The input holds log-probabilities, (N, C, *sizes) or (C,), and the target classes, (N, *sizes).
 
     Parameters
     ----------
@@ -214,6 +209,9 @@ class NLLLoss(_WeightedLoss):
         A class whose samples do not count.
     reduction : 'mean', 'sum' or 'none'
     """
+
+    _function = staticmethod(functional.nll_loss)
+    _options = ("weight", "ignore_index", "reduction")
 
     def __init__(
         self,
@@ -226,26 +224,19 @@ class NLLLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input``, (N, C, *sizes) or (C,), for classes, (N, *sizes)."""
-        return functional.nll_loss(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
-
 
 class CrossEntropyLoss(_WeightedLoss):
-    """`NLLLoss` of log_softmax(input): the input are scores of classes.
+    """Cross-entropy of class scores (logits): `NLLLoss` of log_softmax(input).
+
+    The input is (N, C, *sizes) or (C,). The target holds classes, (N, *sizes), or probabilities,
+    of the input's shape.
 
     Parameters
     ----------
     weight, ignore_index, reduction
         As for `NLLLoss`.
     label_smoothing : float
-        Between 0 and 1: how much of each target is spread evenly over all classes.
+        Between 0 and 1: the share of each target that is distributed evenly over all classes.
 
     Examples
     --------
@@ -253,6 +244,9 @@ class CrossEntropyLoss(_WeightedLoss):
     >>> CrossEntropyLoss()(convcore.zeros(3, 4), convcore.tensor([0, 1, 2]))
     tensor(1.3863)
     """
+
+    _function = staticmethod(functional.cross_entropy)
+    _options = ("weight", "ignore_index", "reduction", "label_smoothing")
 
     def __init__(
         self,
@@ -266,17 +260,3 @@ class CrossEntropyLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of ``input``, (N, C, *sizes) or (C,).
-
-        ``target`` has classes, of shape (N, *sizes), or probabilities, of the input's shape.
-        """
-        return functional.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )

@@ -1,7 +1,7 @@
-"""Module: something with parameters that is called, and whose calls hooks can watch.
+"""Module, the base class of layers and networks: calls, hooks, conversion, printing.
 
-What it keeps is in `_members`, how its state is saved and loaded in `_state`, what a call with
-hooks does in `_hooks`, and what backward hooks watch in `_boundary`.
+Parameters, buffers and submodules are in `_members`, saving and loading in `_state`, what a call
+with hooks does in `_hooks`, and how full backward hooks fire in `_boundary`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 
 Self = TypeVar("Self", bound="Module")
 
-# What every module has a dictionary of its own for; see `_hooks` and `_state`.
+# Hook dictionaries that every module has of its own; see `_hooks` and `_state`.
 _HOOK_DICTIONARIES = (
     "_backward_pre_hooks",
     "_backward_hooks",
@@ -91,6 +91,7 @@ class Module(Members, State):
     training: bool
     call_super_init: bool = False  # whether __init__ goes on to the next class, with its arguments
     _is_full_backward_hook: bool | None
+    _printed_attributes: tuple[str, ...] = ()  # attributes that the printed form shows
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -117,9 +118,9 @@ class Module(Members, State):
     # Calling
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output; every subclass has its own.
+        """Compute the output; every subclass overrides this.
 
-        Call the module, not this: only the call runs hooks.
+        Call the module itself, not this method: only that runs hooks.
         """
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
@@ -163,13 +164,9 @@ class Module(Members, State):
             that is no tuple is the only argument. With ``with_kwargs``, ``hook(module, args,
             kwargs)``, which returns None or the pair (args, kwargs).
         prepend : bool
-            Whether it comes before the module's other forward pre-hooks, or after them.
+            Whether it runs before the module's other forward pre-hooks, or after them.
         with_kwargs : bool
-            Whether the hook sees keyword arguments.
-
-        Returns
-        -------
-        RemovableHandle
+            Whether the hook receives keyword arguments.
         """
         marks = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
         return add_hook(self._forward_pre_hooks, hook, prepend, marks)
@@ -190,16 +187,12 @@ class Module(Members, State):
             ``hook(module, args, output)``, or ``hook(module, args, kwargs, output)`` with
             ``with_kwargs``. A result other than None replaces the output.
         prepend : bool
-            Whether it comes before the module's other forward hooks, or after them.
+            Whether it runs before the module's other forward hooks, or after them.
         with_kwargs : bool
-            Whether the hook sees keyword arguments.
+            Whether the hook receives keyword arguments.
         always_call : bool
             Whether it is called also if a pre-hook, `forward` or another hook raises. The error
             goes on after that; errors of the hook itself become warnings then.
-
-        Returns
-        -------
-        RemovableHandle
         """
         marks = (
             (self._forward_hooks_with_kwargs, with_kwargs),
@@ -210,7 +203,7 @@ class Module(Members, State):
     def register_full_backward_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call a hook in each backward pass, before the module's own part of it.
+        """Call a hook in each backward pass, when the gradients of the outputs have been computed.
 
         Parameters
         ----------
@@ -218,11 +211,7 @@ class Module(Members, State):
             ``hook(module, grad_output)``; ``grad_output`` is a tuple, None where no gradient
             arrived. A tuple that it returns replaces ``grad_output``.
         prepend : bool
-            Whether it comes before the module's other backward pre-hooks, or after them.
-
-        Returns
-        -------
-        RemovableHandle
+            Whether it runs before the module's other backward pre-hooks, or after them.
 
         Notes
         -----
@@ -231,7 +220,7 @@ class Module(Members, State):
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call a hook in each backward pass, when the gradients of the module's inputs are there.
+        """Call a hook in each backward pass, when the gradients of the inputs have been computed.
 
         Parameters
         ----------
@@ -239,11 +228,7 @@ class Module(Members, State):
             ``hook(module, grad_input, grad_output)``; both are tuples, with None for what is no
             tensor. A sequence as long as ``grad_input`` that it returns replaces ``grad_input``.
         prepend : bool
-            Whether it comes before the module's other backward hooks, or after them.
-
-        Returns
-        -------
-        RemovableHandle
+            Whether it runs before the module's other backward hooks, or after them.
 
         Raises
         ------
@@ -252,9 +237,9 @@ class Module(Members, State):
 
         Notes
         -----
-        Gradients of positional arguments are seen, of keyword arguments and of what is inside
-        lists and dicts not. If no input requires grad, the hook is called when the gradients of
-        the outputs are there. `forward` receives, and the caller gets, views of the tensors; unlike
+        ``grad_input`` has positional arguments only, not keyword arguments or tensors inside lists
+        and dicts. If no input requires grad, the hook is called when the gradients of the outputs
+        have been computed. `forward` receives, and the caller gets, views of the tensors; unlike
         PyTorch's, they may be changed in place.
 
         Examples
@@ -268,21 +253,17 @@ class Module(Members, State):
         return add_backward_hook(self, hook, True, prepend, "on a single Module")
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
-        """Call a hook when the node that made the module's output has run.
+        """Register a legacy backward hook; use `register_full_backward_hook` instead.
 
-        The legacy hook: ``grad_input`` is what that one node computed, which is not the gradient
-        of the module's input if the module is more than one operation. Calls warn where that is
-        so. `register_full_backward_hook` is the one to use.
+        It is called when the node that computed the module's output has run. ``grad_input`` is the
+        result of that one node: not the gradient of the module's input if the module is more than
+        one operation. Calls of such modules warn.
 
         Parameters
         ----------
         hook : callable
             ``hook(module, grad_input, grad_output)``. A tuple that it returns replaces
             ``grad_input``.
-
-        Returns
-        -------
-        RemovableHandle
 
         Raises
         ------
@@ -294,16 +275,16 @@ class Module(Members, State):
     # Changing all members at once
 
     def apply(self: Self, fn: Callable[[Module], None]) -> Self:
-        """Call ``fn`` with every module below this one, children first, and with this one."""
+        """Call ``fn`` with every descendant, children first, and then with this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the data of all parameters, their gradients and all buffers by ``fn`` of them.
+        """Replace the data of all parameters, gradients and buffers by ``fn`` of them.
 
-        Parameters stay the objects that they are: optimizers refer to them.
+        Parameters stay the same objects, because optimizers refer to them.
         """
         for module in self.children() if recurse else ():
             module._apply(fn)
@@ -355,7 +336,7 @@ class Module(Members, State):
         return self._apply(convert)
 
     def type(self: Self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers in place to a dtype, integers too."""
+        """Convert all parameters and buffers in place to a dtype, also integer ones."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self: Self) -> Self:
@@ -379,12 +360,12 @@ class Module(Members, State):
         return self.to(_device("cuda"))
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Set `training` of this module and all below it.
+        """Set training mode (or with False evaluation mode) of this module and its descendants.
 
         Raises
         ------
         ValueError
-            ``mode`` is no bool.
+            ``mode`` is not a bool.
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -394,11 +375,11 @@ class Module(Members, State):
         return self
 
     def eval(self: Self) -> Self:
-        """Set `training` of this module and all below it to False."""
+        """Set evaluation mode of this module and its descendants."""
         return self.train(False)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Set whether the parameters of this module and all below it are trained."""
+        """Set ``requires_grad`` of the parameters of this module and its descendants."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -421,8 +402,10 @@ class Module(Members, State):
     # Printing, copying
 
     def extra_repr(self) -> str:
-        """Return what is printed between the parentheses; subclasses have their own."""
-        return ""
+        """Return what is printed between the parentheses; subclasses may override it."""
+        return ", ".join(
+            f"{name}={_quoted(getattr(self, name))}" for name in self._printed_attributes
+        )
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
@@ -436,15 +419,19 @@ class Module(Members, State):
         self.__dict__.update(state)
 
 
+def _quoted(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
+
+
 def in_parentheses(name: str, lines: list[str]) -> str:
-    """Return name(), with the lines between the parentheses, indented."""
+    """Return "name(...)" with the lines between the parentheses, indented."""
     if not lines:
         return f"{name}()"
     return "\n  ".join([f"{name}(", *lines]) + "\n)"
 
 
 def _addindent(text: str, numSpaces: int = 2) -> str:
-    """Indent all lines but the first and those that are blank."""
+    """Indent all lines but the first and blank ones."""
     first, *others = text.split("\n")
     return "\n".join([first, *[numSpaces * " " + line if line.strip() else "" for line in others]])
 
@@ -469,7 +456,7 @@ def _parse_to(
     non_blocking: bool = False,
     memory_format: Any = None,
 ) -> tuple[Any, Any]:
-    """Return dtype and memory format out of what `Module.to` was called with."""
+    """Return the dtype and the memory format from the arguments of `Module.to`."""
     for value in args:
         if isinstance(value, _dtype):
             dtype = value

@@ -1,4 +1,4 @@
-"""Group norm and layer norm as modules."""
+"""Group normalization and layer normalization layers."""
 
 from __future__ import annotations
 
@@ -6,49 +6,25 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-from convcore._creation import ones, zeros
 from convcore._tensor import Tensor
-from convcore.nn import functional, init
-from convcore.nn.modules.module import Module
-from convcore.nn.parameter import Parameter
+from convcore.nn import functional
+from convcore.nn.modules.batchnorm import AffineNorm
 
 __all__ = ["GroupNorm", "LayerNorm"]
 
 
-class _Affine(Module):
-    """A weight of ones and a bias of zeros, or none."""
-
-    weight: Parameter | None
-    bias: Parameter | None
-
-    def _make_parameters(
-        self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any
-    ) -> None:
-        weight = Parameter(ones(shape, dtype=dtype, device=device)) if affine else None
-        self.register_parameter("weight", weight)
-        offset = Parameter(zeros(shape, dtype=dtype, device=device)) if affine and bias else None
-        self.register_parameter("bias", offset)
-
-    def reset_parameters(self) -> None:
-        """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-
-class GroupNorm(_Affine):
-    """Normalise groups of channels of each image of (N, C, *sizes).
+class GroupNorm(AffineNorm):
+    """Group normalization of (N, C, *sizes): over groups of channels of each sample.
 
     Parameters
     ----------
     num_groups : int
     num_channels : int
-        C, a multiple of it.
+        C, a multiple of num_groups.
     eps : float
         Added to the variance.
     affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     device, dtype
         Of the parameters.
     bias : bool
@@ -97,7 +73,7 @@ class GroupNorm(_Affine):
         self._make_parameters(num_channels, affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise the groups of each image of ``input``."""
+        """Normalise the groups of channels of each sample of ``input``."""
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:  # noqa: D102
@@ -107,8 +83,8 @@ class GroupNorm(_Affine):
         )
 
 
-class LayerNorm(_Affine):
-    """Normalise over the last axes.
+class LayerNorm(AffineNorm):
+    """Layer normalization, over the last axes.
 
     Parameters
     ----------
@@ -117,7 +93,7 @@ class LayerNorm(_Affine):
     eps : float
         Added to the variance.
     elementwise_affine : bool
-        Whether there is a weight, and a bias.
+        Whether there are a weight and a bias.
     bias : bool
         Whether there is a bias.
     device, dtype

@@ -1,4 +1,4 @@
-"""Padding as modules: elements added around planes."""
+"""Padding layers: constant, zero, reflection, replication and circular padding."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _PadNd(Module):
         self.padding = _ntuple(2 * self.rank)(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with what is added."""
+        """Return ``input`` with the padding around it."""
         return functional.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
@@ -60,26 +60,37 @@ class _ConstantPadNd(_PadNd):
 
 
 class _ZeroPadNd(_ConstantPadNd):
+    extra_repr = _PadNd.extra_repr
+
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+
+class _ReflectionPadNd(_PadNd):
+    mode = "reflect"
+
+
+class _ReplicationPadNd(_PadNd):
+    mode = "replicate"
+
+
+class _CircularPadNd(_PadNd):
+    mode = "circular"
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Put a value before and after the last axis; see `ConstantPad2d`."""
+    """Constant padding of (N, C, L) or (C, L); see `ConstantPad2d`."""
 
     rank = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Put a value around planes of (N, C, H, W) or (C, H, W).
+    """Constant padding of (N, C, H, W) or (C, H, W): one value around each plane.
 
     Parameters
     ----------
     padding : int, or (left, right, top, bottom)
-        How many elements; negative numbers take elements away.
+        How many elements are added; negative numbers crop.
     value : number
 
     Examples
@@ -94,43 +105,44 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Put a value around volumes of (N, C, D, H, W); see `ConstantPad2d`."""
+    """Constant padding of (N, C, D, H, W) or (C, D, H, W); see `ConstantPad2d`."""
 
     rank = 3
 
 
 class ZeroPad1d(_ZeroPadNd):
-    """Put zeros before and after the last axis; see `ConstantPad2d`."""
+    """Zero padding of (N, C, L) or (C, L); see `ConstantPad2d`."""
 
     rank = 1
 
 
 class ZeroPad2d(_ZeroPadNd):
-    """Put zeros around planes of (N, C, H, W) or (C, H, W); see `ConstantPad2d`."""
+    """Zero padding of (N, C, H, W) or (C, H, W); see `ConstantPad2d`."""
 
     rank = 2
 
 
 class ZeroPad3d(_ZeroPadNd):
-    """Put zeros around volumes of (N, C, D, H, W); see `ConstantPad2d`."""
+    """Zero padding of (N, C, D, H, W) or (C, D, H, W); see `ConstantPad2d`."""
 
     rank = 3
 
 
-class ReflectionPad1d(_PadNd):
-    """Mirror (N, C, L) or (C, L) at its first and last element; see `ReflectionPad2d`."""
+class ReflectionPad1d(_ReflectionPadNd):
+    """Reflection padding of (N, C, L) or (C, L); see `ReflectionPad2d`."""
 
     rank = 1
-    mode = "reflect"
 
 
-class ReflectionPad2d(_PadNd):
-    """Mirror planes of (N, C, H, W) or (C, H, W) at their edge pixels.
+class ReflectionPad2d(_ReflectionPadNd):
+    """Reflection padding of (N, C, H, W) or (C, H, W).
+
+    The plane is mirrored at its edge pixels, which are not repeated.
 
     Parameters
     ----------
     padding : int, or (left, right, top, bottom)
-        How many elements, fewer than there are.
+        How many elements are added, fewer than the axis has.
 
     Examples
     --------
@@ -140,65 +152,57 @@ class ReflectionPad2d(_PadNd):
     """
 
     rank = 2
-    mode = "reflect"
 
 
-class ReflectionPad3d(_PadNd):
-    """Mirror volumes of (N, C, D, H, W) at their faces; see `ReflectionPad2d`."""
+class ReflectionPad3d(_ReflectionPadNd):
+    """Reflection padding of (N, C, D, H, W) or (C, D, H, W); see `ReflectionPad2d`."""
 
     rank = 3
-    mode = "reflect"
 
 
-class ReplicationPad1d(_PadNd):
-    """Repeat the first and the last element of (N, C, L) or (C, L); see `ReplicationPad2d`."""
+class ReplicationPad1d(_ReplicationPadNd):
+    """Replication padding of (N, C, L) or (C, L); see `ReplicationPad2d`."""
 
     rank = 1
-    mode = "replicate"
 
 
-class ReplicationPad2d(_PadNd):
-    """Repeat the edge pixels of planes of (N, C, H, W) or (C, H, W).
+class ReplicationPad2d(_ReplicationPadNd):
+    """Replication padding of (N, C, H, W) or (C, H, W): the edge pixels are repeated.
 
     Parameters
     ----------
     padding : int, or (left, right, top, bottom)
-        How many times.
+        How many elements are added.
     """
 
     rank = 2
-    mode = "replicate"
 
 
-class ReplicationPad3d(_PadNd):
-    """Repeat the faces of volumes of (N, C, D, H, W); see `ReplicationPad2d`."""
+class ReplicationPad3d(_ReplicationPadNd):
+    """Replication padding of (N, C, D, H, W) or (C, D, H, W); see `ReplicationPad2d`."""
 
     rank = 3
-    mode = "replicate"
 
 
-class CircularPad1d(_PadNd):
-    """Go on with (N, C, L) or (C, L) from its other end; see `CircularPad2d`."""
+class CircularPad1d(_CircularPadNd):
+    """Circular padding of (N, C, L) or (C, L); see `CircularPad2d`."""
 
     rank = 1
-    mode = "circular"
 
 
-class CircularPad2d(_PadNd):
-    """Go on with planes of (N, C, H, W) or (C, H, W) from their other end.
+class CircularPad2d(_CircularPadNd):
+    """Circular padding of (N, C, H, W) or (C, H, W): each plane wraps around.
 
     Parameters
     ----------
     padding : int, or (left, right, top, bottom)
-        How many elements, at most as many as there are.
+        How many elements are added, at most as many as the axis has.
     """
 
     rank = 2
-    mode = "circular"
 
 
-class CircularPad3d(_PadNd):
-    """Go on with volumes of (N, C, D, H, W) from their other end; see `CircularPad2d`."""
+class CircularPad3d(_CircularPadNd):
+    """Circular padding of (N, C, D, H, W) or (C, D, H, W); see `CircularPad2d`."""
 
     rank = 3
-    mode = "circular"

@@ -1,4 +1,4 @@
-"""Channels as pixels, and pixels as channels, as modules."""
+"""PixelShuffle and PixelUnshuffle: channels to pixels (sub-pixel convolution) and back."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """Make of r*r channels one that is r times as high and wide.
-
-    From (N, C*r*r, H, W) to (N, C, H*r, W*r), with any axes in the place of N.
+    """Rearrange channels into pixels: (..., C*r*r, H, W) to (..., C, H*r, W*r).
 
     Parameters
     ----------
     upscale_factor : int
-        r.
+        The factor r.
 
     References
     ----------
@@ -32,6 +30,8 @@ class PixelShuffle(Module):
               [2., 3.]]]])
     """
 
+    _printed_attributes = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -40,18 +40,19 @@ class PixelShuffle(Module):
         """Return ``input`` with fewer channels and more pixels."""
         return functional.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(Module):
-    """Undo `PixelShuffle`: (N, C, H*r, W*r) to (N, C*r*r, H, W).
+    """Rearrange pixels into channels, the inverse of `PixelShuffle`.
+
+    From (..., C, H*r, W*r) to (..., C*r*r, H, W).
 
     Parameters
     ----------
     downscale_factor : int
-        r.
+        The factor r.
     """
+
+    _printed_attributes = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -60,6 +61,3 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return ``input`` with more channels and fewer pixels."""
         return functional.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"downscale_factor={self.downscale_factor}"

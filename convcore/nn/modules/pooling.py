@@ -1,8 +1,9 @@
-"""Pools as modules: the largest or the mean of each window."""
+"""Pooling layers: max, average and adaptive pooling, and max unpooling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from convcore._tensor import Tensor
@@ -31,6 +32,7 @@ __all__ = [
 
 class _MaxPoolNd(Module):
     _pool: Callable[..., Any]
+    _printed_attributes = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class _MaxPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        """Return the largest element of each window of ``input``."""
+        """Return the maximum of each window of ``input``, with its index if asked for."""
         return self._pool(
             input,
             self.kernel_size,
@@ -61,34 +63,28 @@ class _MaxPoolNd(Module):
             return_indices=self.return_indices,
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
-
 
 class MaxPool1d(_MaxPoolNd):
-    """Take the largest of each window of (N, C, L) or (C, L); parameters as for `MaxPool2d`."""
+    """1-D max pooling of (N, C, L) or (C, L); parameters as for `MaxPool2d`."""
 
     _pool = staticmethod(functional.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Take the largest element of each window of (N, C, H, W) or (C, H, W).
+    """2-D max pooling of (N, C, H, W) or (C, H, W).
 
     Parameters
     ----------
     kernel_size : int, or one for H and one for W
-        The window.
+        Size of the window.
     stride : the same, optional
-        From window to window; the kernel's size by default.
+        Distance between windows; the kernel's size by default.
     padding : the same
-        Minus infinities on both sides, at most half the kernel.
+        How many elements of -inf are added on both sides, at most half the kernel.
     dilation : the same
-        From element to element within a window.
+        Distance between the elements of a window.
     return_indices : bool
-        Whether the output is a pair, with the int64 places of the elements in their planes.
+        Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
     ceil_mode : bool
         Whether a last window that is only partly inside counts.
 
@@ -104,7 +100,7 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Take the largest of each window of (N, C, D, H, W); parameters as for `MaxPool2d`."""
+    """3-D max pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `MaxPool2d`."""
 
     _pool = staticmethod(functional.max_pool3d)
 
@@ -112,6 +108,7 @@ class MaxPool3d(_MaxPoolNd):
 class _MaxUnpoolNd(Module):
     _unpool: Callable[..., Tensor]
     _per_axis: Callable[[Any], tuple]
+    _printed_attributes = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -120,31 +117,29 @@ class _MaxUnpoolNd(Module):
         self.padding = self._per_axis(padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return planes of zeros with the elements of ``input`` at ``indices``."""
+        """Return zeros with the elements of ``input`` at ``indices``."""
         return self._unpool(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Put maxima of (N, C, L) or (C, L) back to where they were; see `MaxUnpool2d`."""
+    """1-D max unpooling of (N, C, L) or (C, L); see `MaxUnpool2d`."""
 
     _unpool = staticmethod(functional.max_unpool1d)
     _per_axis = staticmethod(_single)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Put the maxima of windows of (N, C, H, W) or (C, H, W) back to where they were found.
+    """2-D max unpooling of (N, C, H, W) or (C, H, W): a partial inverse of `MaxPool2d`.
 
-    The indices are those that `MaxPool2d` gives with return_indices; all other elements are zeros.
+    Puts each maximum at the index that `MaxPool2d` gives with ``return_indices``; all other
+    elements are zero.
 
     Parameters
     ----------
     kernel_size, stride, padding
-        As that pool had them.
+        Those of the max pooling.
 
     Examples
     --------
@@ -160,19 +155,17 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Put maxima of (N, C, D, H, W) back to where they were; see `MaxUnpool2d`."""
+    """3-D max unpooling of (N, C, D, H, W) or (C, D, H, W); see `MaxUnpool2d`."""
 
     _unpool = staticmethod(functional.max_unpool3d)
     _per_axis = staticmethod(_triple)
 
 
 class _AvgPoolNd(Module):
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool1d(_AvgPoolNd):
-    """Take the mean of each window of (N, C, L) or (C, L); parameters as for `AvgPool2d`."""
+    _pool: Callable[..., Tensor]
+    _size: Callable[[Any], Any] = staticmethod(lambda size: size)  # what is stored of a size
+    _arguments = attrgetter("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+    _printed_attributes = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -183,26 +176,29 @@ class AvgPool1d(_AvgPoolNd):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = self.kernel_size if stride is None else _single(stride)
-        self.padding = _single(padding)
+        self.kernel_size = self._size(kernel_size)
+        self.stride = self._size(kernel_size if stride is None else stride)
+        self.padding = self._size(padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the mean of each window of ``input``."""
-        return functional.avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-        )
+        return self._pool(input, *self._arguments(self))
 
 
-class _AvgPoolPlanes(_AvgPoolNd):
-    _pool: Callable[..., Tensor]
+class AvgPool1d(_AvgPoolNd):
+    """1-D average pooling of (N, C, L) or (C, L); parameters as for `AvgPool2d`."""
+
+    _pool = staticmethod(functional.avg_pool1d)
+    _size = staticmethod(_single)
+
+
+class _AvgPoolWithDivisor(_AvgPoolNd):
+    _arguments = attrgetter(
+        *("kernel_size", "stride", "padding"),
+        *("ceil_mode", "count_include_pad", "divisor_override"),
+    )
 
     def __init__(
         self,
@@ -213,44 +209,27 @@ class _AvgPoolPlanes(_AvgPoolNd):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the mean of each window of ``input``."""
-        return self._pool(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
 
-
-class AvgPool2d(_AvgPoolPlanes):
-    """Take the mean of each window of (N, C, H, W) or (C, H, W).
+class AvgPool2d(_AvgPoolWithDivisor):
+    """2-D average pooling of (N, C, H, W) or (C, H, W).
 
     Parameters
     ----------
     kernel_size : int, or one for H and one for W
-        The window.
+        Size of the window.
     stride : the same, optional
-        From window to window; the kernel's size by default.
+        Distance between windows; the kernel's size by default.
     padding : the same
-        Zeros on both sides, at most half the kernel.
+        How many zeros are added on both sides, at most half the kernel.
     ceil_mode : bool
         Whether a last window that is only partly inside counts.
     count_include_pad : bool
-        Whether zeros that were added count as elements of a window.
+        Whether the zeros of the padding count as elements of a window.
     divisor_override : int, optional
-        By what sums are divided, whatever the windows' sizes.
+        Divides the sums, whatever the windows' sizes.
 
     Examples
     --------
@@ -263,19 +242,15 @@ class AvgPool2d(_AvgPoolPlanes):
     _pool = staticmethod(functional.avg_pool2d)
 
 
-class AvgPool3d(_AvgPoolPlanes):
-    """Take the mean of each window of (N, C, D, H, W); parameters as for `AvgPool2d`."""
+class AvgPool3d(_AvgPoolWithDivisor):
+    """3-D average pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `AvgPool2d`."""
 
     _pool = staticmethod(functional.avg_pool3d)
 
 
-class _AdaptivePoolNd(Module):
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
+class _AdaptiveAvgPoolNd(Module):
     _pool: Callable[..., Tensor]
+    _printed_attributes = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -287,13 +262,15 @@ class _AdaptiveAvgPoolNd(_AdaptivePoolNd):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Take the means of L_out parts of (N, C, L) or (C, L); see `AdaptiveAvgPool2d`."""
+    """1-D average pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveAvgPool2d`."""
 
     _pool = staticmethod(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Divide each plane of (N, C, H, W) or (C, H, W) into OH x OW parts and take their means.
+    """2-D average pooling of (N, C, H, W) or (C, H, W) to a given size.
+
+    Each plane is divided into OH x OW parts, whose means are the output.
 
     Parameters
     ----------
@@ -311,13 +288,14 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Take the means of parts of (N, C, D, H, W); see `AdaptiveAvgPool2d`."""
+    """3-D average pooling of (N, C, D, H, W) to a given size; see `AdaptiveAvgPool2d`."""
 
     _pool = staticmethod(functional.adaptive_avg_pool3d)
 
 
-class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
+class _AdaptiveMaxPoolNd(Module):
     _pool: Callable[..., Any]
+    _printed_attributes = ("output_size",)
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -325,31 +303,33 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
-        """Return the largest element of each part of ``input``."""
+        """Return the maximum of each part of ``input``, with its index if asked for."""
         return self._pool(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Take the largest of L_out parts of (N, C, L) or (C, L); see `AdaptiveMaxPool2d`."""
+    """1-D max pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveMaxPool2d`."""
 
     _pool = staticmethod(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Divide each plane of (N, C, H, W) or (C, H, W) into OH x OW parts and take their largest.
+    """2-D max pooling of (N, C, H, W) or (C, H, W) to a given size.
+
+    Each plane is divided into OH x OW parts, whose maxima are the output.
 
     Parameters
     ----------
     output_size : int, or (OH, OW)
         None keeps the size of its axis.
     return_indices : bool
-        Whether the output is a pair, with the int64 places of the elements in their planes.
+        Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
     """
 
     _pool = staticmethod(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Take the largest of parts of (N, C, D, H, W); see `AdaptiveMaxPool2d`."""
+    """3-D max pooling of (N, C, D, H, W) to a given size; see `AdaptiveMaxPool2d`."""
 
     _pool = staticmethod(functional.adaptive_max_pool3d)

@@ -1,4 +1,4 @@
-"""Interpolation as modules: images made larger, or smaller."""
+"""Upsampling layers: nearest-neighbour, linear and cubic interpolation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Make images of (N, C, W), (N, C, H, W) or (N, C, D, H, W) of another size.
+    """Resize (N, C, W), (N, C, H, W) or (N, C, D, H, W) by interpolation.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` in the other size."""
+        """Return ``input`` in the new size."""
         return functional.interpolate(
             input,
             self.size,
@@ -65,14 +65,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Enlarge images by repeating their pixels; see `Upsample`, which does the same."""
+    """Nearest-neighbour upsampling of (N, C, H, W): `Upsample` with mode='nearest'."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Enlarge images linearly along both axes, corners on corners; see `Upsample`."""
+    """Bilinear upsampling of (N, C, H, W): `Upsample` with align_corners=True."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,18 +1,20 @@
-"""Sizes of layers: one number for all axes, or one number an axis.
+"""Helpers for layers: a size per axis from one number, and the tensors in nested containers.
 
-PyTorch's names, because programs that define their own layers import these.
+`_single`, `_pair` and so on are PyTorch's names: programs with layers of their own import them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+from convcore._tensor import Tensor
 
 __all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
 
 
 def _ntuple(n: int) -> Callable[[Any], tuple]:
-    """Return the function that makes a tuple of an iterable, or of n times anything else."""
+    """Return a function that makes a tuple of an iterable, or repeats any other value n times."""
 
     def parse(x: Any) -> tuple:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
@@ -24,3 +26,14 @@ _single = _ntuple(1)
 _pair = _ntuple(2)
 _triple = _ntuple(3)
 _quadruple = _ntuple(4)
+
+
+def nested_tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors in nested tuples, lists and dicts, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from nested_tensors(list(value.values()))
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from nested_tensors(part)

@@ -1,6 +1,7 @@
-"""Gradients made shorter, all by one factor or each element by itself, before an optimizer steps.
+"""Gradient clipping: gradient-norm clipping over all parameters, and clipping by value.
 
-PyTorch's ``foreach`` chooses between two ways of computing the same; there is one here.
+All functions take a Tensor or an iterable of them; parameters without a gradient are skipped.
+PyTorch's ``foreach`` chooses between two ways of computing the same, and is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 
 Tensors = Tensor | Iterable[Tensor]
 
-# Keeps a norm of zero from dividing.
+# Added to the norm, which may be zero, before dividing by it.
 _TINY = 1e-6
 
 
@@ -47,15 +48,15 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm of all elements of some tensors, as of one vector.
+    """Return the global norm of tensors: the norm of all their elements as one vector.
 
     Parameters
     ----------
     tensors : Tensor or iterable of Tensors
     norm_type : number
-        As in `norm`: 2 is the length, inf the largest absolute value.
+        As in `norm`: 2 is the Euclidean norm, inf the largest absolute value.
     error_if_nonfinite : bool
-    foreach : ignored
+        Whether to raise if the norm is infinite or NaN.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def get_total_norm(
     Raises
     ------
     RuntimeError
-        The norm is infinite or NaN, and ``error_if_nonfinite`` is true.
+        As ``error_if_nonfinite`` asks.
     """
     order = float(norm_type)
     given = _listed(tensors)
@@ -91,22 +92,20 @@ def clip_grads_with_norm_(
     total_norm: Tensor,
     foreach: bool | None = None,
 ) -> None:
-    """Scale gradients in place by ``max_norm / total_norm``, if that is less than one.
+    """Gradient-norm clipping with a given norm: scale by min(1, max_norm / total_norm) in place.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensors
-        Those without a gradient are left out.
     max_norm : number
     total_norm : Tensor
-        What `get_total_norm` gave.
-    foreach : ignored
+        The result of `get_total_norm`.
     """
     factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
     for grad in _grads(parameters):
         if not clip_grad.suit([grad._array]):
             grad.mul_(factor)
-        elif factor.item() != 1:  # most often gradients are short enough
+        elif factor.item() != 1:  # most often the norm is below the bound
             clip_grad.scale(grad._array, factor.item())
             grad._counter[0] += 1
 
@@ -119,27 +118,19 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients in place so that their norm, as of one vector, is at most ``max_norm``.
+    """Gradient-norm clipping: scale gradients in place to a global norm of at most ``max_norm``.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensors
-        Those without a gradient are left out.
     max_norm : number
-    norm_type : number
-        As in `norm`: 2 is the length, inf the largest absolute value.
-    error_if_nonfinite : bool
-    foreach : ignored
+    norm_type, error_if_nonfinite
+        As for `get_total_norm`, which computes the norm.
 
     Returns
     -------
     Tensor
-        The norm before.
-
-    Raises
-    ------
-    RuntimeError
-        The norm is infinite or NaN, and ``error_if_nonfinite`` is true.
+        The norm before clip_grad.
 
     Examples
     --------
@@ -166,7 +157,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Call `clip_grad_norm_`, whose older name this is, with a FutureWarning."""
+    """Call `clip_grad_norm_` under its deprecated name, with a FutureWarning."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",
@@ -178,14 +169,12 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Put each element of the gradients, in place, between ``-clip_value`` and ``clip_value``.
+    """Clip each element of the gradients in place to [-clip_value, clip_value].
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensors
-        Those without a gradient are left out.
     clip_value : number
-    foreach : ignored
     """
     bound = float(clip_value)
     for grad in _grads(parameters):

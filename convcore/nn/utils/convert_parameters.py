@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Parameters flattened into one vector, and back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters, one parameter after the other, in one vector.
-
-    Gradients flow back to the parameters.
+    """Flatten and concatenate parameters into one vector; gradients flow back to them.
 
     Parameters
     ----------
@@ -22,7 +20,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     Raises
     ------
     RuntimeError
-        There are no parameters, or one does not lie densely in memory.
+        There are no parameters, or one is not contiguous in memory.
 
     Examples
     --------
@@ -34,7 +32,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give each parameter its elements of a vector: its ``data`` is a view of it then.
+    """Set each parameter from its part of a vector; its ``data`` becomes a view of the vector.
 
     Parameters
     ----------
@@ -44,7 +42,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     Raises
     ------
     TypeError
-        ``vec`` is no tensor.
+        ``vec`` is not a Tensor.
     RuntimeError
         The vector has too few elements.
     """

@@ -1,9 +1,8 @@
-"""One run of a net, seen: which layers ran on what, and which operations took their results."""
+"""Trace of one run of a net: which layer's output went to which layer or op."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +10,23 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad
 from convcore.autograd.node import Node
 from convcore.nn import Module
+from convcore.nn.modules.utils import nested_tensors
 
-# An output of a node: what an edge of the graph leads to.
+# An output of an autograd node: what an edge of the graph leads to.
 Source = tuple[Node, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One call of a layer: what it took and what it returned, as outputs of nodes."""
+    """One call of a layer: its input and its output, as outputs of autograd nodes."""
 
     layer: Module
-    taken: Source | None
-    given: Source
+    input: Source | None
+    output: Source
 
 
 class Trace:
-    """The calls of a net's layers in one forward pass, and who took what they returned.
+    """The calls of a net's layers in one forward pass, and the consumers of their outputs.
 
     Parameters
     ----------
@@ -34,25 +34,26 @@ class Trace:
     args : tuple
         The inputs.
     layers : tuple of classes
-        The modules whose calls are looked at.
+        The modules whose calls are traced.
 
     Attributes
     ----------
     results
-        What the net returned.
+        The net's output.
 
     Notes
     -----
-    The graph of gradients is what is read, so an operation between two layers is seen whatever it
-    is and wherever it was written.  Every floating parameter has to want a gradient.
+    It is read from the autograd graph, so any op between two layers is seen, wherever the net's
+    code calls it.  Every floating-point parameter has to require a gradient.
     """
 
     def __init__(
         self, model: Module, args: tuple[Any, ...], layers: tuple[type[Module], ...]
     ) -> None:
         self._runs: list[Run] = []
-        self._taken: list[Source | None] = []
-        self._calls: Counter[int] = Counter()  # of layers' ids, what left no trace as well
+        self._inputs: list[Source | None] = []
+        # By the layer's id; calls that left no trace in the graph count too.
+        self._calls: Counter[int] = Counter()
         handles = []
         for module in model.modules():
             if isinstance(module, layers):
@@ -64,26 +65,26 @@ class Trace:
         finally:
             for handle in handles:
                 handle.remove()
-        results = list(tensors_of(self.results))
-        # Below what the layers gave, too: a layer whose result nobody takes has its input still.
+        results = list(nested_tensors(self.results))
+        # From the layers' outputs, too: a layer whose output is unused still consumes its input.
         roots = [t.grad_fn for t in results if t.grad_fn is not None]
-        self._uses = _uses({*roots, *(run.given[0] for run in self._runs)})
-        # What the net returns is somebody's to take, too.
+        self._uses = _uses({*roots, *(run.output[0] for run in self._runs)})
+        # The net's caller consumes its results.
         self._uses.update(filter(None, map(_source, results)))
-        self._by_taken = {run.taken: run for run in self._runs if run.taken is not None}
+        self._by_input = {run.input: run for run in self._runs if run.input is not None}
 
     def _before(self, module: Module, args: tuple[Any, ...]) -> None:
-        # Before the call: one in place makes its input an output of another node.
-        self._taken.append(_source(args[0]) if len(args) == 1 else None)
+        # Before the call: an in-place layer makes its input the output of another node.
+        self._inputs.append(_source(args[0]) if len(args) == 1 else None)
 
     def _after(self, module: Module, args: tuple[Any, ...], output: Any) -> None:
-        taken, given = self._taken.pop(), _source(output)
+        source, result = self._inputs.pop(), _source(output)
         self._calls[id(module)] += 1
-        if given is not None:
-            self._runs.append(Run(module, taken, given))
+        if result is not None:
+            self._runs.append(Run(module, source, result))
 
     def once(self) -> list[Run]:
-        """Return the calls of layers that were called once, in order."""
+        """Return the calls of the layers that were called exactly once, in order."""
         return [run for run in self._runs if self.calls(run.layer) == 1]
 
     def calls(self, layer: Module) -> int:
@@ -91,31 +92,19 @@ class Trace:
         return self._calls[id(layer)]
 
     def follower(self, run: Run) -> Run | None:
-        """Return the layer's call that took what another returned, if nobody else did."""
-        return self._by_taken.get(run.given) if self._uses[run.given] == 1 else None
+        """Return the call that consumed the output of another, if it is the only consumer."""
+        return self._by_input.get(run.output) if self._uses[run.output] == 1 else None
 
 
 def _source(value: Any) -> Source | None:
-    """Return the node's output that a tensor is."""
+    """Return the node and output number that a tensor comes from."""
     if not isinstance(value, Tensor) or value.grad_fn is None:
         return None
     return value.grad_fn, value.output_nr
 
 
-def tensors_of(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors of nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from tensors_of(part)
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from tensors_of(part)
-
-
 def _uses(roots: set[Node]) -> Counter[Source]:
-    """Count the edges that lead to each output of each node below the roots."""
+    """Count the edges to each output of each node that is reached from the roots."""
     uses: Counter[Source] = Counter()
     seen, waiting = set(roots), list(roots)
     while waiting:

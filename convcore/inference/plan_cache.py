@@ -1,4 +1,4 @@
-"""The plans of one net: one for each kind of input, made at the first call with it."""
+"""The cached plans of one net: one for each kind of input, made at the first call with it."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.handle import RemovableHandle
-from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.passes.algorithms.selection import current
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.threads import get_num_threads
-from convcore.inference.agreement import agree, other_like
-from convcore.inference.building import UnplannedError
-from convcore.inference.plan import Plan
-from convcore.inference.planner import plan_of
+from convcore.inference.execution_plan import Plan
+from convcore.inference.lowering import plan_of
+from convcore.inference.plan_builder import UnplannedError
+from convcore.inference.validation import agree, other_like
 from convcore.nn import Module
 from convcore.nn.modules._hooks import is_watched
 
-# Kinds of inputs for which plans are kept; the oldest goes first.
+# Kinds of inputs with a cached plan; the oldest is evicted first.
 MOST_KINDS = 4
-# A net whose inputs are of ever new kinds is planned so often: making a plan takes several runs.
+# Plans made at most, if inputs are of ever new kinds: making a plan takes several runs.
 MOST_MADE = 32
 
 
-class Plans:
-    """The plans of a net that is in evaluation mode.
+class PlanCache:
+    """The cached plans of a net in evaluation mode.
 
-    A plan does what the net did at the first call with an input of that shape and memory format.
-    So there is none for a net whose Python code looked at elements, or that has hooks, nor where
-    the plan makes something else of a second input than the net does.
+    A plan repeats what the net did at the first call with an input of that shape and memory format.
+    So there is none for a net whose Python code read elements, or that has hooks, nor where the
+    plan's result for a second input differs from the net's.
     """
 
     def __init__(self, model: Module) -> None:
         self._model = model
-        # The plan of a kind of input, and those that nobody runs now; None where there is none.
+        # The plan of a kind of input, and its idle copies; None if there is no plan for it.
         self._kinds: dict[Any, tuple[Plan, list[Plan]] | None] = {}
         self._n_made = 0
         self._hooks_seen = -1
         self._watched = False
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Plans], tuple[Module]]:
-        return Plans, (self._model,)  # a copy makes its own
+    def __reduce__(self) -> tuple[type[PlanCache], tuple[Module]]:
+        return PlanCache, (self._model,)  # a copy of the net makes its own plans
 
     def run(self, input: Tensor) -> Array | None:
-        """Return what the net makes of an input; None if there is no plan for it."""
+        """Return the net's result for an input; None if there is no plan for it."""
         if self._watched or self._hooks_seen != RemovableHandle.next_id:
             self._look_for_hooks()
         if self._watched:
@@ -57,39 +57,39 @@ class Plans:
         key = array.shape, array.strides, array.dtype, current(), get_num_threads()
         kind = self._kinds.get(key, ...)
         if kind is ...:
-            kind = self._remember(key, input) if self._n_made < MOST_MADE else None
+            kind = self._add(key, input) if self._n_made < MOST_MADE else None
         if kind is None:
             return None
         first, idle = kind
         try:
             plan = idle.pop()  # atomic: no two threads get one plan
         except IndexError:
-            plan = first.again()
+            plan = first.copy()
         try:
             return plan(array)
         finally:
             idle.append(plan)
 
     def _look_for_hooks(self) -> None:
-        """Note whether a layer has hooks; called when any was registered, or may be gone."""
+        """Check whether a layer has hooks; called if hooks were registered since the last call."""
         self._hooks_seen = RemovableHandle.next_id
         self._watched = any(map(is_watched, self._model.modules()))
 
-    def _remember(self, key: Any, input: Tensor) -> tuple[Plan, list[Plan]] | None:
-        """Make the first plan for a kind of input, and forget the oldest kind of too many."""
+    def _add(self, key: Any, input: Tensor) -> tuple[Plan, list[Plan]] | None:
+        """Make and cache the plan for a kind of input, and evict the oldest kind of too many."""
         made = None
         try:
-            plan = self._made(input)
+            plan = self._plan_for(input)
             made = plan, [plan]
-        except Exception:  # what is not UnplannedError is for the caller to meet, unplanned
+        except Exception:  # errors of the net itself are raised when it is called without a plan
             pass
         with self._lock:
             while len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
             return self._kinds.setdefault(key, made)
 
-    def _made(self, input: Tensor) -> Plan:
-        """Run the net once, and make a plan of what it did."""
+    def _plan_for(self, input: Tensor) -> Plan:
+        """Run the net once, and make a plan of its ops."""
         with self._lock:
             self._n_made += 1
             parameters = list(self._model.parameters())
@@ -111,7 +111,7 @@ class Plans:
                     parameter.requires_grad_(False)
 
     def _is_right(self, plan: Plan, input: Tensor) -> bool:
-        """Return whether a plan makes of another input what the net makes of it."""
+        """Return whether plan and net agree on another input."""
         other = other_like(input)
         with no_grad():
             made = wrap(plan(other._array))

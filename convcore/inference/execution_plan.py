@@ -1,12 +1,12 @@
-"""A plan: the kernels that a net calls, one after the other, on memory that was laid out before.
+"""Execution plan: the kernel calls of a net in order, on memory that is laid out beforehand.
 
-What a call of a net in Python costs, a layer at a time - look-ups, checks, allocations - is paid
-when the plan is made; running it calls kernels and nothing else.
+Look-ups, checks and allocations of the net's Python code are paid when the plan is made; running
+it calls kernels and nothing else.
 
 References
 ----------
 Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference", MLSys workshop
-on resource-constrained learning (2020), arXiv 2001.03288: greedy by size, for where values lie.
+on resource-constrained learning (2020), arXiv 2001.03288: greedy by size, for the offsets.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from convcore.engine.runtime import layout, memory
 from convcore.engine.runtime.checks import Array
 
 FLOAT = np.dtype(np.float32)
-_LINE = 64  # bytes that values begin at multiples of
+_LINE = 64  # alignment of values in bytes: a cache line
 
 
 class Value:
-    """An array of a plan before it has memory: of its own, or another value's.
+    """An array of a plan before it has memory: memory of its own, or another value's.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Value:
     base : Value, optional
         Whose memory this is.
     view : function, optional
-        From base's array to this one; by default they are the same.
+        From base's array to this one; the identity by default.
     strides : tuple of int, optional
         In bytes, of a view that is not dense in the memory format.
     """
@@ -55,7 +55,7 @@ class Value:
 
     @property
     def root(self) -> Value:
-        """The value whose memory this is in the end."""
+        """The value that owns the memory."""
         return self if self.base is None else self.base.root
 
     def _dense_strides(self) -> tuple[int, ...]:
@@ -67,8 +67,8 @@ class Value:
             step *= self.shape[axis]
         return tuple(strides)
 
-    def lies_as(self, array: Any) -> bool:
-        """Return whether an array, or another value, is of its shape and lies in the same way."""
+    def same_layout(self, array: Any) -> bool:
+        """Return whether an array, or another value, has the same shape and strides."""
         if self.shape != array.shape:
             return False
         axes = zip(self.shape, self.strides, array.strides, strict=True)
@@ -76,23 +76,23 @@ class Value:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the memory, up to where the next value may begin."""
+        """Bytes of the memory, rounded up to the alignment."""
         return -(-math.prod(self.shape) * FLOAT.itemsize // _LINE) * _LINE
 
     def array_in(self, root: Array) -> Array:
-        """Return the array, given the root's."""
+        """Return the array, given the array of the root."""
         if self.base is None:
             return root
         array = self.base.array_in(root)
         return array if self.view is None else self.view(array)
 
-    def new(self) -> Array:
-        """Return memory for it, not cleared."""
+    def allocate(self) -> Array:
+        """Return an uninitialised array for it."""
         return layout.empty(self.shape, FLOAT, self.channels_last)
 
 
 class Scratch:
-    """Stands for the plan's scratch among a step's arguments."""
+    """Placeholder for the plan's scratch memory among a step's arguments."""
 
 
 SCRATCH = Scratch()
@@ -100,21 +100,21 @@ SCRATCH = Scratch()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A function and its arguments, among them Values and SCRATCH, and the scratch's bytes."""
+    """A function, its arguments, with Value and SCRATCH as placeholders, and its scratch bytes."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     scratch_bytes: int = 0
 
     def roots(self) -> Iterable[Value]:
-        """Yield the values in whose memory it works."""
+        """Yield the values whose memory it reads or writes."""
         return (one.root for one in self.arguments if isinstance(one, Value))
 
 
 class Plan:
-    """Steps that make ``result`` of ``input``, and the memory for what is between them.
+    """Steps that compute ``result`` from ``input``, and the memory of intermediate results.
 
-    For one call at a time.
+    One thread may run it at a time.
     """
 
     def __init__(self, steps: Sequence[Step], input: Value, result: Value) -> None:
@@ -124,23 +124,23 @@ class Plan:
         self._arena = memory.Block(max(self.n_bytes, _LINE))
         self._scratch = memory.Block(max([_LINE, *(step.scratch_bytes for step in steps)]))
         self._calls: list[tuple[Callable[..., Any], list[Any]]] = []
-        # Where arguments come from each call: the list, the place, and the value.
-        self._given: list[tuple[list[Any], int, Value]] = []
-        self._made: list[tuple[list[Any], int, Value]] = []
+        # Arguments that differ from call to call: the list, the place in it, and the value.
+        self._input_slots: list[tuple[list[Any], int, Value]] = []
+        self._result_slots: list[tuple[list[Any], int, Value]] = []
         for step in steps:
             arguments = list(step.arguments)
             for place, one in enumerate(arguments):
                 if one is SCRATCH:
                     arguments[place] = self._scratch
                 elif isinstance(one, Value) and one.root in outside:
-                    patched = self._given if one.root is input.root else self._made
+                    patched = self._input_slots if one.root is input.root else self._result_slots
                     patched.append((arguments, place, one))
                 elif isinstance(one, Value):
                     arguments[place] = self._array(one, offsets[one.root])
             self._calls.append((step.function, arguments))
 
-    def again(self) -> Plan:
-        """Return the same plan on memory of its own, for a call at the same time."""
+    def copy(self) -> Plan:
+        """Return the same plan with memory of its own, for a concurrent call."""
         return Plan(self._steps, self._input, self._result)
 
     def _array(self, value: Value, offset: int) -> Array:
@@ -152,17 +152,17 @@ class Plan:
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
     def __call__(self, array: Array) -> Array:
-        """Return a new array: what the net makes of one like that which the plan was made for."""
-        result = self._result.root.new()
-        for arguments, place, value in self._given:
+        """Return the net's result, a new array, for an input of the plan's shape and layout."""
+        result = self._result.root.allocate()
+        for arguments, place, value in self._input_slots:
             arguments[place] = value.array_in(array)
-        for arguments, place, value in self._made:
+        for arguments, place, value in self._result_slots:
             arguments[place] = value.array_in(result)
         try:
             for function, arguments in self._calls:
                 function(*arguments)
         finally:
-            for arguments, place, _ in (*self._given, *self._made):
+            for arguments, place, _ in (*self._input_slots, *self._result_slots):
                 arguments[place] = None
         return self._result.array_in(result)
 
@@ -170,7 +170,7 @@ class Plan:
 def offsets_of(
     steps: Sequence[Step], outside: Sequence[Value] = ()
 ) -> tuple[dict[Value, int], int]:
-    """Return where each value's memory begins, so that those needed at once lie apart; and the end.
+    """Return each value's offset, such that values alive at once do not overlap; and the end.
 
     outside : values whose memory is not the plan's
     """

@@ -1,4 +1,4 @@
-"""Batch norm with fixed statistics as part of the convolution before it.
+"""Fold batch norm, with its running statistics, into the weights of the convolution before it.
 
 References
 ----------
@@ -15,7 +15,7 @@ from convcore.nn import Module
 
 
 def scale_and_shift(norm: Module) -> tuple[Array, Array]:
-    """Return a batch norm's y = x * scale + shift, in float64, (C,) both."""
+    """Return scale and shift of a batch norm's y = x * scale + shift, (C,), in float64."""
     mean, var = (t._array.astype("f8") for t in (norm.running_mean, norm.running_var))
     scale = 1 / np.sqrt(var + norm.eps)
     if norm.weight is not None:
@@ -41,9 +41,10 @@ def folded(weight: Array, bias: Array | None, norm: Module | None) -> tuple[Arra
 
 
 def channels_last(weight: Array) -> Array:
-    """Return a copy of (C_out, C_in/G, *kernel) weights that has its outputs be channels_last.
+    """Return a channels_last copy of (C_out, C_in/G, *kernel) weights.
 
-    New even where one channel lies in both formats: strides tell which is meant.
+    A convolution with such weights has channels_last outputs.  With one channel, where both
+    formats have the same memory, the copy's strides tell the format.
     """
     dense = np.empty((weight.shape[0], *weight.shape[2:], weight.shape[1]), weight.dtype)
     moved = np.moveaxis(dense, -1, 1)

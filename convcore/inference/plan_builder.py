@@ -1,0 +1,178 @@
+"""PlanBuilder: the steps of a plan so far, what operands are, and who still needs them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.layout import is_channels_last
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.inference.execution_plan import FLOAT, Plan, Step, Value
+from convcore.inference.op_graph import Op, Operand, OpGraph
+
+# What an operand is: computed when the plan runs, a constant, or unknown.
+Resolved = Value | Array | None
+
+
+class UnplannedError(Exception):
+    """A net does something that plans do not support."""
+
+
+def computed(resolved: Resolved) -> Value:
+    """Return an operand that has to be computed when the plan runs; raise if it is not."""
+    if not isinstance(resolved, Value):
+        raise UnplannedError("a constant")
+    return resolved
+
+
+def constant(resolved: Resolved) -> Array:
+    """Return an operand that has to be constant, whatever the input is; raise if it is not."""
+    if not isinstance(resolved, np.ndarray):
+        raise UnplannedError("a computed weight")
+    return resolved
+
+
+class PlanBuilder:
+    """The steps of a plan so far, and what operands are.
+
+    Parameters
+    ----------
+    input : Tensor
+        The net's input.
+    ops : OpGraph
+    lower : function of a PlanBuilder and an op
+        Adds the op's steps; returns its result.
+    is_deferred : function of a PlanBuilder and an op
+        Whether the op is lowered only when its result is asked for, since its consumer may fuse it.
+
+    Raises
+    ------
+    UnplannedError
+        The input lies in neither memory format.
+    """
+
+    def __init__(
+        self,
+        input: Tensor,
+        ops: OpGraph,
+        lower: Callable[[PlanBuilder, Op], Value | Array],
+        is_deferred: Callable[[PlanBuilder, Op], bool],
+    ) -> None:
+        array = input._array
+        self._input = Value(array.shape, is_channels_last(array.shape, array.strides))
+        if not self._input.same_layout(array):
+            raise UnplannedError("an input in neither memory format")
+        self.ops, self._lower_op, self._is_deferred = ops, lower, is_deferred
+        self._steps: list[Step] = []
+        self._resolved: dict[Operand, Value | Array] = {}
+        # How often each operand is still to be consumed, and the operands that share a memory.
+        self._remaining = Counter(ops.uses)
+        self._aliases: dict[Value, list[Operand]] = defaultdict(list)
+        self.define(input, self._input)
+
+    def plan(self) -> Plan:
+        """Return the plan of all ops."""
+        for op in self.ops.all:
+            if not self.is_lowered(op) and not self._is_deferred(self, op):
+                self._lower(op)
+        value = computed(*self.consume(self.ops.result))
+        if value.root is self._input:
+            raise UnplannedError("the result is the input")
+        return Plan(self._steps, self._input, value)
+
+    # Operands, and their consumers
+
+    def consume(self, *operands: Operand, dense: bool = True) -> list[Any]:
+        """Return what the operands of an op are, and count each as consumed.
+
+        All at once: deferred ones are lowered before any is counted, so that none of their steps
+        overwrites what the op is to read.  Views that are not dense are copied, unless ``dense``
+        is false.
+        """
+        resolved = [self.peek(operand) for operand in operands]
+        if dense:
+            resolved = [self._dense(one) if isinstance(one, Value) else one for one in resolved]
+        self._remaining.subtract(operands)
+        return resolved
+
+    def _dense(self, value: Value) -> Value:
+        if value.is_dense:
+            return value
+        copy = Value(value.shape, value.channels_last)
+        self.step(np.copyto, copy, value)
+        return copy
+
+    def peek(self, operand: Operand) -> Resolved:
+        """Return what an operand is, lowered now if it was deferred, without consuming it."""
+        op = self.ops.of(operand)
+        if op is not None and not self.is_lowered(op):
+            self._lower(op)
+        if operand in self._resolved:
+            return self._resolved[operand]
+        return operand._array if isinstance(operand, Tensor) else None
+
+    def deferred(self, operand: Operand) -> Op | None:
+        """Return the op of an operand if that is deferred and not yet lowered."""
+        op = self.ops.of(operand)
+        return None if op is None or self.is_lowered(op) else op
+
+    def is_lowered(self, op: Op) -> bool:
+        """Return whether the steps of an op have been added."""
+        return op.result in self._resolved
+
+    def _lower(self, op: Op) -> None:
+        self.define(op.result, self._lower_op(self, op))
+
+    def define(self, operand: Operand, resolved: Value | Array) -> None:
+        """Record what an operand is."""
+        self._resolved[operand] = resolved
+        if isinstance(resolved, Value):
+            self._aliases[resolved.root].append(operand)
+
+    def define_fused(self, after: Op, value: Value) -> Value:
+        """Record that a value is the result also of the op that alone consumes it."""
+        self._remaining.subtract(after.inputs)
+        self.define(after.result, value)
+        return value
+
+    def is_free(self, value: Value, but: Op | None = None) -> bool:
+        """Return whether no op, or no op but one, still needs what a value's memory holds."""
+        root = value.root
+        own = Counter(() if but is None else but.inputs)
+        return root is not self._input and all(
+            self._remaining[one] == own[one] for one in self._aliases[root]
+        )
+
+    def in_place_of(self, *values: Value) -> Value:
+        """Return a result like the values, in the memory of one that nothing else needs if any."""
+        base = next(filter(self.is_free, values), None)
+        return Value(values[0].shape, values[0].channels_last, base)
+
+    # Steps
+
+    def step(self, function: Callable[..., Any], *arguments: Any, scratch_bytes: int = 0) -> None:
+        """Add a step; see `Step`."""
+        self._steps.append(Step(function, arguments, scratch_bytes))
+
+    def apply(self, function: Callable[[Array], Array], x: Value) -> Value:
+        """Return the result of a NumPy function: a view of its array, or computed by a step."""
+        array = x.array_in(x.root.allocate())
+        array[...] = 0
+        made = ignore_errstate(function, array)
+        if made.dtype != FLOAT:
+            raise UnplannedError("no float32 numbers")
+        y = Value(made.shape, is_channels_last(made.shape, made.strides))
+        if np.may_share_memory(made, array):
+            strides = None if y.same_layout(made) else made.strides
+            return Value(made.shape, y.channels_last, x, function, strides)
+        self.step(_fill, function, x, y)
+        return y
+
+
+def _fill(function: Callable[[Array], Array], x: Array, out: Array) -> None:
+    np.copyto(out, ignore_errstate(function, x))
