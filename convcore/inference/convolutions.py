@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.passes.algorithms.selection import current
-from convcore.engine.conv.passes.epilogue import CLAMP, LEAKY
-from convcore.engine.conv.passes.executables import Executable, transpose_executable
-from convcore.engine.conv.passes.prepacked import PrepackedConvolution
+from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.epilogue import CLAMP, LEAKY
+from convcore.engine.conv.executables import Executable, transpose_executable
+from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array, hashable
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.inference.elementwise import activation, arithmetic

@@ -7,8 +7,8 @@ from typing import Any
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.passes.epilogue import Activation, activation_parameters
-from convcore.engine.conv.passes.prepacked import PrepackedConvolution
+from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array
 from convcore.functions._support.arguments import check_arguments, computed
 from convcore.inference.batch_norm_folding import channels_last

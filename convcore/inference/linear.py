@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from convcore.engine.conv.passes.prepacked import PrepackedConvolution
+from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.matmul import matmul
 from convcore.engine.runtime.checks import Array
 from convcore.inference.convolutions import (

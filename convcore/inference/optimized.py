@@ -11,7 +11,7 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
-from convcore.engine.conv.passes.epilogue import Activation
+from convcore.engine.conv.epilogue import Activation
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import Run, Trace
 from convcore.inference.layers import Activated, PrepackedConv

@@ -9,7 +9,7 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.handle import RemovableHandle
-from convcore.engine.conv.passes.algorithms.selection import current
+from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
