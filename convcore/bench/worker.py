@@ -131,7 +131,7 @@ class Worker:
 
         The peak is that of two calls, above what was held before the net was made.
         """
-        importlib.import_module(self.peer.module)
+        importlib.import_module("convcore.models")  # code, no part of what a net takes
         peak = PeakMemory()
         call = nets.call_of(self.peer.module, self.threads, net, task, format, folder)
         self.calls = {ONLY: call}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import convcore
 from convcore.bench.nets.catalogue import TRAIN, Net
-from convcore.bench.nets.twin import models_of
 
 # Small: the same batch is learned from again and again, and must not make numbers overflow.
 _STEP = {"lr": 1e-3, "momentum": 0.9}
@@ -18,7 +18,7 @@ _STEP = {"lr": 1e-3, "momentum": 0.9}
 def make_net(library: Any, net: Net) -> Any:
     """Make a net with random weights, the same at every call."""
     library.manual_seed(0)
-    return getattr(models_of(library), net.function)(**net.options)
+    return getattr(convcore.models, net.function)(library=library, **net.options)
 
 
 def pictures(net: Net, task: str) -> np.ndarray:
