@@ -13,12 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from convcore.bench.cell import Outcome
 from convcore.bench.peers import title
-from convcore.bench.record import Ratio, better_ratios, ratios
-from convcore.bench.request import Request
-from convcore.bench.scaling import Growth, growths
-from convcore.bench.text import counted
+from convcore.bench.results import (
+    Growth,
+    Outcome,
+    Ratio,
+    Request,
+    better_ratios,
+    counted,
+    growths,
+    ratios,
+)
 
 # Blue, orange, green of Okabe & Ito's palette, which colour-blind people can tell apart.
 _COLOURS = {"contiguous": "#0072B2", "channels_last": "#D55E00", "better": "#009E73"}
@@ -57,21 +62,21 @@ def is_drawable(file: Path) -> bool:
 
 
 def _ratio_figure(outcome: Outcome, request: Request) -> Figure:
-    """Return a row of panels a peer, a column a map: a line a layer, a mark a ratio."""
+    """Return a row of panels a peer, a column a pass: a line a layer, a mark a ratio."""
     drawn = {peer: _drawn(outcome, peer) for peer in request.peers}
     drawn = {peer: kinds for peer, kinds in drawn.items() if any(kinds.values())}
     if not drawn:
         raise ValueError("no ratio to any peer was measured")
     shown = {r.ours.layer.name for kinds in drawn.values() for rs in kinds.values() for r in rs}
     names = [layer.name for layer in request.layers if layer.name in shown]
-    maps = [name for name in request.maps if _maps_of(drawn, name)]
+    passes = [name for name in request.passes if _has_pass(drawn, name)]
     threads = sorted(request.threads)
     height = len(drawn) * (_ROW_INCHES * len(names) + _HEAD_INCHES) + 0.6
-    figure = Figure((4.0 * len(maps) + 3.0, height), layout="constrained")
-    panels = figure.subplots(len(drawn), len(maps), squeeze=False, sharey=True, sharex="row")
+    figure = Figure((4.0 * len(passes) + 3.0, height), layout="constrained")
+    panels = figure.subplots(len(drawn), len(passes), squeeze=False, sharey=True, sharex="row")
     for (peer, kinds), row in zip(drawn.items(), panels, strict=True):
-        for name, axes in zip(maps, row, strict=True):
-            mine = {k: [r for r in rs if r.ours.map == name] for k, rs in kinds.items()}
+        for name, axes in zip(passes, row, strict=True):
+            mine = {k: [r for r in rs if r.ours.pass_name == name] for k, rs in kinds.items()}
             if any(mine.values()):
                 _draw_ratios(axes, mine, names, threads)
                 axes.set_title(f"{title(peer)}: {_TITLES[name]}", fontsize=10)
@@ -93,8 +98,10 @@ def _drawn(outcome: Outcome, peer: str) -> dict[str, list[Ratio]]:
     return {"better": better_ratios(outcome, peer)}
 
 
-def _maps_of(drawn: dict[str, dict[str, list[Ratio]]], name: str) -> bool:
-    return any(r.ours.map == name for kinds in drawn.values() for rs in kinds.values() for r in rs)
+def _has_pass(drawn: dict[str, dict[str, list[Ratio]]], name: str) -> bool:
+    return any(
+        r.ours.pass_name == name for kinds in drawn.values() for rs in kinds.values() for r in rs
+    )
 
 
 def _draw_ratios(
@@ -162,14 +169,14 @@ def _legend(drawn: dict[str, dict[str, list[Ratio]]], threads: Sequence[int]) ->
 
 
 def _growth_figure(lines: Sequence[Growth]) -> Figure:
-    """Return a panel a sweep and a map: time over size, both by powers, beside a linear slope."""
+    """Return a panel a sweep and a pass: time over size, both by powers, beside a linear slope."""
     sweeps = list(dict.fromkeys(line.sweep for line in lines))
-    maps = list(dict.fromkeys(line.map for line in lines))
-    figure = Figure((4.2 * len(maps) + 0.6, 3.2 * len(sweeps) + 0.6), layout="constrained")
-    panels = figure.subplots(len(sweeps), len(maps), squeeze=False, sharex="row", sharey="row")
+    passes = list(dict.fromkeys(line.pass_name for line in lines))
+    figure = Figure((4.2 * len(passes) + 0.6, 3.2 * len(sweeps) + 0.6), layout="constrained")
+    panels = figure.subplots(len(sweeps), len(passes), squeeze=False, sharex="row", sharey="row")
     for sweep, row in zip(sweeps, panels, strict=True):
-        for name, axes in zip(maps, row, strict=True):
-            _draw_growth(axes, [x for x in lines if x.sweep == sweep and x.map == name])
+        for name, axes in zip(passes, row, strict=True):
+            _draw_growth(axes, [x for x in lines if x.sweep == sweep and x.pass_name == name])
             axes.set_title(f"{sweep}: {_TITLES[name]}", fontsize=10)
         row[0].set_ylabel("ms a call", fontsize=9)
     for axes in panels[-1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
+from convcore.bench.layers import FIELDS, FORMATS, PASSES, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.level()}"]
-    for name in MAPS:
+    for name in PASSES:
         lines += ["", *_map_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 
