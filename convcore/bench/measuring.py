@@ -50,9 +50,6 @@ Clock = Callable[[], float]
 Name = TypeVar("Name", bound=Hashable)
 
 
-# --- one call -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """A sample's extent: groups, and calls a group."""
@@ -88,9 +85,6 @@ def _group(call: Call, calls: int, clock: Clock) -> float:
     for _ in range(calls):
         call()
     return clock() - start
-
-
-# --- samples taken in turn ------------------------------------------------------------------------
 
 
 def take_turns(
@@ -141,9 +135,6 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return math.exp(math.fsum(logarithms) / len(logarithms)) if logarithms else math.nan
 
 
-# --- an idle machine for the next -----------------------------------------------------------------
-
-
 def settle(
     clock: Clock = time.monotonic,
     cpu_clock: Clock = time.process_time,
@@ -182,9 +173,6 @@ def _used_no_time(cpu_clock: Clock, sleep: Callable[[float], None]) -> bool:
     before = cpu_clock()
     sleep(_LOOK_SECONDS)
     return cpu_clock() - before < _LOOK_SECONDS / 10
-
-
-# --- memory and peak speed ------------------------------------------------------------------------
 
 
 class PeakMemory:

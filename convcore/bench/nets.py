@@ -22,7 +22,7 @@ import convcore
 from convcore.bench.layers import FORMATS
 from convcore.bench.measuring import Spread, paired_ratios, spread, take_turns
 from convcore.bench.peers import OURS, Peer
-from convcore.bench.process import WorkerError, WorkerProcess, worker_environment
+from convcore.bench.process import WorkerError, WorkerProcess
 
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
@@ -37,9 +37,6 @@ _TOLERANCE = 1e-3
 
 # A library and the memory format of its tensors, empty where it chooses by itself.
 Way = tuple[str, str]
-
-
-# --- which nets -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +95,6 @@ def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     if peer != "torch":
         return () if task == TRAIN else ("",)
     return FORMATS + tuple(format + _COMPILED for format in FORMATS) if compiled else FORMATS
-
-
-# --- in a worker ----------------------------------------------------------------------------------
 
 
 def make_net(library: Any, net: Net) -> Any:
@@ -200,9 +194,6 @@ def _inference(library: Any, model: Any, x: Any) -> Callable[[], Any]:
     return run
 
 
-# --- in the parent --------------------------------------------------------------------------------
-
-
 @dataclass
 class NetCell:
     """One net, one task: seconds, results and memory, by library and format."""
@@ -263,28 +254,23 @@ class NetCell:
 
 
 def measure(
-    found: Mapping[str, str],
+    environment: Mapping[str, str],
     nets: Sequence[Net],
-    tasks: Sequence[str],
     peers: Sequence[str],
     threads: int,
     rounds: int,
-    isa: str = "native",
-    keep: bool = False,
     compiled: bool = False,
 ) -> Iterator[NetCell]:
     """Measure every task of every net; yield cells as they come.
 
     Parameters
     ----------
-    found : mapping
-        The environment that the workers' is made from; only read.
-    nets, tasks : sequences of Net, and of names out of `TASKS`
+    environment : mapping
+        The workers', for that many threads.
+    nets : sequence of Net
     peers : sequence of str
         Out of `PEERS`.  Those that read a file need PyTorch, which writes it.
     threads, rounds : int
-    isa, keep
-        As for `convcore.bench.process.worker_environment`.
     compiled : bool
         Whether PyTorch also has its turns with ``torch.compile``, which takes a minute a net and
         a C++ compiler.
@@ -294,57 +280,53 @@ def measure(
     WorkerError
         Our own worker failed; a peer that fails is left out, and its cell says why.
     """
-    environment = worker_environment(found, threads, isa, keep)
+
+    def start(peer: str) -> WorkerProcess:
+        return WorkerProcess(peer, threads, environment)
+
     for net in nets:
         with tempfile.TemporaryDirectory() as folder:
             weights = str(Path(folder, "weights.npz"))
-            with WorkerProcess(OURS, threads, environment) as worker:
+            with start(OURS) as worker:
                 worker.ask("save_net_weights", net=net.name, file=weights)
-            for task in tasks:
+            for task in TASKS:
                 if task != TRAIN and "torch" in peers and len(peers) > 1:
-                    _export(net, task, folder, threads, environment)
-                yield _cell(net, task, peers, threads, rounds, folder, environment, compiled)
+                    file = str(Path(folder, "net.onnx"))
+                    with start("torch") as worker:
+                        worker.ask(
+                            "export_net", net=net.name, task=task, weights=weights, file=file
+                        )
+                cell = NetCell(net, task, threads)
+                ways = [(p, f) for p in (OURS, *peers) for f in formats_of(p, task, compiled)]
+                _measure(cell, ways, rounds, folder, start)
+                yield cell
 
 
-def _export(net: Net, task: str, folder: str, threads: int, environment: Mapping[str, str]) -> None:
-    with WorkerProcess("torch", threads, environment) as worker:
-        worker.ask(
-            "export_net",
-            net=net.name,
-            task=task,
-            weights=str(Path(folder, "weights.npz")),
-            file=str(Path(folder, "net.onnx")),
-        )
-
-
-def _cell(
-    net: Net,
-    task: str,
-    peers: Sequence[str],
-    threads: int,
+def _measure(
+    cell: NetCell,
+    ways: Sequence[Way],
     rounds: int,
     folder: str,
-    environment: Mapping[str, str],
-    compiled: bool,
-) -> NetCell:
-    cell = NetCell(net, task, threads)
+    start: Callable[[str], WorkerProcess],
+) -> None:
+    """Have every way do the task, then time them in turn; leave out a peer that fails in one."""
     with ExitStack() as stack:
         workers: dict[Way, WorkerProcess] = {}
-        for peer in (OURS, *peers):
-            for format in formats_of(peer, task, compiled):
-                worker = stack.enter_context(WorkerProcess(peer, threads, environment))
-                try:
-                    _prepare(cell, worker, (peer, format), folder)
-                except WorkerError as error:
-                    if peer == OURS:
-                        raise
-                    cell.failed[peer] = str(error)
-                    break
+        for peer, format in ways:
+            if peer in cell.failed:
+                continue
+            worker = stack.enter_context(start(peer))
+            try:
+                _prepare(cell, worker, (peer, format), folder)
+            except WorkerError as error:
+                if peer == OURS:
+                    raise
+                cell.failed[peer] = str(error)
+            else:
                 workers[peer, format] = worker
         timed = {way: partial(worker.ask, "time") for way, worker in workers.items()}
         for way, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
             cell.seconds.setdefault(way, []).append(seconds)
-    return cell
 
 
 def _prepare(cell: NetCell, worker: WorkerProcess, way: Way, folder: str) -> None:

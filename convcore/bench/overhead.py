@@ -17,7 +17,7 @@ import numpy as np
 
 from convcore.bench.measuring import Spread, spread, take_turns
 from convcore.bench.peers import OURS
-from convcore.bench.process import WorkerProcess, worker_environment
+from convcore.bench.process import WorkerProcess
 
 # Peers that have the names the operations are written in.
 PEERS = ("torch",)
@@ -169,25 +169,18 @@ class Cost:
 
 
 def measure(
-    found: Mapping[str, str],
-    peers: tuple[str, ...],
-    rounds: int,
-    isa: str,
-    keep: bool,
-    described: dict[str, Any],
+    environment: Mapping[str, str], peers: tuple[str, ...], rounds: int, described: dict[str, Any]
 ) -> Iterator[Cost]:
     """Time every operation in all libraries, in turn; yield costs as they come.
 
     Parameters
     ----------
-    found : mapping
-        The environment that the workers' is made from; only read.
+    environment : mapping
+        The workers', for one thread.
     peers : tuple of str
         Out of `PEERS`.
     rounds : int
         Samples an operation.
-    isa, keep
-        As for `convcore.bench.process.worker_environment`.
     described : dict
         Filled with what the workers are made of, by ``peer@threads``.
 
@@ -198,9 +191,7 @@ def measure(
     """
     with ExitStack() as stack:
         workers = {
-            peer: stack.enter_context(
-                WorkerProcess(peer, 1, worker_environment(found, 1, isa, keep))
-            )
+            peer: stack.enter_context(WorkerProcess(peer, 1, environment))
             for peer in (OURS, *peers)
         }
         for peer, worker in workers.items():

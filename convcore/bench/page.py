@@ -68,9 +68,6 @@ def as_nets_page(
     )
 
 
-# --- layers ---------------------------------------------------------------------------------------
-
-
 def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
     peaks = ", ".join(
         f"{gflops:.0f} GFLOP/s in {dtype} on {counted(threads)}"
@@ -176,9 +173,6 @@ def _workers(outcome: Outcome) -> Iterator[str]:
     yield from _table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
 
 
-# --- nets -----------------------------------------------------------------------------------------
-
-
 def _nets(cells: Sequence[NetCell], peers: Sequence[str]) -> Iterator[str]:
     """Yield a row a net and task: our time, and each peer's over it."""
     yield "Each side's better format. A peer's time over convcore's: above 1, convcore is faster."
@@ -206,9 +200,6 @@ def _ways(cells: Sequence[NetCell]) -> Iterator[str]:
         for (peer, format), seconds in cell.seconds.items()
     ]  # fmt: skip
     yield from _table(("net", "task", "threads", "library", "format", "ms", "peak memory"), rows)
-
-
-# --- Markdown -------------------------------------------------------------------------------------
 
 
 def _page(*parts: Iterable[str]) -> str:

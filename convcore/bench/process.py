@@ -13,33 +13,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-ISAS = ("native", "avx512", "avx2", "base")
-
 # What OpenBLAS, oneDNN (PyTorch's and OpenVINO's), PyTorch's own loops and convcore's want to hear.
 # ONNX Runtime listens to nothing, and NumPy's loops are left as they are.  base is SSE4, the oldest
 # that OpenBLAS and oneDNN have: oneDNN starts at SSE41, and SciPy's OpenBLAS takes Nehalem (SSE4.2)
 # but knows no Prescott, its fallback below that.
-_HELD: dict[str, dict[str, str]] = {
-    "native": {},
-    "avx512": {
-        "CONVCORE_ISA": "avx512",
-        "OPENBLAS_CORETYPE": "SkylakeX",
-        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
-        "ATEN_CPU_CAPABILITY": "avx512",
-    },
-    "avx2": {
-        "CONVCORE_ISA": "avx2",
-        "OPENBLAS_CORETYPE": "Haswell",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "ATEN_CPU_CAPABILITY": "avx2",
-    },
-    "base": {
-        "CONVCORE_ISA": "base",
-        "OPENBLAS_CORETYPE": "Nehalem",
-        "ONEDNN_MAX_CPU_ISA": "SSE41",
-        "ATEN_CPU_CAPABILITY": "default",
-    },
+_HOLDING = ("CONVCORE_ISA", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
+_HELD = {
+    "avx512": ("avx512", "SkylakeX", "AVX512_CORE", "avx512"),
+    "avx2": ("avx2", "Haswell", "AVX2", "avx2"),
+    "base": ("base", "Nehalem", "SSE41", "default"),
 }
+ISAS = ("native", *_HELD)
 # Any of these left from the shell would hold one side of a comparison and not the other.
 _REMOVED = (
     "CONVCORE_ISA",
@@ -95,7 +79,7 @@ def worker_environment(
         return environment
     for name in _REMOVED:
         environment.pop(name, None)
-    environment.update(_HELD[isa])
+    environment.update(zip(_HOLDING, _HELD.get(isa, ()), strict=False))
     environment.update(dict.fromkeys(_THREADS, str(threads)))
     return environment
 

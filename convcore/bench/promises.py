@@ -77,9 +77,6 @@ class Promise:
     """The layer or net that is furthest from keeping it."""
 
 
-# --- layers ---------------------------------------------------------------------------------------
-
-
 def promises(outcome: Outcome, request: Request) -> list[Promise]:
     """Return all promises that a run of layers can tell about."""
     found: list[Promise] = []
@@ -162,9 +159,6 @@ def _is_plain_3x3(cell: Cell) -> bool:
     return fits and layer.dense and layer.kernel == (3, 3) and layer.stride == (1, 1)
 
 
-# --- nets -----------------------------------------------------------------------------------------
-
-
 def net_promises(cells: Sequence[NetCell], peers: Sequence[str]) -> list[Promise]:
     """Return all promises that a run of whole nets can tell about."""
     found: list[Promise] = []
@@ -200,9 +194,6 @@ def _net_memory(cells: Sequence[NetCell]) -> Iterator[Promise]:
         )
         if ours is not None and theirs is not None:
             yield _memory(f"of a training step, {cell.net.name}", ours, theirs)
-
-
-# --- both -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,6 @@ TOLERANCE = 0.1
 _KEY = ("spec", "map", "format", "threads", "dtype")
 
 
-# --- plain data -----------------------------------------------------------------------------------
-
-
 def as_data(outcome: Outcome, request: Request, machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything as JSON's types; numbers that JSON does not have become None.
 
@@ -126,9 +123,6 @@ def _row(cell: Mapping[str, Any], peers: tuple[str, ...]) -> dict[str, Any]:
     return row
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Files:
     """Where to save what; None for not at all."""
@@ -197,9 +191,6 @@ def _save_rows(file: Path, rows: list[dict[str, Any]]) -> None:
 
 def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
-
-
-# --- two runs -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,6 @@ from convcore.bench.results import (
 # A comparison shows so many cells each way; the rest are only counted.
 _MOST_CHANGES = 20
 
-# --- layers ---------------------------------------------------------------------------------------
-
 
 def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
     """Print the CPU, and of every worker what was loaded in it and the variables that matter."""
@@ -206,9 +204,6 @@ def _faults(cell: Cell) -> Iterator[str]:
     yield from cell.problems.values()
 
 
-# --- promises, of layers and of nets --------------------------------------------------------------
-
-
 def print_promises(console: Console, found: Sequence[Promise]) -> None:
     """Print a row a promise: the figure, its limit, whether it is kept, the worst cell."""
     if not found:
@@ -220,9 +215,6 @@ def print_promises(console: Console, found: Sequence[Promise]) -> None:
         kept = "[green]yes[/]" if promise.kept else "[bold red]no[/]"
         table.add_row(promise.text, promise.value, promise.limit, kept, promise.worst)
     console.print(table)
-
-
-# --- small operations -----------------------------------------------------------------------------
 
 
 def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
@@ -238,9 +230,6 @@ def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -
     for cost in costs:
         if cost.wrong:
             console.print(f"Results differ: {cost.operation.name}", style="red")
-
-
-# --- nets -----------------------------------------------------------------------------------------
 
 
 def print_net(console: Console, cell: NetCell) -> None:
@@ -292,9 +281,6 @@ def _net_columns(cell: NetCell, peer: str) -> list[str]:
         return ["-", "", ""]
     took = milliseconds(spread(cell.seconds[way]).median)
     return [took, short(way[1]), mebibytes(cell.peak_bytes[way])]
-
-
-# --- rich -----------------------------------------------------------------------------------------
 
 
 def _table(

@@ -154,9 +154,6 @@ class Outcome:
         return 100.0 * cell.gflops / peak
 
 
-# --- ratios and means -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """A peer's time over convcore's: above 1, convcore is the faster."""
@@ -247,9 +244,6 @@ def _kinds(request: Request) -> Iterator[tuple[str, Callable[[Cell], bool]]]:
             yield dtype, lambda cell, d=dtype: cell.dtype == d
 
 
-# --- errors ---------------------------------------------------------------------------------------
-
-
 def errors_by_algorithm(outcome: Outcome) -> dict[tuple[str, str], tuple[float, float]]:
     """Return convcore's largest error and what is allowed, both in eps, by algorithm and dtype."""
     found: dict[tuple[str, str], tuple[float, float]] = {}
@@ -273,9 +267,6 @@ def verdict(outcome: Outcome) -> str:
             f"convcore's largest error is {worst_error:.2f} eps."
         )
     return f"WRONG: {len(outcome.wrong)} of {len(outcome.cells)} cells have a wrong result."
-
-
-# --- growth along a sweep -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,8 +317,6 @@ def growths(outcome: Outcome) -> list[Growth]:
                 found.append(Growth(sweep, *line, sizes, seconds))
     return found
 
-
-# --- words and numbers as reports print them ------------------------------------------------------
 
 _SHORT = {
     "input_grad": "input grad",

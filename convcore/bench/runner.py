@@ -212,9 +212,6 @@ def _check(cell: Cell, worker: WorkerProcess, folder: Path, judge: WorkerProcess
     return True
 
 
-# --- how long it takes ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Step:
     """Progress: what is being done, and how much of the whole has been."""

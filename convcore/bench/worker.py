@@ -43,7 +43,7 @@ ONLY = ""
 
 
 class Worker:
-    """One peer, one number of threads; the convolutions it is at; the commands it knows."""
+    """One peer, one number of threads; its arrays and calls; public methods are commands."""
 
     def __init__(self, peer: Peer, threads: int) -> None:
         self.peer, self.threads = peer, threads
@@ -175,31 +175,14 @@ class Worker:
             self.arrays, self.folder = read_operands(folder), folder
 
 
-COMMANDS = (
-    "describe",
-    "forbid_winograd",
-    "measure_peak",
-    "operate",
-    "save_net_weights",
-    "export_net",
-    "prepare_net",
-    "solve",
-    "judge",
-    "prepare",
-    "calibrate",
-    "settle",
-    "time",
-    "peak_bytes",
-)
-
-
 def answer(worker: Worker, line: str) -> dict[str, Any]:
     """Carry out one command line; an exception becomes an answer too."""
     message = json.loads(line)
     try:
-        if message["command"] not in COMMANDS:
-            raise ValueError(f"unknown command {message['command']!r}")
-        return {"value": getattr(worker, message["command"])(**message["arguments"])}
+        name = message["command"]
+        if name.startswith("_") or name not in vars(Worker):
+            raise ValueError(f"unknown command {name!r}")
+        return {"value": getattr(worker, name)(**message["arguments"])}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -21,14 +21,14 @@ import numpy as np
 from convcore.bench.layers import DTYPES, FORMATS, PASSES, Layer
 
 OURS = "convcore"
-# name: (what it needs installed, what a table calls it, its file and class here)
+# name: (what it needs installed, what a table calls it, its file here)
 PEERS = {
-    OURS: (("convcore",), "convcore", "libraries.Convcore"),
-    "torch": (("torch",), "PyTorch", "libraries.PyTorch"),
-    "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes.OnnxRuntime"),
-    "openvino": (("openvino",), "OpenVINO", "runtimes.OpenVino"),
-    "numpy": (("numpy",), "NumPy", "numpy_scipy.NumPy"),
-    "scipy": (("scipy",), "scipy.signal", "numpy_scipy.SciPy"),
+    OURS: (("convcore",), "convcore", "libraries"),
+    "torch": (("torch",), "PyTorch", "libraries"),
+    "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes"),
+    "openvino": (("openvino",), "OpenVINO", "runtimes"),
+    "numpy": (("numpy",), "NumPy", "numpy_scipy"),
+    "scipy": (("scipy",), "scipy.signal", "numpy_scipy"),
 }
 # Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
 SLOW = ("scipy",)
@@ -95,8 +95,7 @@ def is_installed(name: str) -> bool:
 
 def load_peer(name: str) -> Peer:
     """Import a peer and return it."""
-    file, _, kind = PEERS[name][2].partition(".")
-    return getattr(importlib.import_module(f"{__name__}.{file}"), kind)()
+    return importlib.import_module(f"{__name__}.{PEERS[name][2]}").MAKERS[name]()
 
 
 def title(name: str) -> str:

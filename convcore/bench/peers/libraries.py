@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from convcore.bench.layers import Layer, pass_calls
-from convcore.bench.peers import Peer
+from convcore.bench.peers import OURS, Peer
 
 # Of PyTorch's convolution_backward: whether to compute input's, weight's and bias's gradient.
 _MASKS = {"input_grad": [True, False, False], "weight_grad": [False, True, False]}
 
 
-class Convcore(Peer):
-    """convcore itself, timed like any other peer."""
-
+class _Convcore(Peer):
     def __init__(self) -> None:
         import convcore
         from convcore import engine
@@ -24,11 +22,9 @@ class Convcore(Peer):
         self.library, self._engine = convcore, engine
 
     def set_threads(self, threads: int) -> None:
-        """Set the engine's number of threads."""
         self._engine.set_num_threads(threads)
 
     def describe(self) -> dict[str, str]:
-        """Return the version, the instruction set, the BLAS and the OpenMP."""
         from convcore.engine import threads
         from convcore.kernels import _isa
 
@@ -46,29 +42,23 @@ class Convcore(Peer):
         self.library.backends.conv.strict = True
 
     def algorithm(self, layer: Layer, pass_name: str, dtype: str, channels_last: bool) -> str:
-        """Return what the engine's plan chose."""
         plan = self._engine.plan_conv(layer.geometry, np.dtype(dtype), channels_last)
         return getattr(plan, pass_name).algorithm
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a call of the engine."""
         return pass_calls(self._engine, layer, operands)[pass_name]
 
 
-class PyTorch(Peer):
-    """PyTorch on the CPU, by what its own layers call."""
-
+class _PyTorch(Peer):
     def __init__(self) -> None:
         import torch
 
         self.library = torch
 
     def set_threads(self, threads: int) -> None:
-        """Set PyTorch's number of threads."""
         self.library.set_num_threads(threads)
 
     def describe(self) -> dict[str, str]:
-        """Return the version, the instruction set, and whether oneDNN is there."""
         backends = self.library.backends
         return {
             "PyTorch": self.library.__version__,
@@ -77,13 +67,11 @@ class PyTorch(Peer):
         }
 
     def convert(self, array: np.ndarray, channels_last: bool) -> Any:
-        """Return a tensor."""
         torch = self.library
         form = torch.channels_last if channels_last else torch.contiguous_format
         return torch.from_numpy(array).contiguous(memory_format=form)
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a call of conv2d, or of convolution_backward for one gradient."""
         # No operand requires a gradient, so nothing records a graph, in whatever grad mode.
         x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
         steps = (layer.stride, layer.padding, layer.dilation)
@@ -97,5 +85,7 @@ class PyTorch(Peer):
         return lambda: backward(gy, x, w, None, *steps, *rest)[wanted]
 
     def to_numpy(self, result: Any) -> np.ndarray:
-        """Return the tensor's array."""
         return result.numpy()
+
+
+MAKERS = {OURS: _Convcore, "torch": _PyTorch}

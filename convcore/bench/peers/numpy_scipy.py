@@ -125,53 +125,45 @@ def _dilated(
     return full
 
 
-class NumPy(Peer):
-    """NumPy, in the one format that a notebook knows: in the other the view's copies get slower."""
-
+class _NumPy(Peer):
+    # A notebook knows one format; in the other the view's copies only get slower.
     formats = ("contiguous",)
     most_rounds = 2
 
     def set_threads(self, threads: int) -> None:
-        """Limit the BLAS that NumPy has loaded, as long as this object lives."""
+        # Kept: the limit lasts as long as the object does.
         self._limit = threadpoolctl.threadpool_limits(threads, user_api="blas")
 
     def describe(self) -> dict[str, str]:
-        """Return the version and the BLAS."""
         return {"NumPy": np.__version__, **loaded_blas("numpy")}
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a call of the functions above."""
         return pass_calls(sys.modules[__name__], layer, operands)[pass_name]
 
 
-class SciPy(Peer):
-    """scipy.signal, forward only, for layers that it has and that do not take it minutes."""
-
+class _SciPy(Peer):
     formats = ("contiguous",)
     passes = ("forward",)
     most_rounds = 2
 
     def set_threads(self, threads: int) -> None:
-        """Set the FFTs' number of workers, which holds as long as the context is entered."""
         from scipy import fft
 
+        # Kept: the number holds as long as the context is entered.
         self._workers = fft.set_workers(threads)
         self._workers.__enter__()
 
     def describe(self) -> dict[str, str]:
-        """Return the version and the FFT."""
         import scipy
 
         return {"SciPy": scipy.__version__, "kernel": "pocketfft"}
 
     def can(self, layer: Layer) -> bool:
-        """Return whether the layer is a small one of stride 1, without dilation or groups."""
         steps = (layer.stride, layer.dilation, layer.groups)
         small = layer.geometry.multiply_adds <= _MOST_MULTIPLY_ADDS
         return steps == ((1, 1), (1, 1), 1) and small
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a call of overlap-add convolutions."""
         from scipy.signal import oaconvolve
 
         x, w, padding = operands["input"], operands["weight"], layer.padding
@@ -188,3 +180,6 @@ class SciPy(Peer):
             return np.stack(channels, axis=1)
 
         return call
+
+
+MAKERS = {"numpy": _NumPy, "scipy": _SciPy}

@@ -28,27 +28,17 @@ class _Runtime(Peer):
     dtypes = ("float32",)
 
 
-class OnnxRuntime(_Runtime):
-    """ONNX Runtime.
-
-    A layer's graph is built with the ``onnx`` package rather than by writing its protobuf by hand:
-    whoever has ONNX Runtime mostly has it, it is kept in step with the format, and it refuses a
-    graph that is none.
-    """
-
+class _OnnxRuntime(_Runtime):
     def set_threads(self, threads: int) -> None:
-        """Use that many threads in sessions made from now on."""
         self._threads = threads
 
     def describe(self) -> dict[str, str]:
-        """Return the versions."""
         import onnx
         import onnxruntime
 
         return {"ONNX Runtime": onnxruntime.__version__, "onnx": onnx.__version__, "kernel": "MLAS"}
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a run of a session on bound arrays."""
         graph = _onnx_graph(layer, operands["input"], operands["weight"])
         session = self._session(graph.SerializeToString())
         binding = session.io_binding()
@@ -63,7 +53,6 @@ class OnnxRuntime(_Runtime):
         return call
 
     def to_numpy(self, result: Any) -> np.ndarray:
-        """Return the bound output."""
         return result.copy_outputs_to_cpu()[0]
 
     def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
@@ -81,7 +70,11 @@ class OnnxRuntime(_Runtime):
 
 
 def _onnx_graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
-    """Return a model whose one node is the layer."""
+    """Return a model whose one node is the layer.
+
+    Built with the ``onnx`` package rather than by writing its protobuf by hand: whoever has ONNX
+    Runtime mostly has it, it is kept in step with the format, and it refuses a graph that is none.
+    """
     from onnx import TensorProto, helper, numpy_helper
 
     node = helper.make_node(
@@ -107,9 +100,7 @@ def _onnx_graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
     )
 
 
-class OpenVino(_Runtime):
-    """OpenVINO."""
-
+class _OpenVino(_Runtime):
     def __init__(self) -> None:
         # Importing OpenVINO reports to its makers, from a thread and a forked process that may
         # outlive this one.  Without the module that does so, OpenVINO falls back on a stub.
@@ -119,7 +110,6 @@ class OpenVino(_Runtime):
         self._openvino, self._core = openvino, openvino.Core()
 
     def set_threads(self, threads: int) -> None:
-        """Use that many threads in models compiled from now on."""
         self._settings = {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
@@ -128,12 +118,10 @@ class OpenVino(_Runtime):
         }
 
     def describe(self) -> dict[str, str]:
-        """Return the version."""
         version = self._openvino.__version__.partition("-")[0]
         return {"OpenVINO": version, "kernel": "oneDNN"}
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a request's inference on a shared tensor."""
         model = self._model(layer, operands["input"], operands["weight"])
         # Hyper-threading: else one thread a core, where a core has two logical CPUs and both are
         # asked for.
@@ -151,7 +139,6 @@ class OpenVino(_Runtime):
         return call
 
     def to_numpy(self, result: Any) -> np.ndarray:
-        """Return the request's output."""
         return result.get_output_tensor().data
 
     def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
@@ -173,3 +160,6 @@ class OpenVino(_Runtime):
             grouped = weight.reshape(layer.groups, -1, *weight.shape[1:])
             result = opset.group_convolution(data, opset.constant(grouped), *steps)
         return self._openvino.Model([result], [data], "layer")
+
+
+MAKERS = {"onnxruntime": _OnnxRuntime, "openvino": _OpenVino}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from convcore.cli.bench.options import (
     OVERHEAD,
     command_line,
     console_of,
-    keeps_environment,
+    environment_of,
     machine_now,
     peers_of,
     require_folders,
@@ -71,14 +70,13 @@ def _cells(
     arguments: argparse.Namespace, nets: Sequence[Net], peers: tuple[str, ...]
 ) -> Iterator[NetCell]:
     """Measure; yield what each net costs in each task, on each number of threads."""
-    from convcore.bench.nets import TASKS, measure
+    from convcore.bench.nets import measure
     from convcore.engine.cpus import cpu_limit
 
+    rounds, compiled = rounds_of(arguments), arguments.compiled
     for threads in arguments.threads or (cpu_limit(),):
-        yield from measure(
-            *(os.environ, nets, TASKS, peers, threads, rounds_of(arguments)),
-            *(arguments.isa, keeps_environment(arguments), arguments.compiled),
-        )
+        environment = environment_of(arguments, threads)
+        yield from measure(environment, nets, peers, threads, rounds, compiled)
 
 
 def _save(arguments: argparse.Namespace, cells: Sequence[NetCell], peers: tuple[str, ...]) -> None:
@@ -105,10 +103,8 @@ def run_overhead(arguments: argparse.Namespace) -> int:
     outcome = Outcome()
     try:
         with console.status("timing small operations") as status:
-            for cost in overhead.measure(
-                *(os.environ, peers, rounds_of(arguments)),
-                *(arguments.isa, keeps_environment(arguments), outcome.workers),
-            ):
+            given = (environment_of(arguments, 1), peers, rounds_of(arguments))
+            for cost in overhead.measure(*given, outcome.workers):
                 costs.append(cost)
                 status.update(f"timed {cost.operation.name}")
     finally:  # after Ctrl-C too

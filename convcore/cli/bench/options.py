@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
-from convcore.bench.process import ISAS
+from convcore.bench.process import ISAS, worker_environment
 from convcore.cli.errors import UsageError
 from convcore.cli.machine import cpu_name
 
@@ -152,9 +153,6 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
 
 
-# --- what they ask for ----------------------------------------------------------------------------
-
-
 def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the suites asked for; quick if neither a suite nor a layer was."""
     from convcore.bench.suites import SUITES
@@ -193,6 +191,12 @@ def rounds_of(arguments: argparse.Namespace) -> int:
 def keeps_environment(arguments: argparse.Namespace) -> bool:
     """Whether the workers get the environment as it was found."""
     return arguments.env == "keep"
+
+
+def environment_of(arguments: argparse.Namespace, threads: int) -> dict[str, str]:
+    """Return the environment of workers that compute with so many threads."""
+    keep = keeps_environment(arguments)
+    return worker_environment(os.environ, threads, arguments.isa, keep)
 
 
 def require_folders(arguments: argparse.Namespace, *options: str) -> None:
