@@ -211,6 +211,11 @@ class NetCell:
         ways = [way for way in self.seconds if way[0] == peer]
         return min(ways, key=lambda way: spread(self.seconds[way]).median, default=None)
 
+    def median(self, peer: str) -> float:
+        """Return a library's seconds in its better format; 0 where it was not timed."""
+        way = self.best(peer)
+        return spread(self.seconds[way]).median if way else 0.0
+
     def ratio(self, peer: str) -> Spread | None:
         """Return a peer's time over ours, each side's better format, round by round."""
         ours, theirs = self.best(OURS), self.best(peer)

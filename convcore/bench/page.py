@@ -12,7 +12,6 @@ from convcore.bench.promises import Promise, net_promises, promises
 from convcore.bench.results import (
     Cell,
     Outcome,
-    Ratio,
     Request,
     better_ratios,
     bouts,
@@ -105,16 +104,18 @@ def _growths(outcome: Outcome) -> Iterator[str]:
 def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
     """Yield a row a bout: for each format time, speed and ratios, then the better formats'."""
     better = {
-        (peer, ratio.ours.bout): ratio
+        (peer, ratio.ours.bout): f"{ratio.spread.median:.2f}"
         for peer in request.peers
         for ratio in better_ratios(outcome, peer)
     }
-    found = [cells for cells in bouts(outcome) if cells[0].threads == threads]
-    rows = [
-        (*_bout_name(cells), *_formats(cells, outcome, request), *_better(cells, request, better))
-        for cells in found
-        if not any(cell.small for cell in cells)
-    ]
+    rows = []
+    for cells in bouts(outcome):
+        if cells[0].threads == threads and not any(cell.small for cell in cells):
+            dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
+            row = [cells[0].layer.name + dtype, short(cells[0].pass_name)]
+            for cell in cells:
+                row += _columns(cell, outcome, request)
+            rows.append(row + [better.get((peer, cells[0].bout), "") for peer in request.peers])
     headings = ["layer", "pass"]
     for form in request.formats:
         headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
@@ -123,40 +124,26 @@ def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
     yield from _table(headings, rows)
 
 
-def _bout_name(cells: Sequence[Cell]) -> tuple[str, str]:
-    dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
-    return cells[0].layer.name + dtype, short(cells[0].pass_name)
-
-
-def _formats(cells: Sequence[Cell], outcome: Outcome, request: Request) -> Iterator[str]:
-    for cell in cells:
-        yield cell.algorithm
-        yield milliseconds(cell.median(OURS))
-        yield whole(cell.gflops)
-        yield whole(outcome.percent_of_peak(cell))
-        yield f"{cell.errors[OURS]:.2f}" if OURS in cell.errors else "-"
-        yield from (median_and_quartiles(cell.ratio(peer)) for peer in request.peers)
-
-
-def _better(cells: Sequence[Cell], request: Request, better: Mapping[Any, Ratio]) -> Iterator[str]:
-    for peer in request.peers:
-        ratio = better.get((peer, cells[0].bout))
-        yield "" if ratio is None else f"{ratio.spread.median:.2f}"
+def _columns(cell: Cell, outcome: Outcome, request: Request) -> list[str]:
+    return [
+        cell.algorithm,
+        milliseconds(cell.median(OURS)),
+        whole(cell.gflops),
+        whole(outcome.percent_of_peak(cell)),
+        f"{cell.errors[OURS]:.2f}" if OURS in cell.errors else "-",
+        *(median_and_quartiles(cell.ratio(peer)) for peer in request.peers),
+    ]
 
 
 def _small(outcome: Outcome) -> Iterator[str]:
-    rows = [
-        (cell.name, cell.algorithm, f"{1e6 * cell.median(OURS):.1f}", *_small_ratios(cell))
-        for cell in outcome.cells
-        if cell.small
-    ]
+    rows = []
+    for cell in outcome.cells:
+        if cell.small:
+            times = [f"{1e6 * cell.median(library):.1f}" for library in (OURS, "torch")]
+            ratio = cell.ratio("torch")
+            more = "" if ratio is None else f"{1 / ratio.median:.2f}"
+            rows.append((cell.name, cell.algorithm, *times, more))
     yield from _table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
-
-
-def _small_ratios(cell: Cell) -> Iterator[str]:
-    yield f"{1e6 * cell.median('torch'):.1f}"
-    ratio = cell.ratio("torch")
-    yield "" if ratio is None else f"{1 / ratio.median:.2f}"
 
 
 def _workers(outcome: Outcome) -> Iterator[str]:
@@ -177,19 +164,17 @@ def _nets(cells: Sequence[NetCell], peers: Sequence[str]) -> Iterator[str]:
     """Yield a row a net and task: our time, and each peer's over it."""
     yield "Each side's better format. A peer's time over convcore's: above 1, convcore is faster."
     yield ""
+    rows = [
+        (*_named(cell), milliseconds(cell.median(OURS)),
+         *(median_and_quartiles(cell.ratio(peer)) for peer in peers))
+        for cell in cells
+    ]  # fmt: skip
     names = ["net", "task", "threads", "ms", *(f"{title(peer)} / convcore" for peer in peers)]
-    ratios = ([median_and_quartiles(cell.ratio(peer)) for peer in peers] for cell in cells)
-    rows = zip(cells, ratios, strict=True)
-    yield from _table(names, ((*_named(cell), _ours(cell), *texts) for cell, texts in rows))
+    yield from _table(names, rows)
 
 
 def _named(cell: NetCell) -> tuple[str, str, str]:
     return cell.net.name, cell.task, counted(cell.threads)
-
-
-def _ours(cell: NetCell) -> str:
-    way = cell.best(OURS)
-    return "-" if way is None else milliseconds(spread(cell.seconds[way]).median)
 
 
 def _ways(cells: Sequence[NetCell]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from convcore.bench.layers import PASSES
-from convcore.bench.measuring import Spread, geometric_mean, spread
+from convcore.bench.measuring import Spread, geometric_mean
 from convcore.bench.nets import RUN, RUN_ONE, TRAIN, NetCell
 from convcore.bench.peers import OURS, title
 from convcore.bench.results import (
@@ -170,19 +170,14 @@ def net_promises(cells: Sequence[NetCell], peers: Sequence[str]) -> list[Promise
         found += _net_memory(training)
     if "onnxruntime" in peers:
         runs = [cell for cell in cells if cell.task in (RUN, RUN_ONE)]
-        short = [cell for cell in runs if _is_short(cell)]
-        long = [cell for cell in runs if not _is_short(cell)]
+        long = [cell for cell in runs if not 0 < cell.median(OURS) < _SHORT_SECONDS]
+        short = [cell for cell in runs if 0 < cell.median(OURS) < _SHORT_SECONDS]
         text = "ONNX Runtime, inference"
         found += _mean(text, "", _of_nets("onnxruntime", long, _LEAST_RUN_MEAN))
         limited = _of_nets("onnxruntime", long, _LEAST_RUN)
         limited += _of_nets("onnxruntime", short, _LEAST_SHORT_RUN)
         found += _each(text, "nets", limited)
     return found
-
-
-def _is_short(cell: NetCell) -> bool:
-    ours = cell.best(OURS)
-    return ours is not None and spread(cell.seconds[ours]).median < _SHORT_SECONDS
 
 
 def _net_memory(cells: Sequence[NetCell]) -> Iterator[Promise]:

@@ -234,7 +234,7 @@ def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -
 
 def print_net(console: Console, cell: NetCell) -> None:
     """Print that a net's task is done, and which libraries failed in it."""
-    took, *_ = _net_columns(cell, OURS)
+    took = milliseconds(cell.median(OURS))
     console.print(f"{cell.net.name}, {cell.task}, {counted(cell.threads)}: {took} ms")
     for peer, reason in cell.failed.items():
         console.print(f"  {title(peer)} left out: {reason}", style="red", markup=False)
@@ -279,8 +279,7 @@ def _net_columns(cell: NetCell, peer: str) -> list[str]:
     way = cell.best(peer)
     if way is None:
         return ["-", "", ""]
-    took = milliseconds(spread(cell.seconds[way]).median)
-    return [took, short(way[1]), mebibytes(cell.peak_bytes[way])]
+    return [milliseconds(cell.median(peer)), short(way[1]), mebibytes(cell.peak_bytes[way])]
 
 
 def _table(

@@ -131,7 +131,8 @@ class Worker:
 
         The peak is that of two calls, above what was held before the net was made.
         """
-        importlib.import_module("convcore.models")  # code, no part of what a net takes
+        if self.peer.library:
+            importlib.import_module("convcore.models")  # code, no part of what a net takes
         peak = PeakMemory()
         call = nets.net_call(self.peer, nets.net_named(net), task, format, Path(folder))
         self.calls = {ONLY: call}
