@@ -173,6 +173,12 @@ def test_plan_refuses_a_bad_layer_by_name(spec, words, capsys):
         assert word in said.err
 
 
+def test_passes_have_an_older_name():
+    for option in ("--passes", "--maps"):
+        arguments = cli._parser().parse_args(["bench", option, "weight_grad,forward"])
+        assert arguments.passes == ("forward", "weight_grad")
+
+
 def test_layer_text_is_read_back():
     for spec in ("2,64,56,56,64,3,1,1,1,1", "1,8,9,9,8,3x5,2x1,0x2,1x2,2"):
         assert parse_layer(spec).spec == spec

@@ -1,4 +1,4 @@
-"""An autoencoder for 64x64 pictures, of strided convolutions and pixel shuffles."""
+"""An autoencoder for 64x64 images, of strided convolutions and pixel shuffles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from convcore.models.blocks import Module, Sequential, built_with
 __all__ = ["Autoencoder", "Decoder", "Encoder", "autoencoder"]
 
 _SLOPE = 0.1
-_SMALLEST = 4  # pixels of the smallest map's side
+_SMALLEST = 4  # height and width before the bottleneck
 
 
 class Reshape(Module):
@@ -50,7 +50,7 @@ class Shuffle(Module):
 
 
 class Down(Sequential):
-    """A 5x5 convolution of stride 2 and LeakyReLU: maps of half the side."""
+    """Downsampling by 2: a 5x5 convolution of stride 2 and LeakyReLU."""
 
     def __init__(self, c_in: int, c_out: int) -> None:
         nn = self.library.nn
@@ -60,7 +60,7 @@ class Down(Sequential):
 
 
 class Up(Sequential):
-    """A 3x3 convolution to four times the channels, LeakyReLU and a shuffle: twice the side."""
+    """Upsampling by 2: a 3x3 convolution to four times the channels, LeakyReLU and a shuffle."""
 
     def __init__(self, c_in: int, c_out: int) -> None:
         nn = self.library.nn
@@ -71,14 +71,14 @@ class Up(Sequential):
 
 
 class Encoder(Sequential):
-    """Four halvings, a narrow linear code, and one doubling: (N, 3, 64, 64) to (N, 4w, 8, 8).
+    """Four downsamplings, a linear bottleneck, one upsampling: (N, 3, 64, 64) to (N, 4w, 8, 8).
 
     Parameters
     ----------
     width : int
-        Channels w of the first maps; 128 is full width, with 69,662,976 parameters.
+        Channels w after the first convolution; 128 is full width, with 69,662,976 parameters.
     code : int, optional
-        Elements of the code; 8w by default.
+        Size of the bottleneck; 8w by default.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Encoder(Sequential):
 
 
 class Decoder(Sequential):
-    """Three doublings and a 5x5 convolution to pixels: (N, 4w, 8, 8) to (N, 3, 64, 64) in 0 to 1.
+    """Three upsamplings and a 5x5 convolution: (N, 4w, 8, 8) to (N, 3, 64, 64) in 0 to 1.
 
     Parameters
     ----------
@@ -125,14 +125,14 @@ class Decoder(Sequential):
 
 
 class Autoencoder(Module):
-    """An `Encoder` and a `Decoder`: (N, 3, 64, 64) to pictures like them.
+    """An `Encoder` and a `Decoder`: (N, 3, 64, 64) images to images like them.
 
     Parameters
     ----------
     width : int
-        Channels of the first maps; even.
+        Channels after the first convolution; even.
     code : int, optional
-        Elements of the code; 8 times the width by default.
+        Size of the bottleneck; 8 times the width by default.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class Autoencoder(Module):
         self.decoder = built_with(Decoder, self.library)(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the decoder makes of the codes of (N, 3, 64, 64) pictures."""
+        """Return the reconstruction of (N, 3, 64, 64) images."""
         return self.decoder(self.encoder(x))
 
 

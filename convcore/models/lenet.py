@@ -1,4 +1,4 @@
-"""A small net for pictures of digits."""
+"""LeNet: a small net for 28x28 images of digits."""
 
 from __future__ import annotations
 

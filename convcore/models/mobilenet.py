@@ -1,4 +1,4 @@
-"""MobileNetV2: depthwise convolutions between narrow layers.
+"""MobileNetV2: inverted residual blocks of depthwise convolutions.
 
 References
 ----------

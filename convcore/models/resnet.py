@@ -1,4 +1,4 @@
-"""Residual nets.
+"""ResNet: residual nets for 224x224 images, and a small one for 8x8 to 32x32.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""U-Net: down to small maps and up again, with the maps of each size handed across.
+"""U-Net: an encoder and a decoder for segmentation, with a skip connection at each size.
 
 References
 ----------
@@ -21,15 +21,15 @@ __all__ = ["UNet", "unet"]
 
 
 class UNet(Module):
-    """Segment pictures: (N, in_channels, H, W) to (N, out_channels, H, W), between 0 and 1.
+    """A U-Net: (N, in_channels, H, W) images to (N, out_channels, H, W) probabilities.
 
     Parameters
     ----------
     in_channels, out_channels : int
     init_features : int
-        Channels of the largest maps; each of the smaller ones has twice as many.
+        Channels at full size; each halving of the size doubles them.
     depth : int
-        How often the maps are halved; H and W are multiples of 2**depth.
+        Number of halvings; H and W are multiples of 2**depth.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class UNet(Module):
         self.conv = nn.Conv2d(features, out_channels, kernel_size=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return, of (N, in_channels, H, W) pictures, how likely each pixel is of each class."""
+        """Return each pixel's probability of each class, of (N, in_channels, H, W) images."""
         module = self._modules
         across = []
         for level in range(1, self.depth + 1):

@@ -1,4 +1,4 @@
-"""Plain deep nets of 3x3 convolutions.
+"""VGG: deep nets of 3x3 convolutions and max pooling.
 
 References
 ----------
@@ -49,10 +49,10 @@ class VGG(Module):
     Parameters
     ----------
     features : Module
-        What maps pictures to (N, 512, H/32, W/32).
+        The convolutions: images to (N, 512, H/32, W/32).
     num_classes : int
     init_weights : bool
-        Whether layers get first values for training, or keep those that they were made with.
+        Whether to draw initial values for training; if not, layers keep their own defaults.
     dropout : float
         Share that is dropped between the linear layers in training.
 

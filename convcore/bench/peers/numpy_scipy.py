@@ -146,17 +146,19 @@ class _SciPy(Peer):
     passes = ("forward",)
     most_rounds = 2
 
-    def set_threads(self, threads: int) -> None:
-        from scipy import fft
+    def __init__(self) -> None:
+        import scipy
+        from scipy import fft, signal
 
+        self._scipy, self._fft, self._convolve = scipy, fft, signal.oaconvolve
+
+    def set_threads(self, threads: int) -> None:
         # Kept: the number holds as long as the context is entered.
-        self._workers = fft.set_workers(threads)
+        self._workers = self._fft.set_workers(threads)
         self._workers.__enter__()
 
     def describe(self) -> dict[str, str]:
-        import scipy
-
-        return {"SciPy": scipy.__version__, "kernel": "pocketfft"}
+        return {"SciPy": self._scipy.__version__, "kernel": "pocketfft"}
 
     def can(self, layer: Layer) -> bool:
         steps = (layer.stride, layer.dilation, layer.groups)
@@ -164,9 +166,12 @@ class _SciPy(Peer):
         return steps == ((1, 1), (1, 1), 1) and small
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        from scipy.signal import oaconvolve
-
-        x, w, padding = operands["input"], operands["weight"], layer.padding
+        x, w, padding, oaconvolve = (
+            operands["input"],
+            operands["weight"],
+            layer.padding,
+            self._convolve,
+        )
 
         def call() -> Array:
             padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))

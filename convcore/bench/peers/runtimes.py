@@ -29,14 +29,18 @@ class _Runtime(Peer):
 
 
 class _OnnxRuntime(_Runtime):
+    def __init__(self) -> None:
+        import onnx
+        import onnxruntime
+
+        self._onnx, self._onnxruntime = onnx, onnxruntime
+
     def set_threads(self, threads: int) -> None:
         self._threads = threads
 
     def describe(self) -> dict[str, str]:
-        import onnx
-        import onnxruntime
-
-        return {"ONNX Runtime": onnxruntime.__version__, "onnx": onnx.__version__, "kernel": "MLAS"}
+        versions = {"ONNX Runtime": self._onnxruntime.__version__, "onnx": self._onnx.__version__}
+        return {**versions, "kernel": "MLAS"}
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         graph = _onnx_graph(layer, operands["input"], operands["weight"])
@@ -61,12 +65,10 @@ class _OnnxRuntime(_Runtime):
         return lambda: session.run(None, {"input": x})[0]
 
     def _session(self, model: str | bytes) -> Any:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
+        options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
         options.log_severity_level = _ERRORS_ONLY
-        return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+        return self._onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
 
 
 def _onnx_graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
@@ -106,8 +108,9 @@ class _OpenVino(_Runtime):
         # outlive this one.  Without the module that does so, OpenVINO falls back on a stub.
         sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
         import openvino
+        from openvino import opset13
 
-        self._openvino, self._core = openvino, openvino.Core()
+        self._openvino, self._opset, self._core = openvino, opset13, openvino.Core()
 
     def set_threads(self, threads: int) -> None:
         self._settings = {
@@ -149,8 +152,7 @@ class _OpenVino(_Runtime):
 
     def _model(self, layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
         """Return a model whose one operation is the layer."""
-        from openvino import opset13 as opset
-
+        opset = self._opset
         data = opset.parameter(x.shape, x.dtype.type)
         steps = (layer.stride, layer.padding, layer.padding, layer.dilation)
         if layer.groups == 1:
