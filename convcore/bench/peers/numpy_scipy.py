@@ -166,12 +166,8 @@ class _SciPy(Peer):
         return steps == ((1, 1), (1, 1), 1) and small
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        x, w, padding, oaconvolve = (
-            operands["input"],
-            operands["weight"],
-            layer.padding,
-            self._convolve,
-        )
+        x, w = operands["input"], operands["weight"]
+        padding, oaconvolve = layer.padding, self._convolve
 
         def call() -> Array:
             padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
