@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from convcore.bench.environment import worker_environment
+from convcore.bench.process import worker_environment
 from convcore.engine.runtime.cpus import cpu_limit
 
 

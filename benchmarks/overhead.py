@@ -12,7 +12,7 @@ _TIMED = """
 import numpy as np
 
 from convcore import engine
-from convcore.bench.sampling import calibrate, sample
+from convcore.bench.measuring import calibrate, sample
 
 x = np.random.default_rng(0).standard_normal((1, 4, 8, 8), dtype=np.float32)
 w = np.random.default_rng(1).standard_normal((4, 4, 3, 3), dtype=np.float32)

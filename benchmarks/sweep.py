@@ -19,13 +19,18 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from convcore.bench.environment import worker_environment
-from convcore.bench.layer import FORMATS, PASSES, Layer, parse_layer
-from convcore.bench.pairing import geometric_mean, paired_ratios, spread
+from convcore.bench.layers import FORMATS, PASSES, Layer, parse_layer
+from convcore.bench.measuring import (
+    calibrate,
+    geometric_mean,
+    paired_ratios,
+    sample,
+    spread,
+    take_turns,
+)
 from convcore.bench.peers import in_format
 from convcore.bench.problem import draw_operands
-from convcore.bench.runner import take_turns
-from convcore.bench.sampling import calibrate, sample
+from convcore.bench.process import worker_environment
 from convcore.bench.suites import layers_of
 from convcore.engine import set_num_threads
 from convcore.engine.conv import executables
@@ -48,7 +53,7 @@ def main() -> int:
     (module, name), values = arguments.constant, arguments.values
     present = getattr(module, name)
     print(f"{module.__name__}.{name} is {present}; threads: {arguments.threads}\n")
-    print(_row("layer, map, format", map(str, values)))
+    print(_row("layer, pass, format", map(str, values)))
     ratios: dict[Number, list[float]] = {value: [] for value in values}
     for title, make in _cells(arguments):
         found = _compare(module, name, (present, *values), make, arguments.rounds)
@@ -76,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--values", required=True, type=_numbers, metavar="V,...")
     parser.add_argument("--suite", default="", metavar="NAME,...", help="default: table")
     parser.add_argument("--layer", action="append", default=[], metavar="N,C,H,W,O,k,s,p,d,g")
-    parser.add_argument("--maps", default=PASSES, type=_names, metavar=",".join(PASSES))
+    parser.add_argument("--passes", "--maps", default=PASSES, type=_names, metavar=",".join(PASSES))
     parser.add_argument("--formats", default=FORMATS, type=_names, metavar=",".join(FORMATS))
     parser.add_argument("--kept", action="store_true", help="prepare the forward maps' weights")
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
@@ -113,21 +118,21 @@ def _cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Ti
     layers = [*layers_of(filter(None, suites.split(","))), *map(parse_layer, arguments.layer)]
     for layer in layers:
         operands = draw_operands(layer, seed=0)
-        for map_name, format in itertools.product(arguments.maps, arguments.formats):
+        for pass_name, format in itertools.product(arguments.passes, arguments.formats):
             arrays = {n: in_format(a, format == FORMATS[1]) for n, a in operands.items()}
-            title = f"{layer.name}, {map_name}, {format}"
-            yield title, partial(_prepared, layer, map_name, arrays, arguments.kept)
+            title = f"{layer.name}, {pass_name}, {format}"
+            yield title, partial(_prepared, layer, pass_name, arrays, arguments.kept)
 
 
-def _prepared(layer: Layer, map_name: str, arrays: dict[str, Any], kept: bool) -> Timed:
+def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], kept: bool) -> Timed:
     """Return a call, made as the constants are now, and its plan."""
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
     make, left, right, first = {
         "forward": (executables.forward_executable, x, w, ()),
         "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
         "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
-    }[map_name]
-    keeps = {"kept": True} if kept and map_name == "forward" else {}
+    }[pass_name]
+    keeps = {"kept": True} if kept and pass_name == "forward" else {}
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     # Not the remembered one, which was made with the constant's first value.
     call = make.__wrapped__(*shapes, *first, *layer.steps.values(), current(), **keeps)

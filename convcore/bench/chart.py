@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -13,12 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from convcore.bench.cell import Outcome
 from convcore.bench.peers import title
-from convcore.bench.record import Ratio, better_ratios, ratios
-from convcore.bench.request import Request
-from convcore.bench.scaling import Growth, growths
-from convcore.bench.text import counted
+from convcore.bench.results import (
+    Growth,
+    Outcome,
+    Ratio,
+    Request,
+    better_ratios,
+    counted,
+    growths,
+    ratios,
+)
 
 # Blue, orange, green of Okabe & Ito's palette, which colour-blind people can tell apart.
 _COLOURS = {"contiguous": "#0072B2", "channels_last": "#D55E00", "better": "#009E73"}
@@ -38,17 +44,14 @@ def save_chart(file: Path, outcome: Outcome, request: Request) -> None:
     """
     lines = growths(outcome) if "scaling" in request.suites else []
     figure = _growth_figure(lines) if lines else _ratio_figure(outcome, request)
+    # Keeps the hour of drawing out of the file.
+    metadata = {"Date": None} if file.suffix.lower() == ".svg" else None
     # Written whole or not at all.
     picture = io.BytesIO()
     # Text stays text, and the same run gives the same file.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "convcore"}):
-        figure.savefig(picture, format=file.suffix[1:], dpi=120, metadata=_metadata(file))
+        figure.savefig(picture, format=file.suffix[1:], dpi=120, metadata=metadata)
     file.write_bytes(picture.getvalue())
-
-
-def _metadata(file: Path) -> dict[str, None] | None:
-    """Return what keeps the hour of drawing out of the file."""
-    return {"Date": None} if file.suffix.lower() == ".svg" else None
 
 
 def is_drawable(file: Path) -> bool:
@@ -57,44 +60,62 @@ def is_drawable(file: Path) -> bool:
 
 
 def _ratio_figure(outcome: Outcome, request: Request) -> Figure:
-    """Return a row of panels a peer, a column a map: a line a layer, a mark a ratio."""
-    drawn = {peer: _drawn(outcome, peer) for peer in request.peers}
-    drawn = {peer: kinds for peer, kinds in drawn.items() if any(kinds.values())}
-    if not drawn:
+    """Return a row of panels a peer, a column a pass: a line a layer, a mark a ratio."""
+    drawn = {peer: kinds for peer in request.peers if (kinds := _by_kind(outcome, peer))}
+    found = [ratio for kinds in drawn.values() for ratios in kinds.values() for ratio in ratios]
+    if not found:
         raise ValueError("no ratio to any peer was measured")
-    shown = {r.ours.layer.name for kinds in drawn.values() for rs in kinds.values() for r in rs}
+    shown = {ratio.ours.layer.name for ratio in found}
     names = [layer.name for layer in request.layers if layer.name in shown]
-    maps = [name for name in request.maps if _maps_of(drawn, name)]
+    measured = {ratio.ours.pass_name for ratio in found}
+    passes = [name for name in request.passes if name in measured]
     threads = sorted(request.threads)
     height = len(drawn) * (_ROW_INCHES * len(names) + _HEAD_INCHES) + 0.6
-    figure = Figure((4.0 * len(maps) + 3.0, height), layout="constrained")
-    panels = figure.subplots(len(drawn), len(maps), squeeze=False, sharey=True, sharex="row")
+    figure = Figure((4.0 * len(passes) + 3.0, height), layout="constrained")
+    panels = figure.subplots(len(drawn), len(passes), squeeze=False, sharey=True, sharex="row")
     for (peer, kinds), row in zip(drawn.items(), panels, strict=True):
-        for name, axes in zip(maps, row, strict=True):
-            mine = {k: [r for r in rs if r.ours.map == name] for k, rs in kinds.items()}
+        for name, axes in zip(passes, row, strict=True):
+            mine = {k: [r for r in rs if r.ours.pass_name == name] for k, rs in kinds.items()}
             if any(mine.values()):
                 _draw_ratios(axes, mine, names, threads)
                 axes.set_title(f"{title(peer)}: {_TITLES[name]}", fontsize=10)
                 axes.set_xlabel(f"{title(peer)}'s time / convcore's", fontsize=9)
             else:
                 axes.set_visible(False)
-    figure.legend(
-        handles=_legend(drawn, threads), loc="outside upper center", ncols=6, frameon=False
-    )
+    kinds = dict.fromkeys(kind for kinds in drawn.values() for kind in kinds)
+    handles = [
+        *(Line2D([], [], color=_COLOURS[k], linewidth=3, label=_LABELS[k]) for k in kinds),
+        *(
+            Line2D([], [], linestyle="none", label=counted(t), **_mark(t, threads, "0.3", None))
+            for t in threads
+        ),
+        Line2D([], [], color="black", linewidth=0.8, label="right of it convcore leads"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=6, frameon=False)
     return figure
 
 
-def _drawn(outcome: Outcome, peer: str) -> dict[str, list[Ratio]]:
-    """Return a peer's ratios by kind: by format, or of better formats if it has one format only."""
+def _by_kind(outcome: Outcome, peer: str) -> dict[str, list[Ratio]]:
+    """Return a peer's ratios by format, or those of better formats if it has one format only."""
     same = ratios(outcome, peer)
-    formats = {ratio.ours.format for ratio in same}
+    formats = sorted({ratio.ours.format for ratio in same}, reverse=True)
     if len(formats) > 1:
-        return {form: [r for r in same if r.ours.format == form] for form in sorted(formats)[::-1]}
-    return {"better": better_ratios(outcome, peer)}
+        return {form: [r for r in same if r.ours.format == form] for form in formats}
+    better = better_ratios(outcome, peer)
+    return {"better": better} if better else {}
 
 
-def _maps_of(drawn: dict[str, dict[str, list[Ratio]]], name: str) -> bool:
-    return any(r.ours.map == name for kinds in drawn.values() for rs in kinds.values() for r in rs)
+def _mark(
+    count: int, threads: Sequence[int], colour: str, size: float | None = 4
+) -> dict[str, Any]:
+    """Return how points on so many threads are drawn: hollow on the least of several."""
+    hollow = count == threads[0] and len(threads) > 1
+    return {
+        "marker": _MARKERS[threads.index(count) % len(_MARKERS)],
+        "markersize": size,
+        "color": colour,
+        "markerfacecolor": "white" if hollow else colour,
+    }
 
 
 def _draw_ratios(
@@ -106,23 +127,10 @@ def _draw_ratios(
         mine = [ratio for ratio in kinds[kind] if ratio.ours.threads == count]
         offset = 0.64 * ((slot + 0.5) / len(slots) - 0.5)
         rows = [names.index(ratio.ours.layer.name) + offset for ratio in mine]
-        colour = _COLOURS[kind]
-        axes.hlines(
-            rows,
-            [ratio.spread.low for ratio in mine],
-            [ratio.spread.high for ratio in mine],
-            colour,
-            linewidth=1,
-        )
-        axes.plot(
-            [ratio.spread.median for ratio in mine],
-            rows,
-            linestyle="none",
-            marker=_MARKERS[threads.index(count) % len(_MARKERS)],
-            markersize=4,
-            color=colour,
-            markerfacecolor="white" if count == threads[0] and len(threads) > 1 else colour,
-        )
+        lows, highs = ([getattr(r.spread, end) for r in mine] for end in ("low", "high"))
+        axes.hlines(rows, lows, highs, _COLOURS[kind], linewidth=1)
+        medians = [ratio.spread.median for ratio in mine]
+        axes.plot(medians, rows, linestyle="none", **_mark(count, threads, _COLOURS[kind]))
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(LogLocator(2))
@@ -139,37 +147,15 @@ def _draw_ratios(
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(drawn: dict[str, dict[str, list[Ratio]]], threads: Sequence[int]) -> list[Line2D]:
-    kinds = dict.fromkeys(kind for kinds in drawn.values() for kind in kinds)
-    handles = [
-        Line2D([], [], color=_COLOURS[kind], linewidth=3, label=_LABELS[kind]) for kind in kinds
-    ]
-    for i, count in enumerate(threads):
-        hollow = i == 0 and len(threads) > 1
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color="0.3",
-                linestyle="none",
-                marker=_MARKERS[i % len(_MARKERS)],
-                markerfacecolor="white" if hollow else "0.3",
-                label=counted(count),
-            )
-        )
-    handles.append(Line2D([], [], color="black", linewidth=0.8, label="right of it convcore leads"))
-    return handles
-
-
 def _growth_figure(lines: Sequence[Growth]) -> Figure:
-    """Return a panel a sweep and a map: time over size, both by powers, beside a linear slope."""
+    """Return a panel a sweep and a pass: time over size, both by powers, beside a linear slope."""
     sweeps = list(dict.fromkeys(line.sweep for line in lines))
-    maps = list(dict.fromkeys(line.map for line in lines))
-    figure = Figure((4.2 * len(maps) + 0.6, 3.2 * len(sweeps) + 0.6), layout="constrained")
-    panels = figure.subplots(len(sweeps), len(maps), squeeze=False, sharex="row", sharey="row")
+    passes = list(dict.fromkeys(line.pass_name for line in lines))
+    figure = Figure((4.2 * len(passes) + 0.6, 3.2 * len(sweeps) + 0.6), layout="constrained")
+    panels = figure.subplots(len(sweeps), len(passes), squeeze=False, sharex="row", sharey="row")
     for sweep, row in zip(sweeps, panels, strict=True):
-        for name, axes in zip(maps, row, strict=True):
-            _draw_growth(axes, [x for x in lines if x.sweep == sweep and x.map == name])
+        for name, axes in zip(passes, row, strict=True):
+            _draw_growth(axes, [x for x in lines if x.sweep == sweep and x.pass_name == name])
             axes.set_title(f"{sweep}: {_TITLES[name]}", fontsize=10)
         row[0].set_ylabel("ms a call", fontsize=9)
     for axes in panels[-1]:
@@ -180,17 +166,14 @@ def _growth_figure(lines: Sequence[Growth]) -> Figure:
 def _draw_growth(axes: Axes, lines: Sequence[Growth]) -> None:
     threads = sorted({line.threads for line in lines})
     for line in lines:
-        hollow = line.threads == threads[0] and len(threads) > 1
+        mark = _mark(line.threads, threads, _COLOURS[line.format])
         axes.plot(
             line.sizes,
             [1e3 * seconds for seconds in line.seconds],
-            marker=_MARKERS[threads.index(line.threads) % len(_MARKERS)],
-            markersize=4,
             linewidth=1,
-            color=_COLOURS[line.format],
-            markerfacecolor="white" if hollow else _COLOURS[line.format],
-            linestyle="--" if hollow else "-",
+            linestyle="--" if mark["markerfacecolor"] == "white" else "-",
             label=f"{_LABELS[line.format]}, {counted(line.threads)}: size^{line.exponent:.2f}",
+            **mark,
         )
     _draw_linear(axes, lines)
     axes.set_xscale("log", base=2)

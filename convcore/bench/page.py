@@ -1,24 +1,36 @@
-"""A page in Markdown that shows a run: what was measured with what, figures, chart, every cell."""
+"""Pages in Markdown that show a run of layers, or of whole nets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from convcore.bench.cell import Cell, Outcome
-from convcore.bench.markdown import promise_table, section, table
-from convcore.bench.peers import title
-from convcore.bench.promises import promises
-from convcore.bench.record import Ratio, better_ratios, bouts, means, verdict
-from convcore.bench.request import Request
-from convcore.bench.scaling import growths
-from convcore.bench.text import counted, mebibytes, milliseconds, quartiles, short, whole
+from convcore.bench.measuring import spread
+from convcore.bench.nets import NetCell
+from convcore.bench.peers import OURS, title
+from convcore.bench.promises import Promise, net_promises, promises
+from convcore.bench.results import (
+    Cell,
+    Outcome,
+    Request,
+    better_ratios,
+    bouts,
+    counted,
+    growths,
+    means,
+    mebibytes,
+    median_and_quartiles,
+    milliseconds,
+    short,
+    verdict,
+    whole,
+)
 
 
 def as_page(
     outcome: Outcome, request: Request, machine: Mapping[str, Any], command: str, picture: str
 ) -> str:
-    """Return the page.
+    """Return the page of a run of layers.
 
     Parameters
     ----------
@@ -29,18 +41,30 @@ def as_page(
     picture : str
         The chart's file, relative to the page; empty for none.
     """
-    parts = [
+    return _page(
         ["# What `convcore bench` measured", ""],
         [f"    {command}", "", _conditions(outcome, machine), "", verdict(outcome)],
-        section("## Figures and their limits", _promises(outcome, request)),
-        section("## Geometric means", _means(outcome, request)),
+        _promises(promises(outcome, request)),
+        _section("## Geometric means", _means(outcome, request)),
         ["", f"![Ratios layer by layer]({picture})"] if picture else [],
-        section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
-        *(section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
-        section("## Cells that take PyTorch under 50 us", _small(outcome, request)),
-        section("## Workers", _workers(outcome)),
-    ]
-    return "\n".join(line for part in parts for line in part) + "\n"
+        _section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
+        *(_section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
+        _section("## Cells that take PyTorch under 50 us", _small(outcome)),
+        _section("## Workers", _workers(outcome)),
+    )
+
+
+def as_nets_page(
+    cells: Sequence[NetCell], peers: Sequence[str], machine: Mapping[str, Any], command: str
+) -> str:
+    """Return the page of a run of nets; ``machine`` and ``command`` as for `as_page`."""
+    return _page(
+        ["# What `convcore bench --nets` measured", ""],
+        [f"    {command}", "", f"{machine['cpu']}, {machine['date']}."],
+        _promises(net_promises(cells, peers)),
+        _section("## Nets", _nets(cells, peers)),
+        _section("## Every library and format", _ways(cells)),
+    )
 
 
 def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
@@ -54,93 +78,72 @@ def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
     return f"{machine['cpu']}, {machine['date']}. {peak}{finished}"
 
 
-def _promises(outcome: Outcome, request: Request) -> Iterator[str]:
-    yield from promise_table(promises(outcome, request))
-
-
 def _means(outcome: Outcome, request: Request) -> Iterator[str]:
-    found = means(outcome, request)
-    if found:
+    rows = [
+        (title(m.peer), short(m.kind), f"{m.value:.2f}", str(m.cells), f"{m.worst:.2f}",
+         m.worst_cell)
+        for m in means(outcome, request)
+    ]  # fmt: skip
+    if rows:
         yield "A peer's time over convcore's: above 1, convcore is the faster."
         yield ""
-        rows = [
-            (title(m.peer), short(m.kind), f"{m.value:.2f}", str(m.cells), f"{m.worst:.2f}",
-             m.worst_cell)
-            for m in found
-        ]  # fmt: skip
-        yield from table(("peer", "over", "mean", "cells", "worst", "which"), rows)
+        yield from _table(("peer", "over", "mean", "cells", "worst", "which"), rows)
 
 
 def _growths(outcome: Outcome) -> Iterator[str]:
     rows = [
-        (g.sweep, short(g.map), short(g.format), str(g.threads), f"{g.exponent:.2f}")
+        (g.sweep, short(g.pass_name), short(g.format), str(g.threads), f"{g.exponent:.2f}")
         for g in growths(outcome)
     ]
     if rows:
         yield "Time follows the power of the number of pixels: 1 is linear."
         yield ""
-        yield from table(("sweep", "map", "format", "threads", "power"), rows)
+        yield from _table(("sweep", "pass", "format", "threads", "power"), rows)
 
 
 def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
     """Yield a row a bout: for each format time, speed and ratios, then the better formats'."""
     better = {
-        (peer, ratio.ours.bout): ratio
+        (peer, ratio.ours.bout): f"{ratio.spread.median:.2f}"
         for peer in request.peers
         for ratio in better_ratios(outcome, peer)
     }
-    found = [cells for cells in bouts(outcome) if cells[0].threads == threads]
-    rows = [
-        (*_bout_name(cells), *_formats(cells, outcome, request), *_better(cells, request, better))
-        for cells in found
-        if not any(cell.small for cell in cells)
+    rows = []
+    for cells in bouts(outcome):
+        if cells[0].threads == threads and not any(cell.small for cell in cells):
+            dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
+            row = [cells[0].layer.name + dtype, short(cells[0].pass_name)]
+            for cell in cells:
+                row += _columns(cell, outcome, request)
+            rows.append(row + [better.get((peer, cells[0].bout), "") for peer in request.peers])
+    headings = ["layer", "pass"]
+    for form in request.formats:
+        headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
+        headings += [f"{title(peer)} / convcore" for peer in request.peers]
+    headings += [f"{title(peer)}, better formats" for peer in request.peers]
+    yield from _table(headings, rows)
+
+
+def _columns(cell: Cell, outcome: Outcome, request: Request) -> list[str]:
+    return [
+        cell.algorithm,
+        milliseconds(cell.median(OURS)),
+        whole(cell.gflops),
+        whole(outcome.percent_of_peak(cell)),
+        f"{cell.errors[OURS]:.2f}" if OURS in cell.errors else "-",
+        *(median_and_quartiles(cell.ratio(peer)) for peer in request.peers),
     ]
-    if rows:
-        headings = ["layer", "map"]
-        for form in request.formats:
-            headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
-            headings += [f"{title(peer)} / convcore" for peer in request.peers]
-        headings += [f"{title(peer)}, better formats" for peer in request.peers]
-        yield from table(headings, rows)
 
 
-def _bout_name(cells: Sequence[Cell]) -> tuple[str, str]:
-    dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
-    return cells[0].layer.name + dtype, short(cells[0].map)
-
-
-def _formats(cells: Sequence[Cell], outcome: Outcome, request: Request) -> Iterator[str]:
-    for cell in cells:
-        yield cell.algorithm
-        yield milliseconds(cell.median("convcore"))
-        yield whole(cell.gflops)
-        yield whole(outcome.percent_of_peak(cell))
-        yield f"{cell.errors['convcore']:.2f}" if "convcore" in cell.errors else "-"
-        for peer in request.peers:
-            ratio = cell.ratio(peer)
-            yield "" if ratio is None else f"{ratio.median:.2f} ({quartiles(ratio)})"
-
-
-def _better(cells: Sequence[Cell], request: Request, better: Mapping[Any, Ratio]) -> Iterator[str]:
-    for peer in request.peers:
-        ratio = better.get((peer, cells[0].bout))
-        yield "" if ratio is None else f"{ratio.spread.median:.2f}"
-
-
-def _small(outcome: Outcome, request: Request) -> Iterator[str]:
-    rows = [
-        (cell.name, cell.algorithm, f"{1e6 * cell.median('convcore'):.1f}", *_small_ratios(cell))
-        for cell in outcome.cells
-        if cell.small
-    ]
-    if rows:
-        yield from table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
-
-
-def _small_ratios(cell: Cell) -> Iterator[str]:
-    yield f"{1e6 * cell.median('torch'):.1f}"
-    ratio = cell.ratio("torch")
-    yield "" if ratio is None else f"{1 / ratio.median:.2f}"
+def _small(outcome: Outcome) -> Iterator[str]:
+    rows = []
+    for cell in outcome.cells:
+        if cell.small:
+            times = [f"{1e6 * cell.median(library):.1f}" for library in (OURS, "torch")]
+            ratio = cell.ratio("torch")
+            more = "" if ratio is None else f"{1 / ratio.median:.2f}"
+            rows.append((cell.name, cell.algorithm, *times, more))
+    yield from _table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
 
 
 def _workers(outcome: Outcome) -> Iterator[str]:
@@ -154,4 +157,57 @@ def _workers(outcome: Outcome) -> Iterator[str]:
         )
         for key, about in outcome.workers.items()
     ]
-    yield from table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
+    yield from _table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
+
+
+def _nets(cells: Sequence[NetCell], peers: Sequence[str]) -> Iterator[str]:
+    """Yield a row a net and task: our time, and each peer's over it."""
+    yield "Each side's better format. A peer's time over convcore's: above 1, convcore is faster."
+    yield ""
+    rows = [
+        (*_named(cell), milliseconds(cell.median(OURS)),
+         *(median_and_quartiles(cell.ratio(peer)) for peer in peers))
+        for cell in cells
+    ]  # fmt: skip
+    names = ["net", "task", "threads", "ms", *(f"{title(peer)} / convcore" for peer in peers)]
+    yield from _table(names, rows)
+
+
+def _named(cell: NetCell) -> tuple[str, str, str]:
+    return cell.net.name, cell.task, counted(cell.threads)
+
+
+def _ways(cells: Sequence[NetCell]) -> Iterator[str]:
+    rows = [
+        (*_named(cell), title(peer), short(format), milliseconds(spread(seconds).median),
+         mebibytes(cell.peak_bytes[peer, format]))
+        for cell in cells
+        for (peer, format), seconds in cell.seconds.items()
+    ]  # fmt: skip
+    yield from _table(("net", "task", "threads", "library", "format", "ms", "peak memory"), rows)
+
+
+def _page(*parts: Iterable[str]) -> str:
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _section(heading: str, lines: Iterable[str]) -> list[str]:
+    """Return the lines below a heading; nothing if there are none."""
+    lines = list(lines)
+    return ["", heading, "", *lines] if lines else []
+
+
+def _promises(found: Sequence[Promise]) -> list[str]:
+    rows = [(p.text, p.value, p.limit, "yes" if p.kept else "**no**", p.worst) for p in found]
+    table = _table(("figure", "is", "limit", "kept", "worst"), rows)
+    return _section("## Figures and their limits", table)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; none if it has no rows."""
+    lines = [_line(row) for row in rows]
+    return [_line(headings), _line(["---"] * len(headings)), *lines] if lines else []
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"

@@ -1,7 +1,7 @@
 """A layer's arrays and their exact results, on disk: every peer computes on the same bits.
 
 Exact means far beyond the dtype that is measured.  For float32 the oracle's float64 is that.  For
-float64 the operands are split in two, a high part on a coarse grid and a rest: the map of the high
+float64 the operands are split in two, a high part on a coarse grid and a rest: a pass over the high
 parts has no rounding error at all in float64 (its products and sums are multiples of the grid's
 square, fewer than 2^53 of it), and what the rests add is small, so its own rounding is nothing.
 
@@ -14,18 +14,16 @@ routines of matrix multiplication and its applications", section 3: the splittin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from convcore.bench.layer import Layer
+from convcore.bench.layers import OPERANDS, Layer, pass_calls
 from convcore.engine import reference
 
 Arrays = dict[str, np.ndarray]
-OPERANDS = ("input", "weight", "grad_output")
-# Of each map, the two operands that it multiplies.
+# Of each pass, the two operands that it multiplies.
 _FACTORS = {
     "forward": ("input", "weight"),
     "input_grad": ("grad_output", "weight"),
@@ -46,30 +44,19 @@ def draw_operands(layer: Layer, seed: int, dtype: str = "float32") -> Arrays:
     }
 
 
-def exact_maps(layer: Layer, operands: Arrays) -> dict[str, Callable[[], np.ndarray]]:
-    """Return the three maps of the operands as the oracle computes them, in float64."""
-    x, w, gy = (operands[name] for name in OPERANDS)
-    steps: dict[str, Any] = layer.steps
-    return {
-        "forward": lambda: reference.conv_forward(x, w, **steps),
-        "input_grad": lambda: reference.conv_input_grad(gy, w, (layer.h, layer.w), **steps),
-        "weight_grad": lambda: reference.conv_weight_grad(x, gy, layer.kernel, **steps),
-    }
-
-
-def exact_parts(layer: Layer, operands: Arrays, map_name: str) -> list[np.ndarray]:
-    """Return one map of the operands, as float64 arrays whose sum is exact for their dtype.
+def exact_parts(layer: Layer, operands: Arrays, pass_name: str) -> list[np.ndarray]:
+    """Return one pass of the operands, as float64 arrays whose sum is exact for the dtype.
 
     One array for float32, two for float64: each is subtracted by itself from what is measured.
     """
     if operands["input"].dtype == np.float32:
-        return [exact_maps(layer, operands)[map_name]()]
+        return [pass_calls(reference, layer, operands)[pass_name]()]
     high = {name: np.round(array * _GRID) / _GRID for name, array in operands.items()}
     rest = {name: operands[name] - high[name] for name in OPERANDS}
-    first, second = _FACTORS[map_name]
+    first, second = _FACTORS[pass_name]
 
     def of(**factors: np.ndarray) -> np.ndarray:
-        return exact_maps(layer, {**operands, **factors})[map_name]()
+        return pass_calls(reference, layer, {**operands, **factors})[pass_name]()
 
     # a b = ha hb + (ra b + ha rb)
     small = of(**{first: rest[first]}) + of(**{first: high[first], second: rest[second]})
@@ -77,20 +64,20 @@ def exact_parts(layer: Layer, operands: Arrays, map_name: str) -> list[np.ndarra
 
 
 def write_problem(
-    layer: Layer, maps: Iterable[str], folder: Path, seed: int = 0, dtype: str = "float32"
+    layer: Layer, passes: Iterable[str], folder: Path, seed: int = 0, dtype: str = "float32"
 ) -> None:
-    """Draw a layer's arrays and save them, their exact maps, and the scale of each map's error.
+    """Draw a layer's arrays and save them, their exact results, and the scale of each pass's error.
 
-    The scale is the largest element of the same map of the operands' absolute values: what an error
-    is measured against, because it does not shrink where a sum cancels.
+    The scale is the largest element of the same pass over the operands' absolute values: errors are
+    measured against it, because it does not shrink where a sum cancels.
     """
     operands = draw_operands(layer, seed, dtype)
     magnitudes = {name: np.abs(array) for name, array in operands.items()}
     for name, array in operands.items():
         np.save(folder / f"{name}.npy", array)
     scales = {}
-    for name in maps:
-        scales[name] = float(exact_maps(layer, magnitudes)[name]().max(initial=0.0))
+    for name in passes:
+        scales[name] = float(pass_calls(reference, layer, magnitudes)[name]().max(initial=0.0))
         assert dtype == "float32" or scales[name] < _LARGEST_SCALE, "high parts' sums are not exact"
         for part, array in enumerate(exact_parts(layer, operands, name)):
             np.save(folder / f"exact_{name}_{part}.npy", array)
@@ -102,11 +89,11 @@ def read_operands(folder: Path) -> Arrays:
     return {name: np.load(folder / f"{name}.npy") for name in OPERANDS}
 
 
-def measure_error(result: np.ndarray, folder: Path, map_name: str) -> float:
+def measure_error(result: np.ndarray, folder: Path, pass_name: str) -> float:
     """Return a result's error in its dtype's eps; inf for a wrong shape or dtype, or a NaN."""
     about = json.loads((folder / "scales.json").read_text())
-    parts = [np.load(file) for file in sorted(folder.glob(f"exact_{map_name}_*.npy"))]
-    return error_of(result, parts, about["scales"][map_name], about["dtype"])
+    parts = [np.load(file) for file in sorted(folder.glob(f"exact_{pass_name}_*.npy"))]
+    return error_of(result, parts, about["scales"][pass_name], about["dtype"])
 
 
 def error_of(

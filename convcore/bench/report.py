@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
-from convcore.bench.cell import OURS, Cell, Outcome
-from convcore.bench.compare import TOLERANCE, Change, Comparison
+from convcore.bench.measuring import Spread, geometric_mean, spread
+from convcore.bench.nets import TASKS, NetCell
 from convcore.bench.overhead import Cost
-from convcore.bench.pairing import Spread, spread
-from convcore.bench.peers import title
+from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise
-from convcore.bench.record import Mean, errors_by_algorithm, means, verdict
-from convcore.bench.request import Request
-from convcore.bench.scaling import growths
-from convcore.bench.text import counted, mebibytes, milliseconds, quartiles, short, whole
+from convcore.bench.records import TOLERANCE, Change, Comparison
+from convcore.bench.results import (
+    Cell,
+    Mean,
+    Outcome,
+    Request,
+    counted,
+    errors_by_algorithm,
+    growths,
+    means,
+    mebibytes,
+    milliseconds,
+    quartiles,
+    short,
+    verdict,
+    whole,
+)
 
 # A comparison shows so many cells each way; the rest are only counted.
 _MOST_CHANGES = 20
@@ -30,9 +42,7 @@ def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
     for threads, peaks in outcome.peaks.items():
         speeds = ", ".join(f"{gflops:.0f} GFLOP/s in {dtype}" for dtype, gflops in peaks.items())
         console.print(f"Peak, a large matrix product on {counted(threads)}: {speeds}")
-    table = _table()
-    for name in ("worker", "threads", "kernel", "loaded", "variables"):
-        table.add_column(name, overflow="fold")
+    table = _table(fold=("worker", "threads", "kernel", "loaded", "variables"))
     table.add_column("peak memory", justify="right")
     for key, about in outcome.workers.items():
         loaded = dict(about["loaded"])
@@ -61,24 +71,6 @@ def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
         console.print(_cell_table(small, outcome, request))
 
 
-def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
-    """Print a row an operation: microseconds a call, by library, and what is promised."""
-    console.print("Microseconds a call, one thread, median of the rounds:")
-    table = _table()
-    table.add_column("operation")
-    for name in ("convcore", *map(title, peers), "promised"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for cost in costs:
-        times = [f"{1e6 * spread(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
-        limit = cost.operation.limit
-        promise = "" if limit is None else f"{limit:g}" + ("" if cost.kept else " (missed)")
-        table.add_row(cost.operation.name, *times, promise)
-    console.print(table)
-    for cost in costs:
-        if cost.wrong:
-            console.print(f"Results differ: {cost.operation.name}", style="red")
-
-
 def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
     """Print geometric means and the worst cells, errors, growth, what failed, and the verdict."""
     if found := means(outcome, request):
@@ -91,7 +83,12 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
                 highlight=False,
             )
     if outcome.cells:
-        console.print(_errors_table(outcome))
+        rows = (
+            (algorithm or "?", dtype, f"{error:.2f}", f"{allowed:g}")
+            for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items()
+        )
+        right = ("largest error, eps", "allowed")
+        console.print(_table(rows, plain=("algorithm", "dtype"), right=right))
     if "scaling" in request.suites:
         console.print("Time follows the power of the number of pixels; 1 is linear:")
         console.print(_growth_table(outcome))
@@ -102,22 +99,6 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
         console.print("Interrupted: the rest was not measured.", style="bold")
     style = "bold red" if outcome.wrong else "bold green"
     console.print(verdict(outcome), style=style, highlight=False)
-
-
-def print_promises(console: Console, found: Sequence[Promise]) -> None:
-    """Print a row a promise: the figure, its limit, whether it is kept, the worst cell."""
-    if not found:
-        return
-    console.print("What is promised, and what was measured:")
-    table = _table()
-    table.add_column("figure", overflow="fold")
-    for name in ("is", "limit", "kept"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("worst", overflow="fold")
-    for promise in found:
-        kept = "[green]yes[/]" if promise.kept else "[bold red]no[/]"
-        table.add_row(promise.text, promise.value, promise.limit, kept, promise.worst)
-    console.print(table)
 
 
 def print_comparison(console: Console, comparison: Comparison, file: str) -> None:
@@ -142,19 +123,14 @@ def print_comparison(console: Console, comparison: Comparison, file: str) -> Non
 
 
 def _cell_table(cells: Sequence[Cell], outcome: Outcome, request: Request) -> Table:
-    table = _table()
-    # The one column that gives way in a narrow terminal: most of its cells are empty.
-    table.add_column("layer", overflow="fold")
-    for name in ("map", "format"):
+    # Layer: the one column that gives way in a narrow terminal, as most of its cells are empty.
+    table = _table(fold=("layer",))
+    several = len(request.dtypes) > 1
+    for name in ("pass", "format", *(("dtype",) if several else ())):
         table.add_column(name, no_wrap=True)
-    if len(request.dtypes) > 1:
-        table.add_column("dtype", no_wrap=True)
     table.add_column("algorithm", overflow="fold")
-    for name in ("threads", "ms", "GFLOP/s", "% of\npeak"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for peer in request.peers:
-        table.add_column(f"{title(peer)}\n/ convcore", justify="right", no_wrap=True)
-    table.add_column("error,\neps", justify="right", no_wrap=True)
+    peers = [f"{title(peer)}\n/ convcore" for peer in request.peers]
+    _add_numbers(table, "threads", "ms", "GFLOP/s", "% of\npeak", *peers, "error,\neps")
     before = None
     for cell in cells:
         if before not in (None, cell.layer.name):
@@ -170,7 +146,7 @@ def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[st
     mark = "[bold red]{:.2f} WRONG[/]" if OURS in cell.wrong else "{:.2f}"
     return [
         cell.layer.name if first else "",
-        short(cell.map),
+        short(cell.pass_name),
         short(cell.format),
         *([cell.dtype] if len(request.dtypes) > 1 else []),
         cell.algorithm,
@@ -184,10 +160,7 @@ def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[st
 
 
 def _means_table(found: list[Mean], request: Request) -> Table:
-    table = _table()
-    table.add_column("over", no_wrap=True)
-    for peer in request.peers:
-        table.add_column(f"{title(peer)} / convcore", justify="right")
+    table = _table(right=[f"{title(peer)} / convcore" for peer in request.peers], names=("over",))
     by_key = {(mean.kind, mean.peer): mean for mean in found}
     for kind in dict.fromkeys(mean.kind for mean in found):
         entries = [by_key.get((kind, peer)) for peer in request.peers]
@@ -196,28 +169,14 @@ def _means_table(found: list[Mean], request: Request) -> Table:
     return table
 
 
-def _errors_table(outcome: Outcome) -> Table:
-    table = _table()
-    for name in ("algorithm", "dtype"):
-        table.add_column(name)
-    for name in ("largest error, eps", "allowed"):
-        table.add_column(name, justify="right")
-    for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items():
-        table.add_row(algorithm or "?", dtype, f"{error:.2f}", f"{allowed:g}")
-    return table
-
-
 def _growth_table(outcome: Outcome) -> Table:
-    table = _table()
-    for name in ("sweep", "map", "format"):
-        table.add_column(name)
-    for name in ("threads", "power", "ns a pixel, first to last"):
-        table.add_column(name, justify="right")
+    right = ("threads", "power", "ns a pixel, first to last")
+    table = _table(plain=("sweep", "pass", "format"), right=right)
     for growth in growths(outcome):
         paces = [1e9 * s / n for n, s in zip(growth.sizes, growth.seconds, strict=True)]
         table.add_row(
             growth.sweep,
-            short(growth.map),
+            short(growth.pass_name),
             short(growth.format),
             str(growth.threads),
             f"{growth.exponent:.2f}",
@@ -227,11 +186,7 @@ def _growth_table(outcome: Outcome) -> Table:
 
 
 def _changes_table(changes: Sequence[Change]) -> Table:
-    table = _table()
-    table.add_column("cell", overflow="fold")
-    table.add_column("peer")
-    for name in ("before", "now"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table(fold=("cell",), plain=("peer",), numbers=("before", "now"))
     for change in changes[:_MOST_CHANGES]:
         both = (Spread(**change.before), Spread(**change.after))
         table.add_row(change.cell, title(change.peer), *map(_ratio, both))
@@ -249,6 +204,113 @@ def _faults(cell: Cell) -> Iterator[str]:
     yield from cell.problems.values()
 
 
+def print_promises(console: Console, found: Sequence[Promise]) -> None:
+    """Print a row a promise: the figure, its limit, whether it is kept, the worst cell."""
+    if not found:
+        return
+    console.print("What is promised, and what was measured:")
+    table = _table(fold=("figure",), numbers=("is", "limit", "kept"))
+    table.add_column("worst", overflow="fold")
+    for promise in found:
+        kept = "[green]yes[/]" if promise.kept else "[bold red]no[/]"
+        table.add_row(promise.text, promise.value, promise.limit, kept, promise.worst)
+    console.print(table)
+
+
+def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
+    """Print a row an operation: microseconds a call, by library, and what is promised."""
+    console.print("Microseconds a call, one thread, median of the rounds:")
+    table = _table(plain=("operation",), numbers=("convcore", *map(title, peers), "promised"))
+    for cost in costs:
+        times = [f"{1e6 * spread(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
+        limit = cost.operation.limit
+        promise = "" if limit is None else f"{limit:g}" + ("" if cost.kept else " (missed)")
+        table.add_row(cost.operation.name, *times, promise)
+    console.print(table)
+    for cost in costs:
+        if cost.wrong:
+            console.print(f"Results differ: {cost.operation.name}", style="red")
+
+
+def print_net(console: Console, cell: NetCell) -> None:
+    """Print that a net's task is done, and which libraries failed in it."""
+    took = milliseconds(cell.median(OURS))
+    console.print(f"{cell.net.name}, {cell.task}, {counted(cell.threads)}: {took} ms")
+    for peer, reason in cell.failed.items():
+        console.print(f"  {title(peer)} left out: {reason}", style="red", markup=False)
+
+
+def print_nets(
+    console: Console, cells: Sequence[NetCell], peers: Sequence[str], rounds: int
+) -> None:
+    """Print a row a net and task, geometric means, and what was wrong."""
+    console.print(
+        f"Milliseconds, median of {rounds} rounds taken in turn, each side's better format; "
+        "above 1, convcore is faster:"
+    )
+    numbers = ["threads", "convcore", "format", "MiB"]
+    for peer in peers:
+        numbers += [title(peer), "format", "MiB", "ratio", "quartiles"]
+    table = _table(plain=("net", "task"), numbers=numbers)
+    for cell in cells:
+        texts = [cell.net.name, cell.task, str(cell.threads), *_net_columns(cell, OURS)]
+        for peer in peers:
+            ratio = cell.ratio(peer)
+            both = ["-", ""] if ratio is None else [f"{ratio.median:.2f}", quartiles(ratio)]
+            texts += [*_net_columns(cell, peer), *both]
+        table.add_row(*texts)
+    console.print(table)
+    for peer in peers:
+        for task in TASKS:
+            found = [cell.ratio(peer) for cell in cells if cell.task == task]
+            ratios = [ratio.median for ratio in found if ratio is not None]
+            if ratios:
+                mean, worst = geometric_mean(ratios), min(ratios)
+                console.print(f"{title(peer)}, {task}: {mean:.2f}, worst {worst:.2f}")
+    for cell in cells:
+        if cell.wrong:
+            console.print(
+                f"Results differ by {cell.error():.1e}: {cell.net.name}, {cell.task}", style="red"
+            )
+
+
+def _net_columns(cell: NetCell, peer: str) -> list[str]:
+    """Return a library's milliseconds, its better format and the memory that it takes."""
+    way = cell.best(peer)
+    if way is None:
+        return ["-", "", ""]
+    return [milliseconds(cell.median(peer)), short(way[1]), mebibytes(cell.peak_bytes[way])]
+
+
+def _table(
+    rows: Iterable[Sequence[RenderableType]] = (),
+    fold: Iterable[str] = (),
+    names: Iterable[str] = (),
+    plain: Iterable[str] = (),
+    right: Iterable[str] = (),
+    numbers: Iterable[str] = (),
+) -> Table:
+    """Return a table with columns of these headings, in this order."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in fold:
+        table.add_column(name, overflow="fold")
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for name in plain:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    _add_numbers(table, *numbers)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _add_numbers(table: Table, *headings: str) -> None:
+    for name in headings:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
 def _ratio(ratio: Spread | None) -> str:
     """Return the median and the quartiles; styled by whether convcore is ahead."""
     if ratio is None:
@@ -259,7 +321,3 @@ def _ratio(ratio: Spread | None) -> str:
 
 def _listed(pairs: Mapping[str, str], between: str = " ") -> str:
     return ", ".join(f"{name}{between}{value}" for name, value in pairs.items()) or "-"
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)

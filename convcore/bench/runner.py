@@ -1,31 +1,36 @@
-"""Who is asked what, in which order: exact results, then every cell checked and timed in turn."""
+"""Who is asked what, in which order, and how long it takes.
+
+Exact results first, then every cell checked and timed in turn; a bar or lines show the progress.
+"""
 
 from __future__ import annotations
 
 import itertools
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
-from convcore.bench.cell import OURS, Cell, Outcome
-from convcore.bench.effort import Effort, Step, rounds_within
-from convcore.bench.environment import worker_environment
-from convcore.bench.layer import Layer
-from convcore.bench.process import WorkerError, WorkerProcess
-from convcore.bench.request import Request
-from convcore.bench.text import counted
+from convcore.bench.layers import Layer
+from convcore.bench.measuring import take_turns
+from convcore.bench.peers import OURS
+from convcore.bench.process import WorkerError, WorkerProcess, worker_environment
+from convcore.bench.results import Cell, Outcome, Request, counted
 
 # The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve and to judge.
 _ORACLE = "numpy"
+# A median of fewer rounds is none.
+LEAST_ROUNDS = 3
+_LINE_SECONDS = 20.0
 
 Workers = Mapping[tuple[str, int], WorkerProcess]
-Name = TypeVar("Name", bound=Hashable)
 
 
 def run(
@@ -75,10 +80,10 @@ def run(
             outcome.peaks[threads] = ruler.ask("measure_peak", dtypes=request.dtypes)
             ruler.close()
         effort.mark(time.monotonic())
-        for layer, map_name, threads, dtype in request.bouts:
-            cells = [Cell(layer, map_name, f, threads, dtype=dtype) for f in request.formats]
+        for layer, pass_name, threads, dtype in request.bouts:
+            cells = [Cell(layer, pass_name, f, threads, dtype=dtype) for f in request.formats]
             now = time.monotonic()
-            yield effort.step(f"{layer.name}, {map_name}, {counted(threads)}", 0.0, now)
+            yield effort.step(f"{layer.name}, {pass_name}, {counted(threads)}", 0.0, now)
             left = None if request.budget is None else request.budget - (now - start_time)
             rounds = rounds_within(request.rounds, left, effort.ahead(now))
             outcome.cells.extend(cells)
@@ -103,7 +108,7 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
             solver.ask(
                 "solve",
                 layer=layer.spec,
-                maps=request.maps,
+                passes=request.passes,
                 dtype=dtype,
                 folder=str(folder),
                 seed=request.seed + request.layers.index(layer),
@@ -177,10 +182,10 @@ def _measure(
 
 
 def _knows(about: Mapping[str, Any], cell: Cell) -> bool:
-    """Return whether a peer computes cells of this format, map and dtype at all."""
+    """Return whether a peer computes cells of this format, pass and dtype at all."""
     return (
         cell.format in about["formats"]
-        and cell.map in about["maps"]
+        and cell.pass_name in about["passes"]
         and cell.dtype in about["dtypes"]
     )
 
@@ -193,7 +198,7 @@ def _check(cell: Cell, worker: WorkerProcess, folder: Path, judge: WorkerProcess
         "prepare",
         layer=cell.layer.spec,
         dtype=cell.dtype,
-        map_name=cell.map,
+        pass_name=cell.pass_name,
         format=cell.format,
         folder=str(folder),
         result=result,
@@ -202,18 +207,118 @@ def _check(cell: Cell, worker: WorkerProcess, folder: Path, judge: WorkerProcess
         return False
     if worker.peer == OURS:
         cell.algorithm = prepared["algorithm"]
-    error = judge.ask("judge", folder=str(folder), map_name=cell.map, result=result)
+    error = judge.ask("judge", folder=str(folder), pass_name=cell.pass_name, result=result)
     cell.errors[worker.peer] = error
     return True
 
 
-def take_turns(
-    timed: Mapping[Name, Callable[[], float]], most_rounds: Mapping[Name, int], rounds: int
-) -> Iterator[tuple[Name, float]]:
-    """Take samples in turn, A B C A B C ...; yield each with its name as it comes.
+@dataclass(frozen=True)
+class Step:
+    """Progress: what is being done, and how much of the whole has been."""
 
-    A name sits out once it has had its ``most_rounds``.
+    text: str
+    done: float
+    """Between 0 and 1."""
+    left: float | None = None
+    """Seconds that the rest will take; None as long as nobody knows."""
+
+
+class Effort:
+    """A guess at how long each step takes, and how much of the whole is done."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        cells = len(request.passes) * len(request.formats) * len(request.threads)
+        self._whole = sum(
+            self.of_oracle(layer) + cells * self.of_cell(layer) for layer, _ in request.problems
+        )
+        self._steps_done = 0.0
+        self._mark = (0.0, 0.0)
+
+    @property
+    def done(self) -> float:
+        """Return how much of the whole has been done, between 0 and 1."""
+        return min(1.0, self._steps_done / self._whole)
+
+    def step(self, text: str, effort: float, now: float | None = None) -> Step:
+        """Add a step's effort to what has been done; return the progress."""
+        self._steps_done += effort
+        left = None if now is None else self.ahead(now)
+        return Step(text, self.done, left or None)
+
+    def mark(self, now: float) -> None:
+        """Measure the pace from this moment: what comes next has a pace of its own."""
+        self._mark = (now, self._steps_done)
+
+    def ahead(self, now: float) -> float:
+        """Return how many seconds the rest takes at the pace since the mark; 0 if there is none."""
+        then, steps_then = self._mark
+        steps = self._steps_done - steps_then
+        return (now - then) / steps * (self._whole - self._steps_done) if steps else 0.0
+
+    def of_oracle(self, layer: Layer) -> float:
+        """About seconds: the slow oracle, twice a pass, at some 20 GFLOP/s."""
+        return 0.05 + 2 * len(self._request.passes) * 1e-10 * layer.geometry.multiply_adds
+
+    def of_cell(self, layer: Layer) -> float:
+        """About seconds: a sample's and a pause's 13 ms a turn, more for calls that last longer."""
+        turns = self._request.rounds * (1 + len(self._request.peers))
+        return turns * (0.013 + 5e-12 * layer.geometry.multiply_adds)
+
+
+def rounds_within(rounds: int, left: float | None, ahead: float) -> int:
+    """Return how many rounds the next cell gets.
+
+    Parameters
+    ----------
+    rounds : int
+        What a cell gets if there is time.
+    left : float or None
+        Seconds of the budget that are left; None for as many as it takes.
+    ahead : float
+        Seconds that the rest would take at the pace so far.
     """
-    for turn, name in itertools.product(range(rounds), timed):
-        if turn < most_rounds[name]:
-            yield name, timed[name]()
+    if left is None or ahead <= left:
+        return rounds
+    return min(rounds, max(LEAST_ROUNDS, int(rounds * left / ahead)))
+
+
+def follow(steps: Iterable[Step]) -> None:
+    """Take all steps, and show each on standard error."""
+    if sys.stderr.isatty():
+        _with_bar(steps)
+    else:
+        _with_lines(steps)
+
+
+def _with_bar(steps: Iterable[Step]) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=1.0, left="")
+        for step in steps:
+            bar.update(task, description=step.text, completed=step.done, left=_left(step))
+
+
+def _with_lines(steps: Iterable[Step]) -> None:
+    said = time.monotonic()
+    for step in steps:
+        if time.monotonic() - said >= _LINE_SECONDS:
+            said = time.monotonic()
+            print(f"{step.done:4.0%} {_left(step)} {step.text}", file=sys.stderr, flush=True)
+
+
+def _left(step: Step) -> str:
+    if step.left is None:
+        return ""
+    minutes, seconds = divmod(round(step.left), 60)
+    return f"{minutes}:{seconds:02d} left"

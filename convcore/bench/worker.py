@@ -17,14 +17,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from convcore.bench.environment import variables_that_matter
-from convcore.bench.layer import parse_layer
-from convcore.bench.memory import PeakMemory
-from convcore.bench.nets import worker as nets
-from convcore.bench.operations import operation
+from convcore.bench import nets
+from convcore.bench.layers import parse_layer
+from convcore.bench.measuring import (
+    PeakMemory,
+    Sampling,
+    calibrate,
+    gemm_gflops,
+    sample,
+    settle,
+)
+from convcore.bench.overhead import operation
 from convcore.bench.peers import Peer, load_peer
-from convcore.bench.sampling import Sampling, calibrate, sample
-from convcore.bench.settling import settle
+from convcore.bench.process import variables_that_matter
 
 if TYPE_CHECKING:
     from convcore.bench.problem import Arrays
@@ -38,7 +43,7 @@ ONLY = ""
 
 
 class Worker:
-    """One peer, one number of threads; the convolutions it is at; the commands it knows."""
+    """One peer, one number of threads; its arrays and calls; public methods are commands."""
 
     def __init__(self, peer: Peer, threads: int) -> None:
         self.peer, self.threads = peer, threads
@@ -55,7 +60,7 @@ class Worker:
         return {
             "threads": self.threads,
             "formats": list(self.peer.formats),
-            "maps": list(self.peer.maps),
+            "passes": list(self.peer.passes),
             "dtypes": list(self.peer.dtypes),
             "most_rounds": self.peer.most_rounds,
             "loaded": self.peer.describe(),
@@ -64,32 +69,28 @@ class Worker:
 
     def forbid_winograd(self) -> None:
         """Hold convcore to strict mode."""
-        from convcore.bench.peers import own
-
-        own.forbid_winograd()
+        self.peer.forbid_winograd()
 
     def measure_peak(self, dtypes: list[str]) -> dict[str, float]:
         """Return the speed of a large matrix product in each dtype, in GFLOP/s."""
-        from convcore.bench.peak import gemm_gflops
-
         return {dtype: gemm_gflops(dtype, self.threads) for dtype in dtypes}
 
-    def solve(self, layer: str, maps: list[str], dtype: str, folder: str, seed: int) -> None:
+    def solve(self, layer: str, passes: list[str], dtype: str, folder: str, seed: int) -> None:
         """Let the oracle write a layer's problem into a folder."""
         from convcore.bench.problem import write_problem
 
-        write_problem(parse_layer(layer), maps, Path(folder), seed, dtype)
+        write_problem(parse_layer(layer), passes, Path(folder), seed, dtype)
 
-    def judge(self, folder: str, map_name: str, result: str) -> float:
+    def judge(self, folder: str, pass_name: str, result: str) -> float:
         """Return the error in eps of a result that another worker saved."""
         from convcore.bench.problem import measure_error
 
-        return measure_error(np.load(result), Path(folder), map_name)
+        return measure_error(np.load(result), Path(folder), pass_name)
 
     def prepare(
-        self, layer: str, dtype: str, map_name: str, format: str, folder: str, result: str
+        self, layer: str, dtype: str, pass_name: str, format: str, folder: str, result: str
     ) -> dict[str, str] | None:
-        """Make a map of a layer the current call of a format, and save what it computes.
+        """Make a pass of a layer the current call of a format, and save what it computes.
 
         Returns
         -------
@@ -107,36 +108,37 @@ class Worker:
                 name: self.peer.convert(array, channels_last) for name, array in self.arrays.items()
             }
         self.calls.pop(format, None)
-        call = self.calls[format] = self.peer.call(parsed, map_name, self.operands[format])
+        call = self.calls[format] = self.peer.call(parsed, pass_name, self.operands[format])
         np.save(result, self.peer.to_numpy(call()))
-        return {"algorithm": self.peer.algorithm(parsed, map_name, dtype, channels_last)}
+        return {"algorithm": self.peer.algorithm(parsed, pass_name, dtype, channels_last)}
 
     def operate(self, name: str) -> Any:
         """Make a small operation the only current call; return its result as nested lists."""
-        module = importlib.import_module(self.peer.module)
-        call = operation(name).build(module)
+        call = operation(name).build(self.peer.library)
         self.calls = {ONLY: call}
         return call().detach().tolist()
 
     def save_net_weights(self, net: str, file: str) -> None:
         """Save a net's first weights, for all libraries to load."""
-        nets.save_weights(self.peer.module, net, file)
+        nets.save_weights(nets.make_net(self.peer.library, nets.net_named(net)), Path(file))
 
     def export_net(self, net: str, task: str, weights: str, file: str) -> None:
         """Write a net for libraries that read ONNX."""
-        nets.export(net, task, weights, file)
+        nets.export(self.peer.library, nets.net_named(net), task, Path(weights), Path(file))
 
     def prepare_net(self, net: str, task: str, format: str, folder: str, result: str) -> int:
         """Make a task of a net the only call; save what it computes, return its peak of bytes.
 
         The peak is that of two calls, above what was held before the net was made.
         """
-        importlib.import_module(self.peer.module)
+        if self.peer.library:
+            importlib.import_module("convcore.models")  # code, no part of what a net takes
         peak = PeakMemory()
-        call = nets.call_of(self.peer.module, self.threads, net, task, format, folder)
+        call = nets.net_call(self.peer, nets.net_named(net), task, format, Path(folder))
         self.calls = {ONLY: call}
         peak.forget()  # the file's copy of the weights
-        np.save(result, nets.as_array(call()))
+        computed = call()
+        np.save(result, computed.detach().numpy() if self.peer.library else computed)
         call()  # what is allocated by the second call too, such as momenta
         return peak.added
 
@@ -174,31 +176,14 @@ class Worker:
             self.arrays, self.folder = read_operands(folder), folder
 
 
-COMMANDS = (
-    "describe",
-    "forbid_winograd",
-    "measure_peak",
-    "operate",
-    "save_net_weights",
-    "export_net",
-    "prepare_net",
-    "solve",
-    "judge",
-    "prepare",
-    "calibrate",
-    "settle",
-    "time",
-    "peak_bytes",
-)
-
-
 def answer(worker: Worker, line: str) -> dict[str, Any]:
     """Carry out one command line; an exception becomes an answer too."""
     message = json.loads(line)
     try:
-        if message["command"] not in COMMANDS:
-            raise ValueError(f"unknown command {message['command']!r}")
-        return {"value": getattr(worker, message["command"])(**message["arguments"])}
+        name = message["command"]
+        if name.startswith("_") or name not in vars(Worker):
+            raise ValueError(f"unknown command {name!r}")
+        return {"value": getattr(worker, name)(**message["arguments"])}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from convcore.bench.layer import FIELDS, FORMATS, MAPS, Layer, parse_layer
+from convcore.bench.layers import FIELDS, FORMATS, PASSES, Layer, parse_layer
 from convcore.cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
-    for name in MAPS:
+    for name in PASSES:
         lines += ["", *_pass_lines(name, getattr(plan, name), layer.geometry)]
     return "\n".join(lines)
 

@@ -3,6 +3,9 @@
 Modules, parameters, initial values and printed forms are torchvision's; U-Net's names are those of
 the brain segmentation net on PyTorch's hub. Nothing is downloaded: ``load_state_dict`` takes what
 `convcore.load` reads of a checkpoint.
+
+Every function takes ``library=``, the library whose ``nn`` the net is made of: convcore by default;
+``resnet18(library=torch)`` is the same net of PyTorch's modules.
 """
 
 from convcore.models.autoencoder import Autoencoder, Decoder, Encoder, autoencoder

@@ -1,27 +1,79 @@
-"""What the nets share: normalisation with what follows it, and first values."""
+"""What the nets share: the library that they are built with, fused batch norm, initial values."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import convcore
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import is_watched
 
-__all__ = ["NormalizedSequential", "check_weights", "divisible", "init_weights", "normalized"]
+__all__ = [
+    "Module",
+    "NormalizedSequential",
+    "Sequential",
+    "built_with",
+    "check_weights",
+    "divisible",
+    "init_weights",
+    "normalized",
+]
 
 
 # What `batch_norm_activation` knows, by the modules that do it.
 _ACTIVATIONS = {nn.ReLU: "relu", nn.ReLU6: "relu6", type(None): None}
 
 
-def normalized(
-    norm: nn.Module, activation: nn.Module | None, x: Tensor, residual: Tensor | None = None
-) -> Tensor:
+class Module(nn.Module):
+    """A module that makes its layers of ``library.nn``.
+
+    A subclass initializes itself with ``self.library.nn.Module.__init__(self)`` in place of
+    ``super().__init__()``, so that `built_with` can give it another library's base class.
+    """
+
+    library: Any = convcore
+    """convcore, or another library with PyTorch's names."""
+
+
+class Sequential(nn.Sequential):
+    """A Sequential that makes its layers of ``library.nn``, as `Module` does."""
+
+    library: Any = convcore
+
+
+@functools.cache
+def built_with(cls: Any, library: Any) -> Any:
+    """Return a class of nets or blocks for another library: the same methods on its modules.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of `Module` or `Sequential`. A class that is the library's already is returned
+        as it is.
+    library : module
+        convcore, or a library with PyTorch's names, such as torch.
+
+    Examples
+    --------
+    >>> built_with(Module, convcore) is Module
+    True
+    """
+    if issubclass(cls, library.nn.Module):
+        return cls
+    if cls in (nn.Module, nn.Sequential):
+        return getattr(library.nn, cls.__name__)
+    bases = tuple(built_with(base, library) for base in cls.__bases__)
+    members = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+    return type(cls.__name__, bases, {**members, "library": library})
+
+
+def normalized(norm: Any, activation: Any, x: Tensor, residual: Tensor | None = None) -> Tensor:
     """Return activation(norm(x) + residual), without what is None.
 
-    Batch norm and ReLU are one function, unless a hook wants to see what is between them.
+    convcore's batch norm and ReLU run as one fused function, unless a hook watches either.
     """
     if (
         type(norm) is nn.BatchNorm2d
@@ -36,11 +88,11 @@ def normalized(
     return x if activation is None else activation(x)
 
 
-class NormalizedSequential(nn.Sequential):
-    """A Sequential in which batch norms and the ReLUs after them are one function."""
+class NormalizedSequential(Sequential):
+    """A Sequential that fuses each of convcore's batch norms with the ReLU after it."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return what the last layer makes of what the others made of ``input``."""
+        """Return the layers' output, one after the other."""
         layers = iter(self)
         for layer in layers:
             if isinstance(layer, nn.BatchNorm2d):
@@ -50,19 +102,20 @@ class NormalizedSequential(nn.Sequential):
         return input
 
     def _get_name(self) -> str:
-        return "Sequential"  # as those who know the nets expect it printed
+        return "Sequential"  # printed as torchvision's
 
 
-def init_weights(net: nn.Module, linear_std: float | None = None) -> None:
-    """Give every layer of a net the first values that torchvision gives it.
+def init_weights(net: Any, linear_std: float | None = None) -> None:
+    """Give every layer of a net torchvision's initial values.
 
     Convolutions: normal, of variance 2 / (C_out * KH * KW), and zero biases. Normalisations: 1 and
-    0. Linear layers: normal with ``linear_std`` and zero biases, or as they are if that is None.
+    0. Linear layers: normal with ``linear_std`` and zero biases, or unchanged if that is None.
 
     References
     ----------
     K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015, section 2.2.
     """
+    nn = net.library.nn
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -76,13 +129,13 @@ def init_weights(net: nn.Module, linear_std: float | None = None) -> None:
 
 
 def divisible(channels: float, divisor: int) -> int:
-    """Return the multiple of ``divisor`` next to ``channels``, not below 9/10 of it."""
+    """Return the multiple of ``divisor`` nearest to ``channels``, not below 9/10 of it."""
     rounded = max(divisor, int(channels + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
 def check_weights(weights: Any) -> None:
-    """Raise ValueError if weights are asked for: there is nothing to download them from."""
+    """Raise ValueError if pretrained weights are asked for: nothing is downloaded."""
     if weights is not None:
         raise ValueError(
             f"weights must be None, got {weights!r}: nothing is downloaded; give what "

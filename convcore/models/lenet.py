@@ -1,17 +1,17 @@
-"""A small net for pictures of digits."""
+"""LeNet: a small net for 28x28 images of digits."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from convcore import nn
+import convcore
 from convcore._tensor import Tensor
-from convcore.nn import functional as F
+from convcore.models.blocks import Module, built_with
 
 __all__ = ["LeNet", "lenet"]
 
 
-class LeNet(nn.Module):
+class LeNet(Module):
     """Two convolutions of 5x5 with pools and two linear layers: (N, 1, 28, 28) to (N, 10).
 
     The net of PyTorch's first MNIST example: 21,840 parameters. It returns the logarithms of
@@ -34,7 +34,8 @@ class LeNet(nn.Module):
     """
 
     def __init__(self, num_classes: int = 10) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
         self.conv1 = nn.Conv2d(1, 10, kernel_size=5)
         self.conv2 = nn.Conv2d(10, 20, kernel_size=5)
         self.conv2_drop = nn.Dropout2d()
@@ -43,6 +44,7 @@ class LeNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, num_classes) logarithms of probabilities of (N, 1, 28, 28) pictures."""
+        F = self.library.nn.functional
         x = F.relu(F.max_pool2d(self.conv1(x), 2))
         x = F.relu(F.max_pool2d(self.conv2_drop(self.conv2(x)), 2))
         x = F.relu(self.fc1(x.flatten(1)))
@@ -50,6 +52,6 @@ class LeNet(nn.Module):
         return F.log_softmax(x, dim=1)
 
 
-def lenet(**options: Any) -> LeNet:
+def lenet(*, library: Any = convcore, **options: Any) -> LeNet:
     """Make a `LeNet`; see there for the options."""
-    return LeNet(**options)
+    return built_with(LeNet, library)(**options)

@@ -1,4 +1,4 @@
-"""MobileNetV2: depthwise convolutions between narrow layers.
+"""MobileNetV2: inverted residual blocks of depthwise convolutions.
 
 References
 ----------
@@ -11,9 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from convcore import nn
+import convcore
 from convcore._tensor import Tensor
-from convcore.models.blocks import check_weights, divisible, init_weights, normalized
+from convcore.models.blocks import (
+    Module,
+    Sequential,
+    built_with,
+    check_weights,
+    divisible,
+    init_weights,
+    normalized,
+)
 
 __all__ = ["Conv2dNormActivation", "InvertedResidual", "MobileNetV2", "mobilenet_v2"]
 
@@ -29,13 +37,15 @@ _STAGES = (
 )
 
 
-class Conv2dNormActivation(nn.Sequential):
+class Conv2dNormActivation(Sequential):
     """A convolution that keeps the size at stride 1, batch normalisation and ReLU6."""
 
     def __init__(
         self, c_in: int, c_out: int, kernel_size: int = 3, stride: int = 1, groups: int = 1
     ) -> None:
-        super().__init__(
+        nn = self.library.nn
+        nn.Sequential.__init__(
+            self,
             nn.Conv2d(
                 *(c_in, c_out, kernel_size, stride, (kernel_size - 1) // 2),
                 groups=groups,
@@ -52,7 +62,7 @@ class Conv2dNormActivation(nn.Sequential):
         return normalized(norm, activation, convolution(input))
 
 
-class InvertedResidual(nn.Module):
+class InvertedResidual(Module):
     """Widen with 1x1, filter each channel with 3x3, narrow with 1x1; with a shortcut if it fits.
 
     Parameters
@@ -70,17 +80,19 @@ class InvertedResidual(nn.Module):
     """
 
     def __init__(self, inp: int, oup: int, stride: int, expand_ratio: int) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
         if stride not in (1, 2):
             raise ValueError(f"stride should be 1 or 2 instead of {stride}")
         self.stride = stride
         self.use_res_connect = stride == 1 and inp == oup
         wide = round(inp * expand_ratio)
-        layers: list[nn.Module] = []
+        conv_norm_relu = built_with(Conv2dNormActivation, self.library)
+        layers = []
         if expand_ratio != 1:
-            layers.append(Conv2dNormActivation(inp, wide, kernel_size=1))
+            layers.append(conv_norm_relu(inp, wide, kernel_size=1))
         layers += [
-            Conv2dNormActivation(wide, wide, stride=stride, groups=wide),
+            conv_norm_relu(wide, wide, stride=stride, groups=wide),
             nn.Conv2d(wide, oup, 1, 1, 0, bias=False),
             nn.BatchNorm2d(oup),
         ]
@@ -92,7 +104,7 @@ class InvertedResidual(nn.Module):
         return x + self.conv(x) if self.use_res_connect else self.conv(x)
 
 
-class MobileNetV2(nn.Module):
+class MobileNetV2(Module):
     """Inverted residual blocks: (N, 3, H, W) to (N, num_classes).
 
     Parameters
@@ -122,17 +134,20 @@ class MobileNetV2(nn.Module):
         round_nearest: int = 8,
         dropout: float = 0.2,
     ) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
         channels = divisible(32 * width_mult, round_nearest)
         self.last_channel = divisible(1280 * max(1.0, width_mult), round_nearest)
-        features: list[nn.Module] = [Conv2dNormActivation(3, channels, stride=2)]
+        conv_norm_relu = built_with(Conv2dNormActivation, self.library)
+        inverted_residual = built_with(InvertedResidual, self.library)
+        features = [conv_norm_relu(3, channels, stride=2)]
         for expansion, planes, blocks, stride in inverted_residual_setting or _STAGES:
             c_out = divisible(planes * width_mult, round_nearest)
             for block in range(blocks):
                 step = stride if block == 0 else 1
-                features.append(InvertedResidual(channels, c_out, step, expansion))
+                features.append(inverted_residual(channels, c_out, step, expansion))
                 channels = c_out
-        features.append(Conv2dNormActivation(channels, self.last_channel, kernel_size=1))
+        features.append(conv_norm_relu(channels, self.last_channel, kernel_size=1))
         self.features = nn.Sequential(*features)
         self.classifier = nn.Sequential(
             nn.Dropout(p=dropout), nn.Linear(self.last_channel, num_classes)
@@ -141,11 +156,11 @@ class MobileNetV2(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, num_classes) scores of (N, 3, H, W) pictures."""
-        x = nn.functional.adaptive_avg_pool2d(self.features(x), (1, 1))
+        x = self.library.nn.functional.adaptive_avg_pool2d(self.features(x), (1, 1))
         return self.classifier(x.flatten(1))
 
 
-def mobilenet_v2(*, weights: None = None, **options: Any) -> MobileNetV2:
+def mobilenet_v2(*, weights: None = None, library: Any = convcore, **options: Any) -> MobileNetV2:
     """Make a MobileNetV2: 3,504,872 parameters; see `MobileNetV2` for the options."""
     check_weights(weights)
-    return MobileNetV2(**options)
+    return built_with(MobileNetV2, library)(**options)

@@ -1,4 +1,4 @@
-"""Residual nets.
+"""ResNet: residual nets for 224x224 images, and a small one for 8x8 to 32x32.
 
 References
 ----------
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from convcore import nn
+import convcore
 from convcore._tensor import Tensor
-from convcore.models.blocks import check_weights, init_weights, normalized
+from convcore.models.blocks import Module, built_with, check_weights, init_weights, normalized
 
 __all__ = [
     "BasicBlock",
@@ -29,8 +29,8 @@ __all__ = [
 
 
 def conv3x3(
-    c_in: int, c_out: int, stride: int = 1, groups: int = 1, dilation: int = 1
-) -> nn.Conv2d:
+    nn: Any, c_in: int, c_out: int, stride: int = 1, groups: int = 1, dilation: int = 1
+) -> Any:
     """Make a 3x3 convolution that keeps the size at stride 1."""
     return nn.Conv2d(
         *(c_in, c_out),
@@ -43,12 +43,12 @@ def conv3x3(
     )
 
 
-def conv1x1(c_in: int, c_out: int, stride: int = 1) -> nn.Conv2d:
+def conv1x1(nn: Any, c_in: int, c_out: int, stride: int = 1) -> Any:
     """Make a 1x1 convolution."""
     return nn.Conv2d(c_in, c_out, kernel_size=1, stride=stride, bias=False)
 
 
-class BasicBlock(nn.Module):
+class BasicBlock(Module):
     """Two 3x3 convolutions beside a shortcut."""
 
     expansion = 1  # output channels over ``planes``
@@ -58,21 +58,23 @@ class BasicBlock(nn.Module):
         inplanes: int,
         planes: int,
         stride: int = 1,
-        downsample: nn.Module | None = None,
+        downsample: Any = None,
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Callable[[int], nn.Module] = nn.BatchNorm2d,
+        norm_layer: Callable[[int], Any] | None = None,
     ) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
+        norm_layer = norm_layer or nn.BatchNorm2d
         if groups != 1 or base_width != 64:
             raise ValueError("BasicBlock only supports groups=1 and base_width=64")
         if dilation > 1:
             raise NotImplementedError("Dilation > 1 not supported in BasicBlock")
-        self.conv1 = conv3x3(inplanes, planes, stride)
+        self.conv1 = conv3x3(nn, inplanes, planes, stride)
         self.bn1 = norm_layer(planes)
         self.relu = nn.ReLU(inplace=True)
-        self.conv2 = conv3x3(planes, planes)
+        self.conv2 = conv3x3(nn, planes, planes)
         self.bn2 = norm_layer(planes)
         self.downsample = downsample
         self.stride = stride
@@ -85,7 +87,7 @@ class BasicBlock(nn.Module):
         return normalized(self.bn2, self.relu, out, shortcut)
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(Module):
     """A 3x3 convolution between two of 1x1, beside a shortcut."""
 
     expansion = 4  # output channels over ``planes``
@@ -95,19 +97,21 @@ class Bottleneck(nn.Module):
         inplanes: int,
         planes: int,
         stride: int = 1,
-        downsample: nn.Module | None = None,
+        downsample: Any = None,
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Callable[[int], nn.Module] = nn.BatchNorm2d,
+        norm_layer: Callable[[int], Any] | None = None,
     ) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
+        norm_layer = norm_layer or nn.BatchNorm2d
         width = int(planes * (base_width / 64)) * groups
-        self.conv1 = conv1x1(inplanes, width)
+        self.conv1 = conv1x1(nn, inplanes, width)
         self.bn1 = norm_layer(width)
-        self.conv2 = conv3x3(width, width, stride, groups, dilation)
+        self.conv2 = conv3x3(nn, width, width, stride, groups, dilation)
         self.bn2 = norm_layer(width)
-        self.conv3 = conv1x1(width, planes * self.expansion)
+        self.conv3 = conv1x1(nn, width, planes * self.expansion)
         self.bn3 = norm_layer(planes * self.expansion)
         self.relu = nn.ReLU(inplace=True)
         self.downsample = downsample
@@ -122,7 +126,7 @@ class Bottleneck(nn.Module):
         return normalized(self.bn3, self.relu, out, shortcut)
 
 
-class ResNet(nn.Module):
+class ResNet(Module):
     """A residual net: (N, 3, H, W) to (N, num_classes).
 
     Parameters
@@ -163,9 +167,10 @@ class ResNet(nn.Module):
         groups: int = 1,
         width_per_group: int = 64,
         replace_stride_with_dilation: Sequence[bool] | None = None,
-        norm_layer: Callable[[int], nn.Module] | None = None,
+        norm_layer: Callable[[int], Any] | None = None,
     ) -> None:
-        super().__init__()
+        nn, block = self.library.nn, built_with(block, self.library)
+        nn.Module.__init__(self)
         self._norm_layer = norm_layer or nn.BatchNorm2d
         self.inplanes = 64
         self.dilation = 1
@@ -190,15 +195,16 @@ class ResNet(nn.Module):
         init_weights(self)
         if zero_init_residual:
             for module in self.modules():
-                if isinstance(module, (BasicBlock, Bottleneck)):
-                    last = module.bn2 if isinstance(module, BasicBlock) else module.bn3
-                    nn.init.zeros_(last.weight)
+                if isinstance(module, built_with(BasicBlock, self.library)):
+                    nn.init.zeros_(module.bn2.weight)
+                elif isinstance(module, built_with(Bottleneck, self.library)):
+                    nn.init.zeros_(module.bn3.weight)
 
     def _make_layer(
         self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False
-    ) -> nn.Sequential:
+    ) -> Any:
         """Make one stage; its first block changes the size and the number of channels."""
-        first_dilation = self.dilation
+        nn, first_dilation = self.library.nn, self.dilation
         if dilate:
             self.dilation *= stride
             stride = 1
@@ -206,7 +212,7 @@ class ResNet(nn.Module):
         downsample = None
         if stride != 1 or self.inplanes != c_out:
             downsample = nn.Sequential(
-                conv1x1(self.inplanes, c_out, stride), self._norm_layer(c_out)
+                conv1x1(nn, self.inplanes, c_out, stride), self._norm_layer(c_out)
             )
         widths = (self.groups, self.base_width)
         made = [
@@ -227,7 +233,7 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
-class SmallResNet(nn.Module):
+class SmallResNet(Module):
     """A residual net for small pictures: three stages of one block, of 16, 32 and 64 planes.
 
     Parameters
@@ -237,20 +243,22 @@ class SmallResNet(nn.Module):
     """
 
     def __init__(self, num_classes: int = 10, in_channels: int = 3) -> None:
-        super().__init__()
-        self.conv1 = conv3x3(in_channels, 16)
+        nn, block = self.library.nn, built_with(BasicBlock, self.library)
+        nn.Module.__init__(self)
+        self.conv1 = conv3x3(nn, in_channels, 16)
         self.bn1 = nn.BatchNorm2d(16)
         self.relu = nn.ReLU(inplace=True)
-        self.layer1 = nn.Sequential(BasicBlock(16, 16))
+        self.layer1 = nn.Sequential(block(16, 16))
         self.layer2 = nn.Sequential(self._half(16, 32))
         self.layer3 = nn.Sequential(self._half(32, 64))
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc = nn.Linear(64, num_classes)
         init_weights(self)
 
-    def _half(self, c_in: int, c_out: int) -> BasicBlock:
-        shortcut = nn.Sequential(conv1x1(c_in, c_out, 2), nn.BatchNorm2d(c_out))
-        return BasicBlock(c_in, c_out, 2, shortcut)
+    def _half(self, c_in: int, c_out: int) -> Any:
+        nn, block = self.library.nn, built_with(BasicBlock, self.library)
+        shortcut = nn.Sequential(conv1x1(nn, c_in, c_out, 2), nn.BatchNorm2d(c_out))
+        return block(c_in, c_out, 2, shortcut)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, num_classes) scores of (N, in_channels, H, W) pictures."""
@@ -259,30 +267,30 @@ class SmallResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def resnet8(**options: Any) -> SmallResNet:
+def resnet8(*, library: Any = convcore, **options: Any) -> SmallResNet:
     """Make a residual net of 8 layers for small pictures; see `SmallResNet` for the options."""
-    return SmallResNet(**options)
+    return built_with(SmallResNet, library)(**options)
 
 
-def resnet18(*, weights: None = None, **options: Any) -> ResNet:
+def resnet18(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 18 layers: 11,689,512 parameters; see `ResNet` for the options."""
     check_weights(weights)
-    return ResNet(BasicBlock, (2, 2, 2, 2), **options)
+    return built_with(ResNet, library)(BasicBlock, (2, 2, 2, 2), **options)
 
 
-def resnet34(*, weights: None = None, **options: Any) -> ResNet:
+def resnet34(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 34 layers: 21,797,672 parameters; see `ResNet` for the options."""
     check_weights(weights)
-    return ResNet(BasicBlock, (3, 4, 6, 3), **options)
+    return built_with(ResNet, library)(BasicBlock, (3, 4, 6, 3), **options)
 
 
-def resnet50(*, weights: None = None, **options: Any) -> ResNet:
+def resnet50(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 50 layers: 25,557,032 parameters; see `ResNet` for the options."""
     check_weights(weights)
-    return ResNet(Bottleneck, (3, 4, 6, 3), **options)
+    return built_with(ResNet, library)(Bottleneck, (3, 4, 6, 3), **options)
 
 
-def resnet101(*, weights: None = None, **options: Any) -> ResNet:
+def resnet101(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 101 layers: 44,549,160 parameters; see `ResNet` for the options."""
     check_weights(weights)
-    return ResNet(Bottleneck, (3, 4, 23, 3), **options)
+    return built_with(ResNet, library)(Bottleneck, (3, 4, 23, 3), **options)

@@ -1,4 +1,4 @@
-"""U-Net: down to small maps and up again, with the maps of each size handed across.
+"""U-Net: an encoder and a decoder for segmentation, with a skip connection at each size.
 
 References
 ----------
@@ -13,24 +13,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from convcore import nn
+import convcore
 from convcore._tensor import Tensor
-from convcore.functions import cat
-from convcore.models.blocks import NormalizedSequential, check_weights
+from convcore.models.blocks import Module, NormalizedSequential, built_with, check_weights
 
 __all__ = ["UNet", "unet"]
 
 
-class UNet(nn.Module):
-    """Segment pictures: (N, in_channels, H, W) to (N, out_channels, H, W), between 0 and 1.
+class UNet(Module):
+    """A U-Net: (N, in_channels, H, W) images to (N, out_channels, H, W) probabilities.
 
     Parameters
     ----------
     in_channels, out_channels : int
     init_features : int
-        Channels of the largest maps; each of the smaller ones has twice as many.
+        Channels at full size; each halving of the size doubles them.
     depth : int
-        How often the maps are halved; H and W are multiples of 2**depth.
+        Number of halvings; H and W are multiples of 2**depth.
 
     Raises
     ------
@@ -51,26 +50,27 @@ class UNet(nn.Module):
         init_features: int = 32,
         depth: int = 4,
     ) -> None:
-        super().__init__()
+        nn, block = self.library.nn, built_with(_Block, self.library)
+        nn.Module.__init__(self)
         if depth < 1:
             raise ValueError(f"depth must be at least 1, got {depth}")
         self.depth = depth
         c_in, features = in_channels, init_features
         for level in range(1, depth + 1):
-            self.add_module(f"encoder{level}", _Block(c_in, features, f"enc{level}"))
+            self.add_module(f"encoder{level}", block(c_in, features, f"enc{level}"))
             self.add_module(f"pool{level}", nn.MaxPool2d(kernel_size=2, stride=2))
             c_in, features = features, 2 * features
-        self.bottleneck = _Block(c_in, features, "bottleneck")
+        self.bottleneck = block(c_in, features, "bottleneck")
         for level in range(depth, 0, -1):
             half = features // 2
             up = nn.ConvTranspose2d(features, half, kernel_size=2, stride=2)
             self.add_module(f"upconv{level}", up)
-            self.add_module(f"decoder{level}", _Block(2 * half, half, f"dec{level}"))
+            self.add_module(f"decoder{level}", block(2 * half, half, f"dec{level}"))
             features = half
         self.conv = nn.Conv2d(features, out_channels, kernel_size=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return, of (N, in_channels, H, W) pictures, how likely each pixel is of each class."""
+        """Return each pixel's probability of each class, of (N, in_channels, H, W) images."""
         module = self._modules
         across = []
         for level in range(1, self.depth + 1):
@@ -78,7 +78,7 @@ class UNet(nn.Module):
             x = module[f"pool{level}"](across[-1])
         x = self.bottleneck(x)
         for level in range(self.depth, 0, -1):
-            x = cat((module[f"upconv{level}"](x), across.pop()), dim=1)
+            x = self.library.cat((module[f"upconv{level}"](x), across.pop()), dim=1)
             x = module[f"decoder{level}"](x)
         return self.conv(x).sigmoid()
 
@@ -87,16 +87,17 @@ class _Block(NormalizedSequential):
     """Two 3x3 convolutions, each with batch normalisation and ReLU."""
 
     def __init__(self, c_in: int, c_out: int, name: str) -> None:
-        layers: OrderedDict[str, nn.Module] = OrderedDict()
+        nn = self.library.nn
+        layers = OrderedDict()
         for number, channels in ((1, c_in), (2, c_out)):
             convolution = nn.Conv2d(channels, c_out, kernel_size=3, padding=1, bias=False)
             layers[f"{name}conv{number}"] = convolution
             layers[f"{name}norm{number}"] = nn.BatchNorm2d(num_features=c_out)
             layers[f"{name}relu{number}"] = nn.ReLU(inplace=True)
-        super().__init__(layers)
+        nn.Sequential.__init__(self, layers)
 
 
-def unet(*, weights: None = None, **options: Any) -> UNet:
+def unet(*, weights: None = None, library: Any = convcore, **options: Any) -> UNet:
     """Make a `UNet`: 7,763,041 parameters by default; see there for the options."""
     check_weights(weights)
-    return UNet(**options)
+    return built_with(UNet, library)(**options)

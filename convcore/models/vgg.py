@@ -1,4 +1,4 @@
-"""Plain deep nets of 3x3 convolutions.
+"""VGG: deep nets of 3x3 convolutions and max pooling.
 
 References
 ----------
@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore import nn
+import convcore
 from convcore._tensor import Tensor
-from convcore.models.blocks import NormalizedSequential, check_weights, init_weights
+from convcore.models.blocks import (
+    Module,
+    NormalizedSequential,
+    built_with,
+    check_weights,
+    init_weights,
+)
 
 __all__ = [
     "VGG",
@@ -37,16 +43,16 @@ _DEPTHS = {
 }
 
 
-class VGG(nn.Module):
+class VGG(Module):
     """Convolutions and pools, then three linear layers: (N, 3, H, W) to (N, num_classes).
 
     Parameters
     ----------
     features : Module
-        What maps pictures to (N, 512, H/32, W/32).
+        The convolutions: images to (N, 512, H/32, W/32).
     num_classes : int
     init_weights : bool
-        Whether layers get first values for training, or keep those that they were made with.
+        Whether to draw initial values for training; if not, layers keep their own defaults.
     dropout : float
         Share that is dropped between the linear layers in training.
 
@@ -59,12 +65,13 @@ class VGG(nn.Module):
 
     def __init__(
         self,
-        features: nn.Module,
+        features: Any,
         num_classes: int = 1000,
         init_weights: bool = True,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
+        nn = self.library.nn
+        nn.Module.__init__(self)
         self.features = features
         self.avgpool = nn.AdaptiveAvgPool2d((7, 7))
         self.classifier = nn.Sequential(
@@ -88,8 +95,8 @@ def _init_weights(net: VGG) -> None:
     init_weights(net, linear_std=0.01)
 
 
-def _features(depth: int, batch_norm: bool) -> nn.Sequential:
-    layers: list[nn.Module] = []
+def _features(library: Any, depth: int, batch_norm: bool) -> Any:
+    nn, layers = library.nn, []
     c_in = 3
     for planes, convolutions in zip(_PLANES, _DEPTHS[depth], strict=True):
         for _ in range(convolutions):
@@ -99,73 +106,75 @@ def _features(depth: int, batch_norm: bool) -> nn.Sequential:
             layers.append(nn.ReLU(inplace=True))
             c_in = planes
         layers.append(nn.MaxPool2d(kernel_size=2, stride=2))
-    return NormalizedSequential(*layers) if batch_norm else nn.Sequential(*layers)
+    return (
+        built_with(NormalizedSequential, library)(*layers) if batch_norm else nn.Sequential(*layers)
+    )
 
 
-def _vgg(depth: int, batch_norm: bool, weights: None, options: dict[str, Any]) -> VGG:
+def _vgg(depth: int, batch_norm: bool, weights: None, library: Any, options: dict[str, Any]) -> VGG:
     check_weights(weights)
-    return VGG(_features(depth, batch_norm), **options)
+    return built_with(VGG, library)(_features(library, depth, batch_norm), **options)
 
 
-def vgg11(*, weights: None = None, **options: Any) -> VGG:
+def vgg11(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 11 layers: 132,863,336 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(11, False, weights, options)
+    return _vgg(11, False, weights, library, options)
 
 
-def vgg11_bn(*, weights: None = None, **options: Any) -> VGG:
+def vgg11_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 11 layers with batch normalisation: 132,868,840 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(11, True, weights, options)
+    return _vgg(11, True, weights, library, options)
 
 
-def vgg13(*, weights: None = None, **options: Any) -> VGG:
+def vgg13(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 13 layers: 133,047,848 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(13, False, weights, options)
+    return _vgg(13, False, weights, library, options)
 
 
-def vgg13_bn(*, weights: None = None, **options: Any) -> VGG:
+def vgg13_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 13 layers with batch normalisation: 133,053,736 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(13, True, weights, options)
+    return _vgg(13, True, weights, library, options)
 
 
-def vgg16(*, weights: None = None, **options: Any) -> VGG:
+def vgg16(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 16 layers: 138,357,544 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(16, False, weights, options)
+    return _vgg(16, False, weights, library, options)
 
 
-def vgg16_bn(*, weights: None = None, **options: Any) -> VGG:
+def vgg16_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 16 layers with batch normalisation: 138,365,992 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(16, True, weights, options)
+    return _vgg(16, True, weights, library, options)
 
 
-def vgg19(*, weights: None = None, **options: Any) -> VGG:
+def vgg19(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 19 layers: 143,667,240 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(19, False, weights, options)
+    return _vgg(19, False, weights, library, options)
 
 
-def vgg19_bn(*, weights: None = None, **options: Any) -> VGG:
+def vgg19_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
     """Make a VGG of 19 layers with batch normalisation: 143,678,248 parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(19, True, weights, options)
+    return _vgg(19, True, weights, library, options)

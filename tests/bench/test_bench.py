@@ -16,23 +16,11 @@ import numpy as np
 import pytest
 
 from convcore import cli
-from convcore.bench import (
-    effort,
-    environment,
-    memory,
-    pairing,
-    peak,
-    peers,
-    problem,
-    sampling,
-    settling,
-    worker,
-)
-from convcore.bench.cell import Cell
-from convcore.bench.layer import DTYPES, FORMATS, MAPS, parse_layer
+from convcore.bench import measuring, peers, problem, process, runner, worker
+from convcore.bench.layers import DTYPES, FORMATS, PASSES, parse_layer, pass_calls
+from convcore.bench.measuring import take_turns
 from convcore.bench.process import WorkerError, WorkerProcess
-from convcore.bench.request import Request
-from convcore.bench.runner import take_turns
+from convcore.bench.results import Cell, Request
 from convcore.bench.suites import SUITES, SWEEPS, layers_of
 from convcore.engine import plan_conv, reference
 
@@ -110,13 +98,13 @@ def test_quick_suite_has_the_nets_that_it_promises():
 
 
 def test_native_environment_holds_nothing_back():
-    given = environment.worker_environment(FOUND, 2)
+    given = process.worker_environment(FOUND, 2)
     assert "OPENBLAS_CORETYPE" not in given
     assert "OPENBLAS_L2_SIZE" not in given
     assert "CONVCORE_ISA" not in given
     assert given["PATH"] == "/bin"
     assert given["OMP_NUM_THREADS"] == given["OPENBLAS_NUM_THREADS"] == "2"
-    removed = environment.removed_variables(FOUND)
+    removed = process.removed_variables(FOUND)
     assert removed == {
         name: FOUND[name] for name in FOUND if name not in ("PATH", "OMP_NUM_THREADS")
     }
@@ -131,21 +119,21 @@ def test_native_environment_holds_nothing_back():
     ],
 )
 def test_isa_holds_every_library_that_can_be_held(isa, expected):
-    given = environment.worker_environment(FOUND, 1, isa)
+    given = process.worker_environment(FOUND, 1, isa)
     names = ("CONVCORE_ISA", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
     assert tuple(given[name] for name in names) == expected
-    assert environment.removed_variables(FOUND, isa) == {"OPENBLAS_L2_SIZE": "512"}
+    assert process.removed_variables(FOUND, isa) == {"OPENBLAS_L2_SIZE": "512"}
 
 
 def test_kept_environment_is_as_found():
-    assert environment.worker_environment(FOUND, 2, keep=True) == FOUND
-    assert environment.removed_variables(FOUND, keep=True) == {}
+    assert process.worker_environment(FOUND, 2, keep=True) == FOUND
+    assert process.removed_variables(FOUND, keep=True) == {}
 
 
 def test_environment_found_is_never_changed():
     found = dict(FOUND)
-    for isa in environment.ISAS:
-        environment.worker_environment(found, 2, isa)
+    for isa in process.ISAS:
+        process.worker_environment(found, 2, isa)
     assert found == FOUND
 
 
@@ -153,7 +141,7 @@ def test_unknown_isa_is_an_error():
     with pytest.raises(
         ValueError, match=r"isa must be one of native, avx512, avx2, base, got 'mmx'"
     ):
-        environment.worker_environment(FOUND, 1, "mmx")
+        process.worker_environment(FOUND, 1, "mmx")
 
 
 # --- pairing --------------------------------------------------------------------------------------
@@ -161,23 +149,23 @@ def test_unknown_isa_is_an_error():
 
 def test_ratios_are_paired_by_round():
     # The machine is half as fast in the second round: each ratio is 2 all the same.
-    assert pairing.paired_ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [2.0, 2.0, 2.0]
-    assert pairing.paired_ratios([1.0, 2.0, 4.0], [3.0]) == [3.0]
+    assert measuring.paired_ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [2.0, 2.0, 2.0]
+    assert measuring.paired_ratios([1.0, 2.0, 4.0], [3.0]) == [3.0]
     with pytest.raises(ValueError, match="more than ours"):
-        pairing.paired_ratios([1.0], [1.0, 2.0])
+        measuring.paired_ratios([1.0], [1.0, 2.0])
 
 
 def test_spread_is_median_and_quartiles():
-    assert pairing.spread([5.0, 1.0, 4.0, 2.0, 3.0]) == pairing.Spread(3.0, 2.0, 4.0)
-    assert pairing.spread([7.0]) == pairing.Spread(7.0, 7.0, 7.0)
+    assert measuring.spread([5.0, 1.0, 4.0, 2.0, 3.0]) == measuring.Spread(3.0, 2.0, 4.0)
+    assert measuring.spread([7.0]) == measuring.Spread(7.0, 7.0, 7.0)
     with pytest.raises(ValueError, match="empty"):
-        pairing.spread([])
+        measuring.spread([])
 
 
 def test_geometric_mean_of_ratios():
-    assert pairing.geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
-    assert pairing.geometric_mean([8.0, 1.0, 1.0]) == pytest.approx(2.0)
-    assert math.isnan(pairing.geometric_mean([]))
+    assert measuring.geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
+    assert measuring.geometric_mean([8.0, 1.0, 1.0]) == pytest.approx(2.0)
+    assert math.isnan(measuring.geometric_mean([]))
 
 
 def test_turns_alternate_and_a_slow_peer_sits_out():
@@ -210,15 +198,15 @@ class Clock:
 @pytest.mark.parametrize("seconds", [2e-7, 6e-6, 4e-4, 2e-3, 0.1])
 def test_sample_is_long_enough_and_right(seconds):
     clock = Clock(seconds)
-    extent = sampling.calibrate(clock.call, clock)
-    assert extent.calls * seconds >= sampling.GROUP_SECONDS
+    extent = measuring.calibrate(clock.call, clock)
+    assert extent.calls * seconds >= measuring.GROUP_SECONDS
     assert 1 <= extent.groups <= 5
-    assert extent.groups * extent.calls * seconds >= 0.7 * sampling.SAMPLE_SECONDS
-    assert sampling.sample(clock.call, extent, clock) == pytest.approx(seconds)
+    assert extent.groups * extent.calls * seconds >= 0.7 * measuring.SAMPLE_SECONDS
+    assert measuring.sample(clock.call, extent, clock) == pytest.approx(seconds)
 
 
 def test_long_call_is_a_sample_by_itself():
-    assert sampling.calibrate((clock := Clock(0.1)).call, clock) == sampling.Sampling(1, 1)
+    assert measuring.calibrate((clock := Clock(0.1)).call, clock) == measuring.Sampling(1, 1)
     assert clock.calls == 1
 
 
@@ -229,14 +217,14 @@ def test_long_call_is_a_sample_by_itself():
 def test_peak_is_a_product_of_that_dtype(dtype, monkeypatch):
     # Each call is a product of two 64 x 64 matrices, 2 * 64^3 operations, that takes 0.25 seconds.
     clock = itertools.count(step=0.25)
-    monkeypatch.setattr(peak.time, "perf_counter", lambda: next(clock))
-    assert peak.gemm_gflops(dtype, 1, size=64) == pytest.approx(2e-9 * 64**3 / 0.25)
+    monkeypatch.setattr(measuring.time, "perf_counter", lambda: next(clock))
+    assert measuring.gemm_gflops(dtype, 1, size=64) == pytest.approx(2e-9 * 64**3 / 0.25)
 
 
-@pytest.mark.skipif(not memory._STATUS.exists(), reason="only Linux tells the present size")
+@pytest.mark.skipif(not measuring._STATUS.exists(), reason="only Linux tells the present size")
 def test_peak_memory_is_what_was_added_and_is_kept():
     np.ones(40_000_000)  # before: forgotten
-    watch = memory.PeakMemory()
+    watch = measuring.PeakMemory()
     assert watch.added < 20e6
     np.ones(5_000_000)
     assert 35e6 < watch.added < 80e6
@@ -251,14 +239,14 @@ def test_peak_memory_is_what_was_added_and_is_kept():
 def solved(tmp_path):
     """A tiny layer's problem, on disk."""
     layer = parse_layer(TINY)
-    problem.write_problem(layer, MAPS, tmp_path, seed=3)
+    problem.write_problem(layer, PASSES, tmp_path, seed=3)
     return layer, tmp_path
 
 
 def test_right_result_passes_and_wrong_ones_do_not(solved):
     layer, folder = solved
-    exact = problem.exact_maps(layer, problem.read_operands(folder))
-    for name in MAPS:
+    exact = pass_calls(reference, layer, problem.read_operands(folder))
+    for name in PASSES:
         right = exact[name]().astype(np.float32)
         assert problem.measure_error(right, folder, name) <= 0.5
         for wrong in (
@@ -272,10 +260,10 @@ def test_right_result_passes_and_wrong_ones_do_not(solved):
 
 def test_float64_is_measured_beyond_float64(tmp_path):
     layer = parse_layer(TINY)
-    problem.write_problem(layer, MAPS, tmp_path, seed=4, dtype="float64")
+    problem.write_problem(layer, PASSES, tmp_path, seed=4, dtype="float64")
     operands = problem.read_operands(tmp_path)
     wide = {name: array.astype(np.longdouble) for name, array in operands.items()}
-    for name in MAPS:
+    for name in PASSES:
         parts = problem.exact_parts(layer, operands, name)
         assert len(parts) == 2
         summed = sum(part.astype(np.longdouble) for part in parts)
@@ -290,7 +278,7 @@ def test_float64_is_measured_beyond_float64(tmp_path):
         right, exact = np.asarray(right, np.longdouble), np.asarray(summed)
         scale = float(np.abs(exact).max())
         assert float(np.abs(right - exact).max()) < 1e-18 * scale
-        result = problem.exact_maps(layer, operands)[name]()
+        result = pass_calls(reference, layer, operands)[name]()
         error = problem.measure_error(result, tmp_path, name)
         assert 0.0 < error < 4.0
         assert problem.measure_error(result.astype(np.float32), tmp_path, name) == math.inf
@@ -327,7 +315,7 @@ def test_cell_is_wrong_beyond_the_bound_or_without_a_result():
 
 
 def request(**changes):
-    axes = {"layers": (parse_layer("1,2,5,5,3,3"),), "maps": MAPS, "formats": FORMATS}
+    axes = {"layers": (parse_layer("1,2,5,5,3,3"),), "passes": PASSES, "formats": FORMATS}
     return Request(**{**axes, "threads": (1,), "peers": ("numpy",), "rounds": 3, **changes})
 
 
@@ -341,16 +329,16 @@ def test_peer_computes_what_the_oracle_does(name, tmp_path):
     if not peers.is_installed(name):
         pytest.skip(f"{name} is not installed")
     result, computed = str(tmp_path / "result.npy"), 0
-    with WorkerProcess(name, 1, environment.worker_environment(os.environ, 1)) as process:
-        about = process.ask("describe")
+    with WorkerProcess(name, 1, process.worker_environment(os.environ, 1)) as running:
+        about = running.ask("describe")
         for spec, dtype in itertools.product(ODD_LAYERS, about["dtypes"]):
             folder = tmp_path / f"{spec}-{dtype}"
             folder.mkdir()
-            problem.write_problem(parse_layer(spec), about["maps"], folder, 5, dtype)
-            for map_name, form in itertools.product(about["maps"], about["formats"]):
-                cell = {"layer": spec, "dtype": dtype, "map_name": map_name, "format": form}
-                if process.ask("prepare", **cell, folder=str(folder), result=result):
-                    assert problem.measure_error(np.load(result), folder, map_name) <= 4.0, cell
+            problem.write_problem(parse_layer(spec), about["passes"], folder, 5, dtype)
+            for pass_name, form in itertools.product(about["passes"], about["formats"]):
+                cell = {"layer": spec, "dtype": dtype, "pass_name": pass_name, "format": form}
+                if running.ask("prepare", **cell, folder=str(folder), result=result):
+                    assert problem.measure_error(np.load(result), folder, pass_name) <= 4.0, cell
                     computed += 1
     assert computed
 
@@ -381,7 +369,7 @@ events = []
 watched = ("os.fork", "os.posix_spawn", "socket.connect", "socket.getaddrinfo")
 sys.addaudithook(lambda event, arguments: event in watched and events.append(event))
 from convcore.bench import peers, problem
-from convcore.bench.layer import parse_layer
+from convcore.bench.layers import parse_layer
 peer, layer = peers.load_peer(sys.argv[1]), parse_layer("4,64,56,56,64,3,1,1")
 peer.set_threads(1)
 operands = {k: peer.convert(a, False) for k, a in problem.draw_operands(layer, 0).items()}
@@ -403,8 +391,8 @@ print(json.dumps([events, cpu, wall]))
 
 def test_effort_adds_up_to_the_whole():
     asked = request(layers=SUITES["quick"], threads=(1, 2))
-    guess = effort.Effort(asked)
-    cells = len(asked.maps) * len(asked.formats) * len(asked.threads)
+    guess = runner.Effort(asked)
+    cells = len(asked.passes) * len(asked.formats) * len(asked.threads)
     for layer in asked.layers:
         guess.step("", guess.of_oracle(layer) + cells * guess.of_cell(layer))
     assert guess.done == pytest.approx(1.0)
@@ -415,15 +403,15 @@ def test_effort_adds_up_to_the_whole():
     [(None, 1000.0, 9), (50.0, 10.0, 9), (20.0, 40.0, 4), (1.0, 40.0, 3), (-5.0, 1.0, 3)],
 )
 def test_rounds_shrink_to_keep_a_budget(left, ahead, rounds):
-    assert effort.rounds_within(9, left, ahead) == rounds
+    assert runner.rounds_within(9, left, ahead) == rounds
 
 
 def test_budget_never_adds_rounds():
-    assert effort.rounds_within(2, 1.0, 5.0) == 2
+    assert runner.rounds_within(2, 1.0, 5.0) == 2
 
 
 def test_time_ahead_follows_the_pace_since_the_mark():
-    guess = effort.Effort(request())
+    guess = runner.Effort(request())
     (layer,) = request().layers
     guess.step("", guess.of_oracle(layer))
     guess.mark(100.0)
@@ -455,29 +443,29 @@ class Task:
 
 @pytest.mark.parametrize("spins", [0, 1, 7])
 def test_settling_waits_as_long_as_a_thread_spins(spins, monkeypatch, tmp_path):
-    monkeypatch.setattr(settling, "_TASKS", tmp_path)
+    monkeypatch.setattr(measuring, "_TASKS", tmp_path)
     task = Task(tmp_path, spins)
-    settling.settle(clock=task.clock, sleep=task.sleep)
+    measuring.settle(clock=task.clock, sleep=task.sleep)
     assert task.clock.calls == spins
 
 
 def test_settling_gives_up_at_last(monkeypatch, tmp_path):
-    monkeypatch.setattr(settling, "_TASKS", tmp_path)
+    monkeypatch.setattr(measuring, "_TASKS", tmp_path)
     task = Task(tmp_path, math.inf)
-    settling.settle(clock=task.clock, sleep=task.sleep)
-    assert settling.PATIENCE_SECONDS <= task.clock.now < 1.1 * settling.PATIENCE_SECONDS
+    measuring.settle(clock=task.clock, sleep=task.sleep)
+    assert measuring.PATIENCE_SECONDS <= task.clock.now < 1.1 * measuring.PATIENCE_SECONDS
 
 
 def test_settling_without_linux_looks_at_cpu_time(monkeypatch, tmp_path):
-    monkeypatch.setattr(settling, "_TASKS", tmp_path / "none")
+    monkeypatch.setattr(measuring, "_TASKS", tmp_path / "none")
     clock = Clock(0.0)
     # Two looks, each a pair of readings: another thread ran during the first.
-    readings = iter([0.0, settling._LOOK_SECONDS, 1.0, 1.0])
-    settling.settle(clock=clock, cpu_clock=lambda: next(readings), sleep=clock.sleep)
-    assert clock.now == pytest.approx(2 * settling._LOOK_SECONDS + settling._POLL_SECONDS)
+    readings = iter([0.0, measuring._LOOK_SECONDS, 1.0, 1.0])
+    measuring.settle(clock=clock, cpu_clock=lambda: next(readings), sleep=clock.sleep)
+    assert clock.now == pytest.approx(2 * measuring._LOOK_SECONDS + measuring._POLL_SECONDS)
 
 
-@pytest.mark.skipif(not settling._TASKS.exists(), reason="only Linux shows its threads' states")
+@pytest.mark.skipif(not measuring._TASKS.exists(), reason="only Linux shows its threads' states")
 def test_spinning_thread_is_seen():
     end, data = threading.Event(), bytes(50_000_000)
 
@@ -489,7 +477,7 @@ def test_spinning_thread_is_seen():
     spinner = threading.Thread(target=spin)
     spinner.start()
     try:
-        assert any(not settling._all_sleep() for _ in range(100_000))
+        assert any(not measuring._all_sleep() for _ in range(100_000))
     finally:
         end.set()
         spinner.join()
@@ -510,7 +498,7 @@ class Constant(peers.Peer):
     def convert(self, array, channels_last):
         return array
 
-    def call(self, layer, map_name, operands):
+    def call(self, layer, pass_name, operands):
         return lambda: np.ones(layer.geometry.output_shape, np.float32)
 
 
@@ -523,12 +511,12 @@ def test_worker_finds_a_wrong_result_wrong(solved):
     layer, folder = solved
     instance, result = worker.Worker(Constant(), 1), str(folder / "result.npy")
     where = {"layer": layer.spec, "dtype": "float32", "folder": str(folder), "result": result}
-    prepared = asked(instance, "prepare", map_name="forward", format="contiguous", **where)
+    prepared = asked(instance, "prepare", pass_name="forward", format="contiguous", **where)
     assert prepared == {"value": {"algorithm": ""}}
-    judged = asked(instance, "judge", folder=str(folder), map_name="forward", result=result)
+    judged = asked(instance, "judge", folder=str(folder), pass_name="forward", result=result)
     assert judged["value"] > 1000
     # A result of another map's shape is not even compared.
-    judged = asked(instance, "judge", folder=str(folder), map_name="weight_grad", result=result)
+    judged = asked(instance, "judge", folder=str(folder), pass_name="weight_grad", result=result)
     assert judged["value"] == math.inf
     assert asked(instance, "calibrate", format="contiguous") == {"value": None}
     assert asked(instance, "time", format="contiguous")["value"] > 0
@@ -540,7 +528,7 @@ def test_worker_answers_nothing_for_a_convolution_that_a_peer_lacks(solved, monk
     monkeypatch.setattr(Constant, "can", lambda self, layer: False)
     instance = worker.Worker(Constant(), 1)
     where = {"layer": layer.spec, "dtype": "float32", "folder": str(folder), "result": "none"}
-    prepared = asked(instance, "prepare", map_name="forward", format="contiguous", **where)
+    prepared = asked(instance, "prepare", pass_name="forward", format="contiguous", **where)
     assert prepared == {"value": None}
 
 
@@ -584,15 +572,15 @@ def test_worker_has_its_peer_before_any_kernel(name, run_child):
 
 @pytest.mark.subprocess
 def test_worker_process_reports_errors_and_its_own_end():
-    given = environment.worker_environment(os.environ, 1)
-    with WorkerProcess("numpy", 1, given) as process:
-        assert process.ask("describe")["loaded"]["NumPy"] == np.__version__
+    given = process.worker_environment(os.environ, 1)
+    with WorkerProcess("numpy", 1, given) as running:
+        assert running.ask("describe")["loaded"]["NumPy"] == np.__version__
         with pytest.raises(WorkerError, match="numpy: ValueError: a layer has"):
-            process.ask("solve", layer="1", maps=[], dtype="float32", folder=".", seed=0)
-        process._process.kill()
+            running.ask("solve", layer="1", passes=[], dtype="float32", folder=".", seed=0)
+        running._process.kill()
         for _ in range(2):
             with pytest.raises(WorkerError, match="ended with exit code"):
-                process.ask("describe")
+                running.ask("describe")
 
 
 @pytest.mark.subprocess
@@ -608,7 +596,7 @@ def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
     data = json.loads(file.read_text())
     assert data["finished"]
     assert [(c["map"], c["format"]) for c in data["cells"]] == list(
-        itertools.product(MAPS, FORMATS)
+        itertools.product(PASSES, FORMATS)
     )
     for cell in data["cells"]:
         assert cell["error_in_eps"]["convcore"] <= 4.0
@@ -625,7 +613,7 @@ def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
     assert {promise["kept"] for promise in data["promises"]} == {True}
     # The formats of a bout are timed together, so that each side's better one can be paired.
     better = data["better_format"]
-    assert [(b["map"], b["formats"][1]) for b in better] == [(m, "contiguous") for m in MAPS]
+    assert [(b["map"], b["formats"][1]) for b in better] == [(m, "contiguous") for m in PASSES]
     assert "agree with the oracle" in printed
 
 
@@ -664,7 +652,7 @@ def test_bench_held_to_strict_mode_computes_without_winograd(tmp_path):
     pytest.importorskip("rich")
     layer, file = parse_layer("1,64,56,56,64,3,1,1"), tmp_path / "strict.json"
     assert plan_conv(layer.geometry, "float32").forward.algorithm == "winograd"
-    arguments = ["--maps", "forward", "--threads", "1", "--rounds", "1", "--peers", "none"]
+    arguments = ["--passes", "forward", "--threads", "1", "--rounds", "1", "--peers", "none"]
     given = ["--layer", layer.spec, "--strict", "--json", str(file), *arguments]
     assert cli.main(["bench", *given]) == 0
     data = json.loads(file.read_text())

@@ -11,12 +11,21 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.bench.cell import OURS
-from convcore.bench.nets.catalogue import NETS, RUN, RUN_ONE, TASKS, TRAIN, net_named
-from convcore.bench.nets.measure import NetCell
-from convcore.bench.nets.promises import promises
-from convcore.bench.nets.tasks import call_of, make_net, save_weights
-from convcore.bench.nets.worker import formats_of
+from convcore.bench.nets import (
+    NETS,
+    RUN,
+    RUN_ONE,
+    TASKS,
+    TRAIN,
+    NetCell,
+    formats_of,
+    make_net,
+    net_named,
+    save_weights,
+    task_call,
+)
+from convcore.bench.peers import OURS
+from convcore.bench.promises import net_promises
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,13 +43,13 @@ def test_nets_are_found_by_name_and_by_function():
 
 def test_who_does_what_in_which_format():
     both = ("contiguous", "channels_last")
-    assert [formats_of(OURS, True, task) for task in TASKS] == [both, ("",), ("",)]
-    assert [formats_of("torch", False, task) for task in TASKS] == [both] * 3
-    assert [formats_of("openvino", False, task) for task in TASKS] == [(), ("",), ("",)]
+    assert [formats_of(OURS, task) for task in TASKS] == [both, ("",), ("",)]
+    assert [formats_of("torch", task) for task in TASKS] == [both] * 3
+    assert [formats_of("openvino", task) for task in TASKS] == [(), ("",), ("",)]
     compiled = ("contiguous compiled", "channels_last compiled")
-    assert formats_of("torch", False, TRAIN, True) == both + compiled
-    assert formats_of(OURS, True, TRAIN, True) == both
-    assert formats_of("openvino", False, RUN, True) == ("",)
+    assert formats_of("torch", TRAIN, True) == both + compiled
+    assert formats_of(OURS, TRAIN, True) == both
+    assert formats_of("openvino", RUN, True) == ("",)
 
 
 def test_ratios_are_of_each_sides_better_format():
@@ -73,7 +82,7 @@ def test_promises_are_of_what_was_measured():
         cell("resnet18", RUN, ours=1.0, onnxruntime=1.5),
         cell("lenet", RUN_ONE, ours=1e-4, onnxruntime=0.6e-4),
     ]
-    found = {promise.text: promise for promise in promises(cells, ("torch", "onnxruntime"))}
+    found = {promise.text: promise for promise in net_promises(cells, ("torch", "onnxruntime"))}
     kept = {text: promise.kept for text, promise in found.items()}
     assert kept == {
         "PyTorch, training step: geometric mean of 2": False,
@@ -83,17 +92,19 @@ def test_promises_are_of_what_was_measured():
         "ONNX Runtime, inference: geometric mean of 1": True,
         "ONNX Runtime, inference: nets below, of 2": True,
     }
-    assert found["PyTorch, training step: nets below, of 2"].worst == "LeNet, training step: 0.90"
-    assert promises(cells, ()) == []
+    assert found["PyTorch, training step: nets below, of 2"].worst == (
+        "LeNet, training step: 0.90 (upper quartile 0.90)"
+    )
+    assert net_promises(cells, ()) == []
 
 
 def test_a_training_step_lowers_the_loss_and_inference_is_the_models(tmp_path):
     lenet, weights = net_named("lenet"), tmp_path / "weights.npz"
     save_weights(make_net(convcore, lenet), weights)
-    step = call_of(convcore, lenet, TRAIN, "channels_last", weights)
+    step = task_call(convcore, lenet, TRAIN, "channels_last", weights)
     losses = [step().item() for _ in range(30)]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    run = call_of(convcore, lenet, RUN, "", weights)
+    run = task_call(convcore, lenet, RUN, "", weights)
     assert run().shape == (64, 10)
     assert np.allclose(run().exp().sum(1).numpy(), 1, atol=1e-5)
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from convcore import cli
-from convcore.bench.operations import OPERATIONS, Operation, operation
-from convcore.bench.overhead import Cost
+from convcore.bench.overhead import OPERATIONS, Cost, Operation, operation
 
 
 def cost(ours, theirs=None, limit=None):

@@ -10,13 +10,11 @@ import math
 
 import pytest
 
-from convcore.bench import compare, pairing, progress, promises, record, saving, scaling
-from convcore.bench.cell import Cell, Outcome
-from convcore.bench.effort import Step
-from convcore.bench.expected import EXPECTED, MARGIN
-from convcore.bench.layer import FORMATS, MAPS, parse_layer
+from convcore.bench import measuring, promises, records, results, runner
+from convcore.bench.layers import FORMATS, PASSES, parse_layer
 from convcore.bench.page import as_page
-from convcore.bench.request import Request
+from convcore.bench.promises import EXPECTED, MARGIN
+from convcore.bench.results import Cell, Outcome, Request
 from convcore.bench.suites import SUITES, SWEEPS
 
 DENSE, OTHER = "1,2,5,5,3,3", "1,4,5,5,4,3"
@@ -25,14 +23,14 @@ MACHINE = {"cpu": "some", "date": "2020-02-02"}
 
 
 def request(*specs, **changes):
-    axes = {"layers": tuple(parse_layer(s) for s in specs or (DENSE,)), "maps": MAPS}
+    axes = {"layers": tuple(parse_layer(s) for s in specs or (DENSE,)), "passes": PASSES}
     rest = {"formats": FORMATS, "threads": (1,), "peers": ("torch",), "rounds": 3}
     return Request(**{**axes, **rest, **changes})
 
 
 def timed(ours, theirs, spec=DENSE, peer="torch", **axes):
     """A cell whose three rounds took the same time each, or the times given."""
-    axes = {"map": "forward", "format": "contiguous", "threads": 1, **axes}
+    axes = {"pass_name": "forward", "format": "contiguous", "threads": 1, **axes}
     layer = axes.pop("layer", None) or parse_layer(spec)
     seconds = {
         name: list(times) if isinstance(times, tuple) else [times] * 3
@@ -50,7 +48,7 @@ def test_means_are_of_all_cells_and_by_kind():
     dense, slow = timed(1.0, 8.0), timed(2.0, 1.0, OTHER)
     grouped = timed(1.0, 4.0, GROUPED)
     outcome = Outcome([dense, slow, grouped])
-    by_kind = {m.kind: m for m in record.means(outcome, request(DENSE, OTHER, GROUPED))}
+    by_kind = {m.kind: m for m in results.means(outcome, request(DENSE, OTHER, GROUPED))}
     assert by_kind["all cells"].value == pytest.approx(16 ** (1 / 3))
     assert by_kind["all cells"].cells == 3
     assert by_kind["dense layers"].value == pytest.approx(2.0)
@@ -64,15 +62,15 @@ def test_better_formats_are_paired_by_round():
     # The machine is ten times slower in the second round; each side has another better format.
     contiguous = timed((4.0, 40.0, 4.0), (6.0, 60.0, 6.0))
     last = timed((2.0, 20.0, 2.0), (7.0, 70.0, 7.0), format="channels_last")
-    (ratio,) = record.better_ratios(Outcome([contiguous, last]), "torch")
+    (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
     assert (ratio.ours, ratio.theirs) == (last, contiguous)
-    assert ratio.spread == pairing.Spread(3.0, 3.0, 3.0)
+    assert ratio.spread == measuring.Spread(3.0, 3.0, 3.0)
 
 
 def test_better_format_of_a_peer_that_has_one():
     contiguous = timed(4.0, 6.0)
     last = timed(2.0, None, format="channels_last")
-    (ratio,) = record.better_ratios(Outcome([contiguous, last]), "torch")
+    (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
     assert ratio.spread.median == 3.0
     assert ratio.name.endswith("channels_last, 1 thread beside contiguous")
 
@@ -80,16 +78,16 @@ def test_better_format_of_a_peer_that_has_one():
 def test_better_formats_of_an_interrupted_bout_are_paired_as_far_as_they_go():
     contiguous = timed((4.0, 4.0), (6.0, 6.0))
     last = timed((2.0,), (7.0,), format="channels_last")
-    (ratio,) = record.better_ratios(Outcome([contiguous, last]), "torch")
-    assert ratio.spread == pairing.Spread(3.0, 3.0, 3.0)
+    (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
+    assert ratio.spread == measuring.Spread(3.0, 3.0, 3.0)
 
 
 def test_small_cells_are_a_table_of_their_own():
     large, small = timed(10e-6, 51e-6), timed(10e-6, 49e-6, OTHER)
     outcome = Outcome([large, small])
     assert (large.small, small.small) == (False, True)
-    assert [ratio.ours for ratio in record.ratios(outcome, "torch")] == [large]
-    assert [ratio.ours for ratio in record.better_ratios(outcome, "torch")] == [large]
+    assert [ratio.ours for ratio in results.ratios(outcome, "torch")] == [large]
+    assert [ratio.ours for ratio in results.better_ratios(outcome, "torch")] == [large]
     # Only PyTorch's time says so.
     assert not timed(10e-6, 49e-6, peer="numpy").small
 
@@ -98,7 +96,7 @@ def test_wrong_cell_has_no_ratio():
     cell = timed(1.0, 8.0)
     cell.errors["convcore"] = 50.0
     assert cell.ratio("torch") is None
-    assert record.ratios(Outcome([cell]), "torch") == []
+    assert results.ratios(Outcome([cell]), "torch") == []
 
 
 def test_speed_is_by_the_definition_and_beside_the_peak():
@@ -113,15 +111,15 @@ def test_speed_is_by_the_definition_and_beside_the_peak():
 def test_verdict_is_plain():
     right, wrong = timed(1.0, 8.0), timed(1.0, 8.0)
     wrong.errors["convcore"] = math.inf
-    assert record.verdict(Outcome([right])).startswith("All 2 results agree")
-    assert record.verdict(Outcome([right, wrong])) == "WRONG: 1 of 2 cells have a wrong result."
-    assert record.verdict(Outcome()) == "No result was checked."
+    assert results.verdict(Outcome([right])).startswith("All 2 results agree")
+    assert results.verdict(Outcome([right, wrong])) == "WRONG: 1 of 2 cells have a wrong result."
+    assert results.verdict(Outcome()) == "No result was checked."
 
 
 def test_record_is_json_even_of_infinite_errors():
     cell = timed(1.0, 8.0)
     cell.errors["convcore"] = math.inf
-    text = json.dumps(record.as_data(Outcome([cell]), request(), MACHINE), allow_nan=False)
+    text = json.dumps(records.as_data(Outcome([cell]), request(), MACHINE), allow_nan=False)
     assert json.loads(text)["cells"][0]["error_in_eps"] == {"convcore": None, "torch": 0.5}
 
 
@@ -131,8 +129,8 @@ def test_record_is_json_even_of_infinite_errors():
 def of_table(ratio, **axes):
     """All cells of the suite table, both formats and maps, each with one ratio to PyTorch."""
     return [
-        timed(1e-3, 1e-3 * ratio, layer=layer, map=name, format=form, **axes)
-        for layer, name, form in itertools.product(SUITES["table"], MAPS, FORMATS)
+        timed(1e-3, 1e-3 * ratio, layer=layer, pass_name=name, format=form, **axes)
+        for layer, name, form in itertools.product(SUITES["table"], PASSES, FORMATS)
     ]
 
 
@@ -201,7 +199,7 @@ def test_promises_beside_inference_libraries_are_of_better_formats():
 def test_promise_on_small_cells_is_a_multiple_of_pytorch():
     def small(times, name):
         asked = request(suites=())
-        cell = timed(times * 20e-6, 20e-6, map=name)
+        cell = timed(times * 20e-6, 20e-6, pass_name=name)
         return [p.kept for p in promises.promises(Outcome([cell]), asked) if "small" in p.text]
 
     assert small(1.9, "forward") == small(2.4, "weight_grad") == [True]
@@ -237,8 +235,15 @@ def test_promise_beside_numpy_has_a_margin_of_two():
 
     def kept(factor):
         cells = [
-            timed(1.0, times * EXPECTED[layer.name], layer=layer, map=name, peer="numpy", threads=t)
-            for layer, name in itertools.product(SUITES["quick"], MAPS)
+            timed(
+                1.0,
+                times * EXPECTED[layer.name],
+                layer=layer,
+                pass_name=name,
+                peer="numpy",
+                threads=t,
+            )
+            for layer, name in itertools.product(SUITES["quick"], PASSES)
             # What more threads give is not judged.
             for t, times in ((1, factor), (2, 0.01))
         ]
@@ -254,7 +259,7 @@ def test_promise_beside_numpy_has_a_margin_of_two():
 
 def run_of(*ratios, **changes):
     cell = timed(1.0, tuple(ratios))
-    return record.as_data(Outcome([cell]), request(**changes), MACHINE)
+    return records.as_data(Outcome([cell]), request(**changes), MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +273,7 @@ def run_of(*ratios, **changes):
     ],
 )
 def test_regression_is_beyond_noise_and_tolerance(before, after, regressed, improved):
-    comparison = compare.compare(run_of(*before), run_of(*after))
+    comparison = records.compare(run_of(*before), run_of(*after))
     assert bool(comparison.regressions) == regressed
     assert bool(comparison.improvements) == improved
     assert comparison.mean == pytest.approx(sorted(after)[1] / sorted(before)[1])
@@ -279,19 +284,19 @@ def test_comparison_says_what_else_differs():
     before, after = run_of(2.0), run_of(2.0, isa="avx2")
     before["workers"] = {"torch@1": {"loaded": {"PyTorch": "2.0", "kernel": "AVX2"}}}
     after["workers"] = {"torch@1": {"loaded": {"PyTorch": "2.1", "kernel": "AVX2"}}}
-    warnings = compare.compare(before, after).warnings
+    warnings = records.compare(before, after).warnings
     assert warnings == ["isa was native and is avx2", "torch@1: PyTorch was 2.0 and is 2.1"]
 
 
 def test_cells_of_one_run_only_are_not_compared():
-    other = record.as_data(Outcome([timed(1.0, 1.0, OTHER)]), request(), MACHINE)
-    assert compare.compare(run_of(2.0), other).changes == []
+    other = records.as_data(Outcome([timed(1.0, 1.0, OTHER)]), request(), MACHINE)
+    assert records.compare(run_of(2.0), other).changes == []
 
 
 @pytest.mark.parametrize("data", [[], {}, {"cells": [], "version": 1}, {"cells": []}])
 def test_file_of_another_kind_is_refused(data):
     with pytest.raises(ValueError, match=r"no file that|has version"):
-        compare.check_readable(data, record.VERSION)
+        records.check_readable(data)
 
 
 # --- scaling --------------------------------------------------------------------------------------
@@ -310,7 +315,7 @@ def swept(power):
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_growth_is_the_power_of_size(power):
     sweep, outcome, _ = swept(power)
-    (growth,) = (g for g in scaling.growths(outcome) if g.sweep == sweep)
+    (growth,) = (g for g in results.growths(outcome) if g.sweep == sweep)
     assert growth.exponent == pytest.approx(power)
     assert len(growth.sizes) == len(SWEEPS[sweep])
     assert growth.sizes == tuple(sorted(growth.sizes))
@@ -318,8 +323,8 @@ def test_growth_is_the_power_of_size(power):
 
 def test_growth_is_not_read_off_what_a_call_costs():
     sizes = (1, 10, 100, 1000)
-    assert scaling.exponent(sizes, (5e-5, 5e-5, 1e-3, 1e-2)) == pytest.approx(1.0)
-    assert math.isnan(scaling.exponent(sizes, (1e-6, 1e-6, 1e-6, 1e-3)))
+    assert results.exponent(sizes, (5e-5, 5e-5, 1e-3, 1e-2)) == pytest.approx(1.0)
+    assert math.isnan(results.exponent(sizes, (1e-6, 1e-6, 1e-6, 1e-3)))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -328,8 +333,8 @@ def test_growth_is_not_read_off_what_a_call_costs():
 @pytest.fixture
 def outcome():
     cells = [
-        timed(1e-3, 2e-3, spec, map=name, format=form)
-        for spec, name, form in itertools.product((DENSE, OTHER), MAPS, FORMATS)
+        timed(1e-3, 2e-3, spec, pass_name=name, format=form)
+        for spec, name, form in itertools.product((DENSE, OTHER), PASSES, FORMATS)
     ]
     small = timed(1e-6, 2e-6, GROUPED)
     about = {
@@ -342,8 +347,8 @@ def outcome():
 
 
 def test_rows_have_every_cell(outcome, tmp_path):
-    files = saving.Files(csv=tmp_path / "x.csv")
-    said = list(saving.save(files, outcome, request(DENSE, OTHER, GROUPED), MACHINE, ""))
+    files = records.Files(csv=tmp_path / "x.csv")
+    said = list(records.save(files, outcome, request(DENSE, OTHER, GROUPED), MACHINE, ""))
     assert said == [f"Saved to {files.csv}"]
     with files.csv.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -355,8 +360,8 @@ def test_rows_have_every_cell(outcome, tmp_path):
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_chart_is_drawn(outcome, tmp_path, ending):
     pytest.importorskip("matplotlib")
-    files = saving.Files(plot=tmp_path / f"x.{ending}")
-    list(saving.save(files, outcome, request(DENSE, OTHER, GROUPED), MACHINE, ""))
+    files = records.Files(plot=tmp_path / f"x.{ending}")
+    list(records.save(files, outcome, request(DENSE, OTHER, GROUPED), MACHINE, ""))
     picture = files.plot.read_bytes()
     assert picture.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[ending])
     if ending == "svg":
@@ -367,31 +372,31 @@ def test_chart_is_drawn(outcome, tmp_path, ending):
 def test_chart_of_a_sweep_shows_the_power(tmp_path):
     pytest.importorskip("matplotlib")
     _, outcome, asked = swept(1.25)
-    files = saving.Files(plot=tmp_path / "x.svg")
-    list(saving.save(files, outcome, asked, MACHINE, ""))
+    files = records.Files(plot=tmp_path / "x.svg")
+    list(records.save(files, outcome, asked, MACHINE, ""))
     assert "size^1.25" in files.plot.read_text()
 
 
 def test_nothing_to_draw_is_said(tmp_path):
     pytest.importorskip("matplotlib")
-    files = saving.Files(plot=tmp_path / "x.svg")
-    said = list(saving.save(files, Outcome(), request(), MACHINE, ""))
+    files = records.Files(plot=tmp_path / "x.svg")
+    said = list(records.save(files, Outcome(), request(), MACHINE, ""))
     assert said == ["No chart: no ratio to any peer was measured"]
     assert not files.plot.exists()
 
 
 def test_page_shows_command_figures_and_every_cell(outcome, tmp_path):
     pytest.importorskip("matplotlib")
-    files = saving.Files(page=tmp_path / "x.md")
+    files = records.Files(page=tmp_path / "x.md")
     asked = request(DENSE, OTHER, GROUPED, suites=("table",))
-    list(saving.save(files, outcome, asked, MACHINE, "convcore bench --some"))
+    list(records.save(files, outcome, asked, MACHINE, "convcore bench --some"))
     page = files.page.read_text()
     assert "    convcore bench --some\n" in page
     assert "some, 2020-02-02. " in page
     assert "](x.svg)" in page
     assert (tmp_path / "x.svg").exists()
     rows = [line for line in page.splitlines() if line.startswith((f"| {DENSE} |", f"| {OTHER} |"))]
-    assert len(rows) == 2 * len(MAPS)
+    assert len(rows) == 2 * len(PASSES)
     assert "2.00 (2.00-2.00)" in rows[0]
     assert f"| {GROUPED}, forward, contiguous, 1 thread | im2col | 1.0 | 2.0 | 0.50 |" in page
     assert "1 MiB" in page
@@ -407,7 +412,7 @@ def test_page_of_an_interrupted_run_says_so(outcome):
 
 def test_progress_outside_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
     clock = itertools.count(step=15.0)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    progress.follow([Step("a", 0.1), Step("b", 0.5, 75.0), Step("c", 0.9, 15.0)])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
+    runner.follow([runner.Step("a", 0.1), runner.Step("b", 0.5, 75.0), runner.Step("c", 0.9, 15.0)])
     lines = capsys.readouterr().err.splitlines()
     assert lines == [" 50% 1:15 left b"]

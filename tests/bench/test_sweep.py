@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from convcore.bench.layer import parse_layer
+from convcore.bench.layers import parse_layer
 from convcore.bench.problem import draw_operands
 from convcore.engine.conv.algorithms import winograd
 

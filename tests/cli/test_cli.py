@@ -13,7 +13,7 @@ import pytest
 
 import convcore
 from convcore import cli
-from convcore.bench.layer import parse_layer
+from convcore.bench.layers import parse_layer
 from convcore.cli import diagnosis, machine
 from convcore.cli import plan as plan_command
 from convcore.cli.bench import layers as bench_layers
@@ -173,6 +173,12 @@ def test_plan_refuses_a_bad_layer_by_name(spec, words, capsys):
         assert word in said.err
 
 
+def test_passes_have_an_older_name():
+    for option in ("--passes", "--maps"):
+        arguments = cli._parser().parse_args(["bench", option, "weight_grad,forward"])
+        assert arguments.passes == ("forward", "weight_grad")
+
+
 def test_layer_text_is_read_back():
     for spec in ("2,64,56,56,64,3,1,1,1,1", "1,8,9,9,8,3x5,2x1,0x2,1x2,2"):
         assert parse_layer(spec).spec == spec
@@ -259,7 +265,7 @@ def test_ctrl_c_exits_with_130(monkeypatch, capsys):
 
 def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_path, capsys):
     pytest.importorskip("rich")
-    from convcore.bench.cell import Cell
+    from convcore.bench.results import Cell
 
     def measured(request, outcome):
         outcome.cells.append(
@@ -286,7 +292,7 @@ def test_bench_exits_1_and_names_the_cell_if_a_result_is_wrong(monkeypatch, tmp_
 
 def bench_of_ratios(monkeypatch):
     """Return a function of ratios to NumPy that returns the command on a cell that has them."""
-    from convcore.bench.cell import Cell
+    from convcore.bench.results import Cell
 
     def bench(*ratios):
         def measured(request, outcome):
@@ -354,7 +360,7 @@ def test_bench_exits_1_if_nothing_can_be_measured(monkeypatch, capsys):
 
 
 def test_bench_says_what_spoils_its_numbers():
-    from convcore.bench.request import Request
+    from convcore.bench.results import Request
 
     layers = (parse_layer("1,2,5,5,3,3"),)
     asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")
@@ -368,7 +374,7 @@ def test_bench_says_what_spoils_its_numbers():
 
 def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, capsys):
     pytest.importorskip("rich")
-    from convcore.bench.cell import Cell
+    from convcore.bench.results import Cell
 
     def interrupted(request, outcome):
         outcome.cells.append(

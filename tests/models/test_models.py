@@ -341,3 +341,11 @@ def test_impossible_nets_are_refused():
         models.unet(depth=0)
     with pytest.raises(ValueError, match="width must be even and at least 2, got 3"):
         models.autoencoder(width=3)
+
+
+def test_net_of_another_library_has_its_modules(torch):
+    ours, theirs = models.unet(depth=1), models.unet(depth=1, library=torch)
+    assert type(ours) is models.UNet
+    assert isinstance(theirs, torch.nn.Module) and not isinstance(theirs, nn.Module)
+    assert type(theirs) is type(models.unet(library=torch))
+    assert list(theirs.state_dict()) == list(ours.state_dict())

@@ -1,7 +1,11 @@
-"""What computes in a benchmark, a file each, under one small interface.
+"""What computes in a benchmark, under one small interface.
 
-A peer is imported in a worker process of its own only.  `PEERS` says which modules have to be
-installed for it; nothing here imports any of them.
+``libraries``    convcore and PyTorch: both formats, every pass, nets by PyTorch's names
+``runtimes``     ONNX Runtime and OpenVINO: forward only, nets from a file
+``numpy_scipy``  NumPy as a notebook uses it, and scipy.signal
+
+A peer's libraries are imported when one is made, in a worker process of its own.  `PEERS` says
+which modules have to be installed for it.
 """
 
 from __future__ import annotations
@@ -9,28 +13,22 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from convcore.bench.layer import DTYPES, FORMATS, MAPS, Layer
+from convcore.bench.layers import DTYPES, FORMATS, PASSES, Layer
 
-# name: (what it needs installed, what a table calls it)
+OURS = "convcore"
+# name: (what it needs installed, what a table calls it, its file here)
 PEERS = {
-    "convcore": (("convcore",), "convcore"),
-    "torch": (("torch",), "PyTorch"),
-    "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime"),
-    "openvino": (("openvino",), "OpenVINO"),
-    "numpy": (("numpy",), "NumPy"),
-    "scipy": (("scipy",), "scipy.signal"),
-}
-_FILES = {
-    "convcore": "own",
-    "torch": "torch_cpu",
-    "onnxruntime": "onnx_runtime",
-    "openvino": "open_vino",
-    "numpy": "numpy_im2col",
-    "scipy": "scipy_signal",
+    OURS: (("convcore",), "convcore", "libraries"),
+    "torch": (("torch",), "PyTorch", "libraries"),
+    "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes"),
+    "openvino": (("openvino",), "OpenVINO", "runtimes"),
+    "numpy": (("numpy",), "NumPy", "numpy_scipy"),
+    "scipy": (("scipy",), "scipy.signal", "numpy_scipy"),
 }
 # Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
 SLOW = ("scipy",)
@@ -48,14 +46,14 @@ class Peer:
     formats: tuple[str, ...] = FORMATS
     """Memory formats that it computes in."""
 
-    maps: tuple[str, ...] = MAPS
+    passes: tuple[str, ...] = PASSES
     dtypes: tuple[str, ...] = DTYPES
 
     most_rounds: int = 1_000_000
     """Rounds after which it sits out, so that a slow peer does not take the user's time."""
 
-    module: str
-    """What to import for small operations and for nets, which are written in PyTorch's names."""
+    library: Any = None
+    """The module, of those with PyTorch's names: small operations and nets are written in them."""
 
     def set_threads(self, threads: int) -> None:
         """Compute with that many threads from now on, by the library's own setter."""
@@ -69,7 +67,7 @@ class Peer:
         """Return whether it has such a convolution at all."""
         return True
 
-    def algorithm(self, layer: Layer, map_name: str, dtype: str, channels_last: bool) -> str:
+    def algorithm(self, layer: Layer, pass_name: str, dtype: str, channels_last: bool) -> str:
         """Return what it would compute by, if it tells; an empty text if it does not."""
         return ""
 
@@ -77,13 +75,17 @@ class Peer:
         """Return an operand in the peer's own type and in the memory format asked for."""
         return in_format(array, channels_last)
 
-    def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        """Return a function of no arguments that computes one map of the converted operands."""
+    def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        """Return a function of no arguments that computes one pass of the converted operands."""
         raise NotImplementedError
 
     def to_numpy(self, result: Any) -> np.ndarray:
         """Return a call's result as an array, (N, C, H, W) in any strides."""
         return result
+
+    def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
+        """Return a run of a net in an ONNX file, of those peers that read one."""
+        raise NotImplementedError
 
 
 def is_installed(name: str) -> bool:
@@ -93,8 +95,7 @@ def is_installed(name: str) -> bool:
 
 def load_peer(name: str) -> Peer:
     """Import a peer and return it."""
-    module = importlib.import_module(f"{__name__}.{_FILES[name]}")
-    return module.make_peer()
+    return importlib.import_module(f"{__name__}.{PEERS[name][2]}").MAKERS[name]()
 
 
 def title(name: str) -> str:
@@ -112,7 +113,7 @@ def allowed_eps(name: str, algorithm: str = "") -> float:
     algorithm : str
         What convcore computed by, as its plan calls it.
     """
-    if name != "convcore":
+    if name != OURS:
         return _PEER_EPS
     return _WINOGRAD_EPS if "winograd" in algorithm.lower() else _DIRECT_EPS
 

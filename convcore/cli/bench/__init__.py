@@ -1,15 +1,16 @@
 """``convcore bench``: layers, small operations or whole nets, checked and timed beside peers.
 
-What is measured has a file each: layers.py, overhead.py, nets.py.
+options.py reads what is asked for; layers.py measures layers, nets.py nets and small operations.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
-from convcore.cli.bench import layers, nets, overhead
-from convcore.cli.bench.asked import OVERHEAD, suites_of
-from convcore.cli.bench.options import add_options
+from convcore.bench.process import WorkerError
+from convcore.cli.bench import layers, nets
+from convcore.cli.bench.options import OVERHEAD, add_options, suites_of
 from convcore.cli.errors import require_extra
 
 
@@ -28,10 +29,14 @@ def add_command(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print, save; return 1 if any result was wrong or any figure beyond its limit."""
+    """Measure, print, save; return 1 if a result was wrong, a limit not kept or a worker failed."""
     require_extra("bench", "rich")
-    if arguments.nets is not None:
-        return nets.run(arguments)
-    if OVERHEAD in suites_of(arguments):
-        return overhead.run(arguments)
-    return layers.run(arguments)
+    try:
+        if arguments.nets is not None:
+            return nets.run(arguments)
+        if OVERHEAD in suites_of(arguments):
+            return nets.run_overhead(arguments)
+        return layers.run(arguments)
+    except WorkerError as error:
+        print(f"convcore bench: {error}", file=sys.stderr)
+        return 1

@@ -1,26 +1,34 @@
-"""Layers, checked against the oracle and timed beside peers."""
+"""Layers, checked against the oracle and timed beside peers, held to promises and an older run."""
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import json
 import os
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from convcore.bench.environment import removed_variables
-from convcore.bench.layer import Layer, parse_layer
-from convcore.cli.bench.asked import keeps_environment, peers_of, rounds_of, suites_of
-from convcore.cli.bench.results import compared, files_asked, finish, older_run, save
-from convcore.cli.errors import UsageError
-from convcore.cli.machine import cpu_name, load_average
+from convcore.bench.layers import Layer, parse_layer
+from convcore.bench.process import removed_variables
+from convcore.cli.bench.options import (
+    command_line,
+    console_of,
+    keeps_environment,
+    machine_now,
+    peers_of,
+    require_folders,
+    rounds_of,
+    suites_of,
+)
+from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.machine import load_average
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from convcore.bench.cell import Outcome
-    from convcore.bench.request import Request
+    from convcore.bench.records import Files
+    from convcore.bench.results import Outcome, Request
 
 # Leaves something of a minute to start, and to end the cell that is being measured.
 _QUICK_SECONDS = 50.0
@@ -32,16 +40,15 @@ _BUSY = 0.25
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print, save; return 1 if any result was wrong or any figure beyond its limit."""
-    from convcore.bench.cell import Outcome
-    from convcore.bench.process import WorkerError
+    from convcore.bench.records import save
+    from convcore.bench.results import Outcome
 
-    request, files, outcome = _request(arguments), files_asked(arguments), Outcome()
-    before = older_run(arguments.compare)
-    console = _console(request)
+    request, files, outcome = _request(arguments), _files(arguments), Outcome()
+    before = _older_run(arguments.compare)
+    console = console_of(130 + 18 * len(request.peers))
     load = load_average()
     machine = {
-        "cpu": cpu_name(),
-        "date": datetime.date.today().isoformat(),
+        **machine_now(),
         "load_average_before": load,
         "removed_variables": removed_variables(os.environ, request.isa, request.keep),
     }
@@ -49,32 +56,20 @@ def run(arguments: argparse.Namespace) -> int:
     all_well = False
     try:
         _measure(request, outcome)
-    except WorkerError as error:
-        print(f"convcore bench: {error}", file=sys.stderr)
-        return 1
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
-            all_well = finish(console, request, outcome, machine, arguments.check)
-            save(console, files, outcome, request, machine)
+            all_well = _report(console, request, outcome, machine, arguments.check)
+            for line in save(files, outcome, request, machine, command_line()):
+                console.print(line, markup=False)
     if before is not None:
-        all_well &= compared(console, before, outcome, request, machine, arguments.compare)
+        all_well &= _compare(console, before, outcome, request, machine, arguments.compare)
     return 0 if all_well else 1
-
-
-def _console(request: Request) -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        # A file has no width; the table has.
-        console.width = 130 + 18 * len(request.peers)
-    return console
 
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
-    from convcore.bench.request import Request
+    from convcore.bench.results import Request
     from convcore.bench.suites import layers_of
     from convcore.engine.runtime.cpus import cpu_limit
 
@@ -83,7 +78,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     suites = suites_of(arguments)
     return Request(
         layers=tuple(dict.fromkeys((*layers_of(suites), *_layers(arguments.layer or ())))),
-        maps=arguments.maps,
+        passes=arguments.passes,
         formats=arguments.formats,
         threads=arguments.threads or tuple(sorted({1, cpu_limit()})),
         peers=peers_of(arguments.peers, arguments.quick),
@@ -130,8 +125,79 @@ def _announcements(request: Request, load: float | None) -> list[str]:
 
 def _measure(request: Request, outcome: Outcome) -> None:
     """Run the benchmark, and show how far it is."""
-    from convcore.bench.progress import follow
+    from convcore.bench.runner import follow
     from convcore.bench.runner import run as run_bench
     from convcore.engine.runtime.cpus import cpu_limit
 
     follow(run_bench(request, os.environ, outcome, min(cpu_limit(), _MOST_ORACLES)))
+
+
+def _files(arguments: argparse.Namespace) -> Files:
+    """Return where to save what; whatever could not be saved is refused before anything runs."""
+    from convcore.bench.records import Files
+
+    require_folders(arguments, "json", "csv", "plot", "page")
+    files = Files(arguments.json, arguments.csv, arguments.plot, arguments.page)
+    if files.plot or files.page:
+        require_extra("bench", "matplotlib")
+    if files.plot:
+        from convcore.bench.chart import is_drawable
+
+        if not is_drawable(files.plot):
+            raise UsageError(f"--plot: cannot write a picture as {files.plot.name!r}, .svg is one")
+    return files
+
+
+def _older_run(file: Path | None) -> dict[str, Any] | None:
+    """Read the run to compare with, before anything is measured."""
+    from convcore.bench.records import check_readable
+
+    if file is None:
+        return None
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        check_readable(data)
+    except OSError as error:
+        raise UsageError(f"--compare: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"--compare: {file} {error}") from None
+    return data
+
+
+def _report(
+    console: Console, request: Request, outcome: Outcome, machine: Mapping[str, Any], check: bool
+) -> bool:
+    """Print the report; return whether all results are right and, if asked, all promises kept."""
+    from convcore.bench import report
+    from convcore.bench.promises import promises
+
+    found = promises(outcome, request)
+    report.print_workers(console, outcome, machine["cpu"])
+    report.print_cells(console, outcome, request)
+    report.print_promises(console, found)
+    report.print_summary(console, outcome, request)
+    kept = all(promise.kept for promise in found)
+    if check:
+        console.print("All figures are within their limits." if kept else "A limit is not kept.")
+    return not outcome.wrong and (kept or not check)
+
+
+def _compare(
+    console: Console,
+    before: Mapping[str, Any],
+    outcome: Outcome,
+    request: Request,
+    machine: Mapping[str, Any],
+    file: Path,
+) -> bool:
+    """Print what has changed since an older run; return whether nothing has become slower."""
+    from convcore.bench import report
+    from convcore.bench.records import as_data, compare
+
+    # Through JSON's own text, so that both have what the older has been through.
+    after = json.loads(json.dumps(as_data(outcome, request, machine)))
+    comparison = compare(before, after)
+    if not comparison.changes:
+        raise UsageError(f"--compare: {file} has no cell and peer in common with this run")
+    report.print_comparison(console, comparison, file.name)
+    return not comparison.regressions

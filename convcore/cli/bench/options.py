@@ -1,14 +1,27 @@
-"""The options of ``convcore bench``, and how their values are read."""
+"""The options of ``convcore bench``, and what they ask for, whatever is measured."""
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import os
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from convcore.bench.environment import ISAS
-from convcore.bench.layer import DTYPES, FIELDS, FORMATS, MAPS
-from convcore.cli.bench.asked import QUICK_ROUNDS
+from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
+from convcore.bench.process import ISAS, worker_environment
+from convcore.cli.errors import UsageError
+from convcore.cli.machine import cpu_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+QUICK_ROUNDS, ROUNDS = 5, 9
+# Operations around the arithmetic, not layers: timed and shown in a way of its own.
+OVERHEAD = "overhead"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +66,10 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         metavar=",".join(FIELDS),
         help="a layer of your own, instead of a suite or beside those named; may be repeated",
     )
-    group.add_argument("--maps", type=_some_of(MAPS), default=MAPS, metavar=",".join(MAPS))
+    group.add_argument(
+        "--passes", "--maps", type=_some_of(PASSES), default=PASSES, metavar=",".join(PASSES),
+        help="--maps is an older name",
+    )  # fmt: skip
     group.add_argument(
         "--formats", type=_some_of(FORMATS), default=FORMATS, metavar=",".join(FORMATS)
     )
@@ -135,3 +151,77 @@ def _count(text: str) -> int:
 
 def _counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
+
+
+def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the suites asked for; quick if neither a suite nor a layer was."""
+    from convcore.bench.suites import SUITES
+
+    asked = tuple(dict.fromkeys(name for names in arguments.suite or () for name in names))
+    for name in asked:
+        if name not in SUITES and name != OVERHEAD:
+            raise UsageError(f"--suite: {name!r} is none of {', '.join((*SUITES, OVERHEAD))}")
+    return asked or (() if arguments.layer else ("quick",))
+
+
+def peers_of(asked: tuple[str, ...] | None, quick: bool = False) -> tuple[str, ...]:
+    """Return the peers asked for, or those that are installed and not too slow."""
+    from convcore.bench.peers import PEERS, QUICK, SLOW, is_installed
+
+    known = [name for name in PEERS if name != "convcore"]
+    if asked is None:
+        usual = QUICK if quick else [name for name in known if name not in SLOW]
+        return tuple(filter(is_installed, usual))
+    if asked == ("none",):
+        return ()
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"--peers: {name!r} is none of {', '.join(known)}")
+        if not is_installed(name):
+            lacking = " and ".join(m for m in PEERS[name][0])
+            raise UsageError(f"--peers: {name} is not installed (it needs {lacking})")
+    return asked
+
+
+def rounds_of(arguments: argparse.Namespace) -> int:
+    """Return the number of samples of each thing that is timed."""
+    return arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
+
+
+def keeps_environment(arguments: argparse.Namespace) -> bool:
+    """Whether the workers get the environment as it was found."""
+    return arguments.env == "keep"
+
+
+def environment_of(arguments: argparse.Namespace, threads: int) -> dict[str, str]:
+    """Return the environment of workers that compute with so many threads."""
+    keep = keeps_environment(arguments)
+    return worker_environment(os.environ, threads, arguments.isa, keep)
+
+
+def require_folders(arguments: argparse.Namespace, *options: str) -> None:
+    """Refuse, before anything runs, a file that could not be saved."""
+    for option in options:
+        file = getattr(arguments, option)
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UsageError(f"--{option}: there is no directory {file.parent}")
+
+
+def machine_now() -> dict[str, Any]:
+    """Return the CPU and the date, as pages and files have them."""
+    return {"cpu": cpu_name(), "date": datetime.date.today().isoformat()}
+
+
+def command_line() -> str:
+    """Return what the user ran."""
+    return shlex.join(["convcore", *sys.argv[1:]])
+
+
+def console_of(width: int | None = None) -> Console:
+    """Return a console; ``width`` is what a table needs where the output, a file, has none."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if width is not None and not console.is_terminal:
+        console.width = width
+    return console

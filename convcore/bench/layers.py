@@ -1,16 +1,18 @@
-"""One convolution layer's sizes, and the text form in which a user gives them."""
+"""One convolution layer: its sizes, the text form ``"N,C,H,W,O,k,s,p,d,g"``, its three passes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from convcore.engine.geometry import Geometry
 
 FIELDS = ("N", "C", "H", "W", "O", "k", "s", "p", "d", "g")
-MAPS = ("forward", "input_grad", "weight_grad")
+PASSES = ("forward", "input_grad", "weight_grad")
+OPERANDS = ("input", "weight", "grad_output")
 FORMATS = ("contiguous", "channels_last")
 DTYPES = ("float32", "float64")
 _MEANINGS = {
@@ -65,8 +67,8 @@ class Layer:
         return make_geometry(image, weight, self.stride, self.padding, self.dilation, self.groups)
 
     @property
-    def steps(self) -> dict[str, object]:
-        """The keyword arguments of the engine's three maps."""
+    def steps(self) -> dict[str, Any]:
+        """The keyword arguments of the engine's three passes."""
         return {
             "stride": self.stride,
             "padding": self.padding,
@@ -85,6 +87,28 @@ class Layer:
         axes = (self.kernel, self.stride, self.padding, self.dilation)
         sizes = (self.n, self.c_in, self.h, self.w, self.c_out)
         return ",".join([*map(str, sizes), *map(_pair_text, axes), str(self.groups)])
+
+
+def pass_calls(
+    library: Any, layer: Layer, operands: Mapping[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """Return the three passes of a layer, as functions of no arguments.
+
+    Parameters
+    ----------
+    library : module
+        Has ``conv_forward``, ``conv_input_grad`` and ``conv_weight_grad``, as convcore.engine.
+    layer : Layer
+    operands : mapping
+        ``input``, ``weight`` and ``grad_output``.
+    """
+    x, w, gy = (operands[name] for name in OPERANDS)
+    steps, size, kernel = layer.steps, (layer.h, layer.w), layer.kernel
+    return {
+        "forward": lambda: library.conv_forward(x, w, **steps),
+        "input_grad": lambda: library.conv_input_grad(gy, w, size, **steps),
+        "weight_grad": lambda: library.conv_weight_grad(x, gy, kernel, **steps),
+    }
 
 
 def parse_layer(spec: str, name: str | None = None) -> Layer:

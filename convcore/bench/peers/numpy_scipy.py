@@ -1,13 +1,18 @@
-"""Convolution as a NumPy notebook writes it: a strided im2col view and tensordot.
+"""Convolution as a NumPy notebook writes it, and with scipy.signal.
 
-The view has shape (N, C_in, OH, OW, KH, KW) and copies nothing; tensordot then copies all of it
-into the column matrix and multiplies once.  The gradients follow from the forward line
+NumPy's is a strided im2col view and tensordot.  The view has shape (N, C_in, OH, OW, KH, KW) and
+copies nothing; tensordot then copies all of it into the column matrix and multiplies once.  The
+gradients follow from the forward line
 
     OH = (H + pads - (DH*(KH-1) + 1)) / SH + 1,    the same for W:
 
 solved for H it says that the input gradient is a stride-1 convolution of grad_output, dilated by
 the stride and padded by DH*(KH-1), with the kernel rotated by 180 degrees; the weight gradient is
 the product of grad_output with the view.
+
+SciPy's is a loop over output channels of overlap-add FFTs: `oaconvolve` over the last two axes
+suits images much larger than their kernel, and knows a batch only by broadcasting.  It knows
+neither strides, nor dilation, nor groups, nor gradients: layers with those are left out.
 
 References
 ----------
@@ -18,46 +23,40 @@ of the gradient.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import threadpoolctl
 
-from convcore.bench.layer import Layer, Pair
+from convcore.bench.layers import Layer, Pair, pass_calls
 from convcore.bench.peers import Peer, loaded_blas
 
 Array = np.ndarray
+# More multiply-adds take SciPy seconds to minutes a call.
+_MOST_MULTIPLY_ADDS = 2**28
 
 
-def forward(x: Array, w: Array, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Array:
+def conv_forward(
+    x: Array, w: Array, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
     """Return (N, C_out, OH, OW), a view of the product's (N, OH, OW, C_out)."""
     view = _patches(_pad(x, padding), w.shape[2:], stride, dilation)
-    parts = [
-        # (N, C, OH, OW, KH, KW) . (O, C, KH, KW) -> (N, OH, OW, O)
-        np.tensordot(v, k, axes=([1, 4, 5], [1, 2, 3]))
-        for v, k in zip(np.split(view, groups, 1), np.split(w, groups), strict=True)
-    ]
-    return _joined(parts, 3).transpose(0, 3, 1, 2)
+    return _product(view, w, 1, groups)
 
 
-def input_grad(
+def conv_input_grad(
     gy: Array, w: Array, size: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """Return (N, C_in, H, W), a view of the product's (N, H, W, C_in)."""
     kernel = w.shape[2:]
     full = _dilated(gy, size, kernel, stride, padding, dilation)
     view = _patches(full, kernel, (1, 1), dilation)
-    rotated = w[:, :, ::-1, ::-1]
-    parts = [
-        # (N, O, H, W, KH, KW) . (O, C, KH, KW) -> (N, H, W, C)
-        np.tensordot(v, k, axes=([1, 4, 5], [0, 2, 3]))
-        for v, k in zip(np.split(view, groups, 1), np.split(rotated, groups), strict=True)
-    ]
-    return _joined(parts, 3).transpose(0, 3, 1, 2)
+    return _product(view, w[:, :, ::-1, ::-1], 0, groups)
 
 
-def weight_grad(
+def conv_weight_grad(
     x: Array, gy: Array, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """Return (C_out, C_in/G, KH, KW)."""
@@ -68,6 +67,16 @@ def weight_grad(
         for v, g in zip(np.split(view, groups, 1), np.split(gy, groups, 1), strict=True)
     ]
     return _joined(parts, 0)
+
+
+def _product(view: Array, w: Array, summed: int, groups: int) -> Array:
+    """Return the view times the weight, summed over its taps and its axis 1 (C) or 0 (O)."""
+    parts = [
+        # (N, C, OH, OW, KH, KW) . (O, C, KH, KW) -> (N, OH, OW, O)
+        np.tensordot(v, k, axes=([1, 4, 5], [summed, 2, 3]))
+        for v, k in zip(np.split(view, groups, 1), np.split(w, groups), strict=True)
+    ]
+    return _joined(parts, 3).transpose(0, 3, 1, 2)
 
 
 def _joined(parts: list[Array], axis: int) -> Array:
@@ -128,17 +137,50 @@ class _NumPy(Peer):
     def describe(self) -> dict[str, str]:
         return {"NumPy": np.__version__, **loaded_blas("numpy")}
 
-    def call(self, layer: Layer, map_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
-        x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
-        steps = (layer.stride, layer.padding, layer.dilation, layer.groups)
-        calls: dict[str, Callable[[], Any]] = {
-            "forward": lambda: forward(x, w, *steps),
-            "input_grad": lambda: input_grad(gy, w, (layer.h, layer.w), *steps),
-            "weight_grad": lambda: weight_grad(x, gy, layer.kernel, *steps),
-        }
-        return calls[map_name]
+    def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        return pass_calls(sys.modules[__name__], layer, operands)[pass_name]
 
 
-def make_peer() -> Peer:
-    """Return the peer."""
-    return _NumPy()
+class _SciPy(Peer):
+    formats = ("contiguous",)
+    passes = ("forward",)
+    most_rounds = 2
+
+    def __init__(self) -> None:
+        import scipy
+        from scipy import fft, signal
+
+        self._scipy, self._fft, self._convolve = scipy, fft, signal.oaconvolve
+
+    def set_threads(self, threads: int) -> None:
+        # Kept: the number holds as long as the context is entered.
+        self._workers = self._fft.set_workers(threads)
+        self._workers.__enter__()
+
+    def describe(self) -> dict[str, str]:
+        return {"SciPy": self._scipy.__version__, "kernel": "pocketfft"}
+
+    def can(self, layer: Layer) -> bool:
+        steps = (layer.stride, layer.dilation, layer.groups)
+        small = layer.geometry.multiply_adds <= _MOST_MULTIPLY_ADDS
+        return steps == ((1, 1), (1, 1), 1) and small
+
+    def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        x, w = operands["input"], operands["weight"]
+        padding, oaconvolve = layer.padding, self._convolve
+
+        def call() -> Array:
+            padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+            # A convolution in SciPy's sense rotates the kernel, a layer does not.
+            rotated = w[:, :, ::-1, ::-1]
+            channels = [
+                # (N, C, OH, OW) summed over C
+                oaconvolve(padded, kernel[None], mode="valid", axes=(2, 3)).sum(axis=1)
+                for kernel in rotated
+            ]
+            return np.stack(channels, axis=1)
+
+        return call
+
+
+MAKERS = {"numpy": _NumPy, "scipy": _SciPy}

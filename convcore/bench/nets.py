@@ -1,0 +1,348 @@
+"""Whole nets, trained and run, beside the libraries that can do the same.
+
+Which nets there are; what a worker does with one; and the parent's side, which has every library
+train and run every net, in turn, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import convcore
+from convcore.bench.layers import FORMATS
+from convcore.bench.measuring import Spread, paired_ratios, spread, take_turns
+from convcore.bench.peers import OURS, Peer
+from convcore.bench.process import WorkerError, WorkerProcess
+
+TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
+
+PEERS = ("torch", "onnxruntime", "openvino")
+# Behind the formats of PyTorch's nets that torch.compile has made faster.
+_COMPILED = " compiled"
+
+# Small: the same batch is learned from again and again, and must not make numbers overflow.
+_STEP = {"lr": 1e-3, "momentum": 0.9}
+# Outputs of one net in two libraries, over the largest: rounding, some fifty layers deep.
+_TOLERANCE = 1e-3
+
+# A library and the memory format of its tensors, empty where it chooses by itself.
+Way = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A function of convcore.models, its options, and the (C, H, W) pictures it takes.
+
+    ``loss`` names the function of nn.functional that training makes smaller.
+    """
+
+    name: str
+    function: str
+    batch: int
+    picture: tuple[int, int, int]
+    loss: str = "cross_entropy"
+    classes: int = 1000
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def input_shape(self, task: str) -> tuple[int, ...]:
+        """Return the shape of the input: (N, C, H, W)."""
+        return (1 if task == RUN_ONE else self.batch, *self.picture)
+
+
+NETS = (
+    Net("ResNet-18", "resnet18", 8, (3, 224, 224)),
+    Net("ResNet-50", "resnet50", 8, (3, 224, 224)),
+    Net("MobileNetV2", "mobilenet_v2", 8, (3, 224, 224)),
+    Net("VGG-16", "vgg16", 4, (3, 224, 224)),
+    # The maps of 32 to 256 channels.
+    Net("U-Net", "unet", 2, (3, 256, 256), "binary_cross_entropy", options={"depth": 3}),
+    Net("LeNet", "lenet", 64, (1, 28, 28), "nll_loss", 10),
+)
+
+
+def net_named(name: str) -> Net:
+    """Return the net of that name.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    for net in NETS:
+        if name.lower() in (net.name.lower(), net.function):
+            return net
+    raise ValueError(f"{name!r} is none of the nets {', '.join(net.name for net in NETS)}")
+
+
+def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
+    """Return the formats in which a library does a task, an empty name where it chooses by itself.
+
+    None if it cannot: only convcore and PyTorch train.
+    """
+    assert task in TASKS
+    if peer == OURS:
+        return FORMATS if task == TRAIN else ("",)
+    if peer != "torch":
+        return () if task == TRAIN else ("",)
+    return FORMATS + tuple(format + _COMPILED for format in FORMATS) if compiled else FORMATS
+
+
+def make_net(library: Any, net: Net) -> Any:
+    """Make a net with random weights, the same at every call."""
+    library.manual_seed(0)
+    return getattr(convcore.models, net.function)(library=library, **net.options)
+
+
+def pictures(net: Net, task: str) -> np.ndarray:
+    """Return the input, (N, C, H, W), the same at every call."""
+    rng = np.random.default_rng(1)
+    return rng.standard_normal(net.input_shape(task), dtype=np.float32)
+
+
+def save_weights(model: Any, file: Path) -> None:
+    """Save a net's parameters and buffers, by their names."""
+    np.savez(file, **{name: value.numpy() for name, value in model.state_dict().items()})
+
+
+def loaded(library: Any, net: Net, weights: Path) -> Any:
+    """Make a net with saved parameters and buffers."""
+    model = make_net(library, net)
+    with np.load(weights) as saved:
+        model.load_state_dict({name: library.from_numpy(saved[name]) for name in saved.files})
+    return model
+
+
+def export(torch: Any, net: Net, task: str, weights: Path, file: Path) -> None:
+    """Write a net, in evaluation mode and for one shape of inputs, as ONNX."""
+    model = loaded(torch, net, weights).eval()
+    x = torch.from_numpy(pictures(net, task))
+    with warnings.catch_warnings():
+        # The older of its two exporters: the newer one needs packages that few have.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            model, (x,), str(file), dynamo=False, input_names=["input"], output_names=["output"]
+        )
+
+
+def net_call(peer: Peer, net: Net, task: str, format: str, folder: Path) -> Callable[[], Any]:
+    """Return what is timed, of a net whose weights or ONNX file lies in a folder."""
+    if peer.library is None:
+        return peer.net_call(folder / "net.onnx", pictures(net, task))
+    plain = format.removesuffix(_COMPILED)
+    return task_call(peer.library, net, task, plain, folder / "weights.npz", plain != format)
+
+
+def task_call(
+    library: Any, net: Net, task: str, format: str, weights: Path, compiled: bool = False
+) -> Callable[[], Any]:
+    """Return a function that does a task; it returns the outputs, or the loss before the step.
+
+    compiled : whether the library's ``compile`` has made the net faster
+    """
+    model = loaded(library, net, weights)
+    x = library.from_numpy(pictures(net, task))
+    if format == "channels_last":
+        model = model.to(memory_format=library.channels_last)
+        x = x.to(memory_format=library.channels_last)
+    model.train(task == TRAIN)
+    if compiled:
+        model = library.compile(model)
+    if task == TRAIN:
+        return _training_step(library, net, model, x)
+    return _inference(library, model, x)
+
+
+def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], Any]:
+    loss_of = getattr(library.nn.functional, net.loss)
+    optimizer = library.optim.SGD(model.parameters(), **_STEP)
+    library.manual_seed(0)
+    if net.loss == "binary_cross_entropy":
+        n, _, h, w = x.shape
+        target = library.rand(n, 1, h, w)
+    else:
+        target = library.randint(0, net.classes, (x.shape[0],))
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = loss_of(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def _inference(library: Any, model: Any, x: Any) -> Callable[[], Any]:
+    optimize = getattr(library, "optimize_for_inference", None)
+    if optimize is not None:
+        model = optimize(model, x)
+
+    def run() -> Any:
+        with library.no_grad():
+            return model(x)
+
+    return run
+
+
+@dataclass
+class NetCell:
+    """One net, one task: seconds, results and memory, by library and format."""
+
+    net: Net
+    task: str
+    threads: int
+    seconds: dict[Way, list[float]] = field(default_factory=dict)
+    results: dict[Way, np.ndarray] = field(default_factory=dict)
+    peak_bytes: dict[Way, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def best(self, peer: str) -> Way | None:
+        """Return the way of a library whose median is least."""
+        ways = [way for way in self.seconds if way[0] == peer]
+        return min(ways, key=lambda way: spread(self.seconds[way]).median, default=None)
+
+    def median(self, peer: str) -> float:
+        """Return a library's seconds in its better format; 0 where it was not timed."""
+        way = self.best(peer)
+        return spread(self.seconds[way]).median if way else 0.0
+
+    def ratio(self, peer: str) -> Spread | None:
+        """Return a peer's time over ours, each side's better format, round by round."""
+        ours, theirs = self.best(OURS), self.best(peer)
+        if ours is None or theirs is None:
+            return None
+        return spread(paired_ratios(self.seconds[ours], self.seconds[theirs]))
+
+    def error(self) -> float:
+        """Return how far results lie apart, over the largest element."""
+        all_results = list(self.results.values())
+        if not all_results:
+            return math.nan
+        first = all_results[0]
+        scale = float(np.abs(first).max(initial=1e-30))
+        return max(float(np.abs(other - first).max(initial=0)) for other in all_results) / scale
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a library computed something else."""
+        # A training step draws what dropout leaves out: its loss is compared by the tests.
+        return self.task != TRAIN and not self.error() <= _TOLERANCE
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the cell for a JSON file."""
+        ways = {
+            f"{peer}/{format}" if format else peer: {
+                "seconds": seconds,
+                "peak_bytes": self.peak_bytes[peer, format],
+            }
+            for (peer, format), seconds in self.seconds.items()
+        }
+        return {
+            "net": self.net.name,
+            "task": self.task,
+            "threads": self.threads,
+            "input": self.net.input_shape(self.task),
+            "difference": self.error(),
+            "failed": self.failed,
+            "ways": ways,
+        }
+
+
+def measure(
+    environment: Mapping[str, str],
+    nets: Sequence[Net],
+    peers: Sequence[str],
+    threads: int,
+    rounds: int,
+    compiled: bool = False,
+) -> Iterator[NetCell]:
+    """Measure every task of every net; yield cells as they come.
+
+    Parameters
+    ----------
+    environment : mapping
+        The workers', for that many threads.
+    nets : sequence of Net
+    peers : sequence of str
+        Out of `PEERS`.  Those that read a file need PyTorch, which writes it.
+    threads, rounds : int
+    compiled : bool
+        Whether PyTorch also has its turns with ``torch.compile``, which takes a minute a net and
+        a C++ compiler.
+
+    Raises
+    ------
+    WorkerError
+        Our own worker failed; a peer that fails is left out, and its cell says why.
+    """
+
+    def start(peer: str) -> WorkerProcess:
+        return WorkerProcess(peer, threads, environment)
+
+    for net in nets:
+        with tempfile.TemporaryDirectory() as folder:
+            weights = str(Path(folder, "weights.npz"))
+            with start(OURS) as worker:
+                worker.ask("save_net_weights", net=net.name, file=weights)
+            for task in TASKS:
+                if task != TRAIN and "torch" in peers and len(peers) > 1:
+                    file = str(Path(folder, "net.onnx"))
+                    with start("torch") as worker:
+                        worker.ask(
+                            "export_net", net=net.name, task=task, weights=weights, file=file
+                        )
+                cell = NetCell(net, task, threads)
+                ways = [(p, f) for p in (OURS, *peers) for f in formats_of(p, task, compiled)]
+                _measure(cell, ways, rounds, folder, start)
+                yield cell
+
+
+def _measure(
+    cell: NetCell,
+    ways: Sequence[Way],
+    rounds: int,
+    folder: str,
+    start: Callable[[str], WorkerProcess],
+) -> None:
+    """Have every way do the task, then time them in turn; leave out a peer that fails in one."""
+    with ExitStack() as stack:
+        workers: dict[Way, WorkerProcess] = {}
+        for peer, format in ways:
+            if peer in cell.failed:
+                continue
+            worker = stack.enter_context(start(peer))
+            try:
+                _prepare(cell, worker, (peer, format), folder)
+            except WorkerError as error:
+                if peer == OURS:
+                    raise
+                cell.failed[peer] = str(error)
+            else:
+                workers[peer, format] = worker
+        timed = {way: partial(worker.ask, "time") for way, worker in workers.items()}
+        for way, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
+            cell.seconds.setdefault(way, []).append(seconds)
+
+
+def _prepare(cell: NetCell, worker: WorkerProcess, way: Way, folder: str) -> None:
+    result = Path(folder, "result.npy")
+    cell.peak_bytes[way] = worker.ask(
+        "prepare_net",
+        net=cell.net.name,
+        task=cell.task,
+        format=way[1],
+        folder=folder,
+        result=str(result),
+    )
+    cell.results[way] = np.load(result)
+    worker.ask("calibrate")

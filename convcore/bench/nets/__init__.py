@@ -1,5 +1,0 @@
-"""Whole nets, trained and run, beside the libraries that can do the same.
-
-Which nets there are is in catalogue.py, what is done with them in tasks.py; twin.py makes the same
-nets of PyTorch's modules.  measure.py has the workers take turns; report.py shows what came of it.
-"""

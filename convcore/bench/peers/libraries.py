@@ -1,0 +1,91 @@
+"""convcore and PyTorch: what programs of either call, without a graph, each gradient alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from convcore.bench.layers import Layer, pass_calls
+from convcore.bench.peers import OURS, Peer
+
+# Of PyTorch's convolution_backward: whether to compute input's, weight's and bias's gradient.
+_MASKS = {"input_grad": [True, False, False], "weight_grad": [False, True, False]}
+
+
+class _Convcore(Peer):
+    def __init__(self) -> None:
+        import convcore
+        from convcore import engine
+
+        self.library, self._engine = convcore, engine
+
+    def set_threads(self, threads: int) -> None:
+        self._engine.set_num_threads(threads)
+
+    def describe(self) -> dict[str, str]:
+        from convcore.engine.runtime import threads
+        from convcore.kernels.runtime import _isa
+
+        blas = threads.blas()
+        return {
+            "convcore": self.library.__version__,
+            "instructions": _isa.name(),
+            "BLAS": f"{blas.name} {blas.version}",
+            "kernel": str(blas.architecture),
+            "OpenMP": str(threads.openmp() or "none"),
+        }
+
+    def forbid_winograd(self) -> None:
+        """Hold this process to strict mode: direct summation only."""
+        self.library.backends.conv.strict = True
+
+    def algorithm(self, layer: Layer, pass_name: str, dtype: str, channels_last: bool) -> str:
+        plan = self._engine.plan_conv(layer.geometry, np.dtype(dtype), channels_last)
+        return getattr(plan, pass_name).algorithm
+
+    def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        return pass_calls(self._engine, layer, operands)[pass_name]
+
+
+class _PyTorch(Peer):
+    def __init__(self) -> None:
+        import torch
+
+        self.library = torch
+
+    def set_threads(self, threads: int) -> None:
+        self.library.set_num_threads(threads)
+
+    def describe(self) -> dict[str, str]:
+        backends = self.library.backends
+        return {
+            "PyTorch": self.library.__version__,
+            "kernel": backends.cpu.get_cpu_capability(),
+            "oneDNN": "yes" if backends.mkldnn.is_available() else "no",
+        }
+
+    def convert(self, array: np.ndarray, channels_last: bool) -> Any:
+        torch = self.library
+        form = torch.channels_last if channels_last else torch.contiguous_format
+        return torch.from_numpy(array).contiguous(memory_format=form)
+
+    def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
+        # No operand requires a gradient, so nothing records a graph, in whatever grad mode.
+        x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
+        steps = (layer.stride, layer.padding, layer.dilation)
+        if pass_name == "forward":
+            conv2d, groups = self.library.nn.functional.conv2d, layer.groups
+            return lambda: conv2d(x, w, None, *steps, groups)
+        backward = self.library.ops.aten.convolution_backward.default
+        mask, wanted = _MASKS[pass_name], _MASKS[pass_name].index(True)
+        # (grad_output, input, weight, bias_sizes, *steps, transposed, output_padding, groups, mask)
+        rest = (False, [0, 0], layer.groups, mask)
+        return lambda: backward(gy, x, w, None, *steps, *rest)[wanted]
+
+    def to_numpy(self, result: Any) -> np.ndarray:
+        return result.numpy()
+
+
+MAKERS = {OURS: _Convcore, "torch": _PyTorch}
