@@ -1,6 +1,6 @@
 """A counter of data-dependent reads: `item`, `bool`, `numpy` and others that reveal elements.
 
-What a program does next may depend on them; inference/planned.py asks.
+What a program does next may depend on them; inference/plan_cache.py asks.
 """
 
 from __future__ import annotations
