@@ -50,7 +50,7 @@ def test_algorithm_has_the_name_of_its_file():
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
 def test_forced_algorithm_is_taken_or_the_plan_says_why_not(layer, algorithm):
     for name, plan in plans(layer, algorithm=algorithm.name).items():
-        if name not in algorithm.maps:
+        if name not in algorithm.passes:
             assert dict(plan.refused)[algorithm.name] == f"it computes no {name}"
         elif plan.algorithm != algorithm.name:
             x_shape, w_shape, steps = layer
@@ -65,7 +65,7 @@ def test_forbidden_algorithm_is_not_taken_where_another_can(layer):
         other = plans(layer, forbidden=[plan.algorithm])[name]
         x_shape, w_shape, steps = layer
         problem = dense_problem(name, make_geometry(x_shape, w_shape, **steps), np.dtype("f"), True)
-        able = [a.name for a in ALGORITHMS if name in a.maps and not a.impossible(problem)]
+        able = [a.name for a in ALGORITHMS if name in a.passes and not a.impossible(problem)]
         assert (other.algorithm == plan.algorithm) == (able == [plan.algorithm])
         if able != [plan.algorithm]:
             assert dict(other.refused)[plan.algorithm] == "forbidden"
@@ -74,7 +74,7 @@ def test_forbidden_algorithm_is_not_taken_where_another_can(layer):
 def test_every_other_algorithm_of_a_map_is_refused_with_a_reason():
     for layer in LAYERS:
         for name, plan in plans(layer).items():
-            others = {a.name for a in ALGORITHMS if name in a.maps} - {plan.algorithm}
+            others = {a.name for a in ALGORITHMS if name in a.passes} - {plan.algorithm}
             assert {other for other, reason in plan.refused if reason} == others
 
 
@@ -90,7 +90,7 @@ def test_strict_mode_refuses_what_adds_up_no_products():
         _, plan = choose(problem, selection_of(strict=True))
         indirect = {a.name for a in ALGORITHMS if not a.direct}
         assert plan.algorithm not in indirect
-        possible = {a.name for a in ALGORITHMS if name in a.maps and not a.impossible(problem)}
+        possible = {a.name for a in ALGORITHMS if name in a.passes and not a.impossible(problem)}
         for refused in indirect & possible:
             assert dict(plan.refused)[refused] == "strict mode"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.geometry import Steps
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.activation import sloped
 from convcore.functions.conv import convolution
@@ -80,7 +81,8 @@ def conv_activation(
         if not isinstance(activation, str) and activation[1] < 0:
             raise ValueError(f"the slope of leaky_relu must be at least 0, got {activation[1]}")
         fused = activation, lambda grad, y: _derivative(activation, grad, y)
-    return convolution(rank, input, weight, bias, stride, padding, dilation, groups, fused)
+    steps = Steps(stride, padding, dilation, groups)
+    return convolution(rank, input, weight, bias, steps, fused)
 
 
 def _derivative(activation: Activation, grad: Tensor, y: Tensor) -> Tensor:

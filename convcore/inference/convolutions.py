@@ -70,18 +70,17 @@ def other_convolution(building: Building, operation: Operation) -> Value:
     x, filters, steps = computed(x), channels_last(fixed(weight)), attributes["steps"]
     offsets = None if attributes["bias"] is None else fixed(bias)
     if attributes["transposed"]:
-        return _transposed(building, x, filters, offsets, steps)
-    return fixed_convolution(building, PrepackedConvolution(filters, offsets, **steps), x, PLAIN)
+        return _transposed(building, x, filters, offsets, (*steps, attributes["output_padding"]))
+    prepacked = PrepackedConvolution(filters, offsets, **steps._asdict())
+    return fixed_convolution(building, prepacked, x, PLAIN)
 
 
 def _transposed(
-    building: Building, x: Value, filters: Array, offsets: Array | None, steps: dict[str, Any]
+    building: Building, x: Value, filters: Array, offsets: Array | None, steps: tuple
 ) -> Value:
-    """Add a transposed convolution."""
-    names = ("stride", "padding", "output_padding", "dilation", "groups")
-    parameters = [hashable(steps[name]) for name in names]
+    """Add a transposed convolution; the last of ``steps`` is its output_padding."""
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    call = transpose_executable(*arrays, *parameters, current())
+    call = transpose_executable(*arrays, current(), *map(hashable, steps))
     y = _called(building, call, x, filters, (offsets,) if call.plan.ends else ())
     if offsets is not None and not call.plan.ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))

@@ -33,6 +33,15 @@ Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 MOST = 2**31 - 1
 
 
+class Steps(NamedTuple):
+    """How a kernel moves over its input: what describes a convolution besides its arrays."""
+
+    stride: Spatial = 1
+    padding: Padding = 0
+    dilation: Spatial = 1
+    groups: int = 1
+
+
 class Axis(NamedTuple):
     """One spatial axis: sizes and steps in elements, pads in zeros before and after."""
 
@@ -95,7 +104,7 @@ class Geometry(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """K = C_in/G * taps: the terms of the sum behind one output element."""
+        """K = C_in/G * taps: the products summed for one output element."""
         return self.c_in // self.groups * self.taps
 
     @property
@@ -105,7 +114,7 @@ class Geometry(NamedTuple):
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds of one map, taps that fall on padding counted too: N * C_out * P * K."""
+        """Multiply-adds of one pass, taps that fall on padding counted too: N * C_out * P * K."""
         return self.n * self.c_out * self.pixels * self.columns
 
 

@@ -164,7 +164,7 @@ def conv_input_grad(
         ("grad_output", "weight"),
         grad_output,
         weight,
-        (input_size, stride, padding, dilation, groups),
+        (stride, padding, dilation, groups, input_size),
     )
 
 
@@ -221,7 +221,7 @@ def conv_weight_grad(
         ("input", "grad_output"),
         input,
         grad_output,
-        (kernel_size, stride, padding, dilation, groups),
+        (stride, padding, dilation, groups, kernel_size),
     )
 
 
@@ -323,6 +323,6 @@ def conv_transpose(
         ("input", "weight"),
         input,
         weight,
-        (stride, padding, output_padding, dilation, groups),
+        (stride, padding, dilation, groups, output_padding),
         () if bias is None else (bias,),
     )

@@ -117,9 +117,9 @@ class PrepackedConvolution:
     def _prepare(self, *like: Any) -> _Prepared:
         w, selection = self.weight, like[3]
         arrays = *like[:3], w.shape, w.strides, w.dtype
-        call = forward_executable(*arrays, *self._parameters, selection, kept=True)
-        if not call.plan.kept:
-            return call, None
-        block = memory.Block(call.plan.kept_bytes)
-        call.kernel.pack(w, block)
-        return call, block
+        executable = forward_executable(*arrays, selection, *self._parameters, True)
+        if not executable.plan.kept:
+            return executable, None
+        block = memory.Block(executable.plan.kept_bytes)
+        executable.kernel.pack(w, block)
+        return executable, block

@@ -91,24 +91,6 @@ def weight_rank(shape: tuple[int, ...]) -> int:
     return len(shape) - 2
 
 
-def batched(
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    ndim: int,
-    name: str = "input",
-    function: str = "conv",
-) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-    """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
-    if len(shape) == ndim - 1:
-        return True, (1, *shape), (0, *strides)
-    if len(shape) != ndim:
-        raise ValueError(
-            f"Expected {ndim - 1}D (unbatched) or {ndim}D (batched) {name} "
-            f"to {function}{ndim - 2}d, but got {name} of size: {list(shape)}"
-        )
-    return False, shape, strides
-
-
 def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
     """Raise ValueError unless the shape is that of the convolution's output."""
     if shape != g.output_shape:
