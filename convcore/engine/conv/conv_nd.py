@@ -21,7 +21,7 @@ def _conv(
     *,
     activation: Activation = None,
 ) -> Array:
-    _check_rank(f"conv{rank}d", weight, rank)
+    _check_rank("conv", rank, weight)
     return conv_forward(
         input,
         weight,
@@ -45,7 +45,7 @@ def _conv_transpose(
     groups: int = 1,
     dilation: Spatial = 1,
 ) -> Array:
-    _check_rank(f"conv_transpose{rank}d", weight, rank)
+    _check_rank("conv_transpose", rank, weight)
     return conv_transpose(
         input,
         weight,
@@ -58,11 +58,11 @@ def _conv_transpose(
     )
 
 
-def _check_rank(function: str, weight: Array, rank: int) -> None:
+def _check_rank(function: str, rank: int, weight: Array) -> None:
     weight = checked_array("weight", weight)
     if weight.ndim != rank + 2:
         raise ValueError(
-            f"weight of {function} must have {rank + 2} axes, got shape {list(weight.shape)}"
+            f"weight of {function}{rank}d must have {rank + 2} axes, got shape {list(weight.shape)}"
         )
 
 
