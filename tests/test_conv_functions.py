@@ -532,7 +532,7 @@ NET = """if True:
 
 @pytest.mark.subprocess
 @pytest.mark.skipif(
-    not engine.runtime.threads.blas().held, reason="this BLAS gives no hold on its threads"
+    not engine.runtime.threads.blas().limitable, reason="the threads of this BLAS cannot be limited"
 )
 @pytest.mark.parametrize("coretype", [None, "Haswell"])
 def test_bits_of_a_small_net_do_not_depend_on_the_number_of_threads(coretype, run_child):

@@ -74,7 +74,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "BLAS", f"{blas.name} {blas.version}"
     yield "  library", blas.path or "unknown"
     yield "  kernel", blas.architecture or "unknown"
-    yield "  threads", "held at one inside a region" if blas.held else "cannot be held"
+    yield "  threads", "held at one inside a region" if blas.limitable else "cannot be held"
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
     yield "  in use", f"{_isa.name()}, out of {', '.join(_isa.names())} (CONVCORE_ISA)"
@@ -94,7 +94,7 @@ def _diagnosed() -> Facts:
     loaded = threadpoolctl.threadpool_info()
     return Facts(
         kernel=blas.architecture or "",
-        held=blas.held,
+        held=blas.limitable,
         openmp=threads.openmp(),
         allowed=cpus.allowed_cpus(),
         flags=cpu_flags(),

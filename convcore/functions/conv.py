@@ -1,4 +1,4 @@
-"""conv1d to conv3d and their transposes, made of three recorded bilinear maps.
+"""Differentiable conv1d to conv3d and their transposes, made of three recorded bilinear maps.
 
 The sum over n, o, c, j, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t] * y[n, o, j] is
 linear in each of x, w and y.  Its derivative by y is the convolution `_forward`, that by x is
@@ -255,7 +255,7 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
     return ndim == rank + 2
 
 
-# The three maps.  `needs` and the results of a backward go with the inputs that were recorded.
+# The three bilinear maps.  `needs` and the results of a backward go with the recorded inputs.
 
 
 def _forward(
@@ -417,7 +417,7 @@ def _computed_in_another_dtype(
     result = function(*arrays, **steps)
     if dtype.kind == "f":
         return ignore_errstate(result.astype, dtype)
-    # No sum of some of the terms can be larger than that of all their absolute values.
+    # No sum of some of the products can be larger than that of all their absolute values.
     arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]
     if function(*arrays, **steps).max(initial=0) >= 2**53:
         raise ValueError(

@@ -1,6 +1,6 @@
-"""A convolution and the activation after it as one function, for nets that are run or compiled.
+"""Fused convolution and activation, for inference and compiled nets.
 
-The activation is applied while the outputs are still in cache, and only its result is kept.  It is
+The activation is applied while the outputs are still in cache, and only its result is saved.  It is
 convcore's own: PyTorch's functions stay as they are, with a node and its hooks for each.
 """
 

@@ -1,4 +1,4 @@
-"""unfold and fold, each the other's gradient; pixel_shuffle and pixel_unshuffle, inverses."""
+"""unfold, fold (im2col, col2im), pixel_shuffle and pixel_unshuffle, with their gradients."""
 
 from __future__ import annotations
 

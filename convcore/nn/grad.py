@@ -1,7 +1,4 @@
-"""The two gradients of a convolution by themselves, without a graph that asks for them.
-
-They are functions of their tensors like any other: recorded, and differentiated as often as wanted.
-"""
+"""Input and weight gradients of convolutions as functions: differentiable, like any other."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The three bilinear maps of a convolution, on ndarrays.
+"""The three passes of a convolution on ndarrays: forward, input gradient, weight gradient.
 
     forward      y[n, o, j] = sum over c, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t]
     input_grad   the same sum read for x, given gy in y's place
     weight_grad  the same sum read for w, given gy in y's place
 
-Each is linear in either argument, and the derivative of each is made of the other two; a transposed
+Each is linear in either argument, and its derivative is made of the other two; a transposed
 convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
-convolutions are these maps with the other argument conjugated.
+convolutions are these passes with the other argument conjugated.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def conv_input_grad(
     input_size : int, or one int a spatial axis
         The input's spatial sizes: a stride above 1 leaves them open.
     stride, padding, dilation, groups
-        As for the forward map.
+        As for the forward pass.
 
     Returns
     -------
@@ -143,13 +143,13 @@ def conv_input_grad(
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+        As `conv_forward`; also if grad_output's shape is not the forward pass's output shape.
 
     Notes
     -----
     At most N * C_out * P * K multiply-adds, and those with the zeros around grad_output where they
     are fewer than half as many again; none with zeros put between its elements.  Algorithms and
-    memory as for the forward map, with a copy of the weights.
+    memory as for the forward pass, with a copy of the weights.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def conv_weight_grad(
         Needed because a stride above 1 leaves it open.  An unbatched input needs one int an axis,
         because with a single int it would pass for a batch with an axis fewer.
     stride, padding, dilation, groups
-        As for the forward map.
+        As for the forward pass.
 
     Returns
     -------
@@ -201,11 +201,11 @@ def conv_weight_grad(
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+        As `conv_forward`; also if grad_output's shape is not the forward pass's output shape.
 
     Notes
     -----
-    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward map; where
+    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward pass; where
     the gradient is small, partial sums of at most 32 MiB in all besides, added in index order.
 
     Examples

@@ -1,4 +1,4 @@
-"""What is asked of arrays before a kernel sees them; errors name the argument."""
+"""Checks of arrays before a kernel sees them; errors name the argument."""
 
 from __future__ import annotations
 

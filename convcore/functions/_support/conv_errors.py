@@ -1,7 +1,7 @@
-"""What is wrong with the arguments of a convolution, in PyTorch's words and in its order.
+"""Errors of convolutions, in PyTorch's words and order.
 
-The engine has refused them already, or their ranks cannot be right: nothing here is on the way of a
-call that works.
+The engine has refused the arguments already, or their ranks cannot be right: no call that works
+comes here.
 """
 
 from __future__ import annotations
