@@ -72,10 +72,8 @@ def _conv_transpose(
             return _transposed(input, weight, bias, output_padding, steps)
         return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
     except Refused as refused:
-        named = {**steps._asdict(), "output_padding": output_padding}
-        raise conv_error(
-            refused.fault, f"conv_transpose{rank}d", input, weight, bias, named
-        ) from None
+        function, others = f"conv_transpose{rank}d", {"output_padding": output_padding}
+        raise conv_error(refused.fault, function, input, weight, bias, steps, **others) from None
 
 
 @of_rank(1, _conv)
@@ -207,8 +205,7 @@ def convolution(
             return _forward(input, weight, bias, steps, fused)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps, fused), 0)
     except Refused as refused:
-        named = steps._asdict()
-        raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, named) from None
+        raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
 
 
 def _evened(
@@ -467,9 +464,7 @@ def gradient_by_input(
         _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, groups)
         return _input_grad(grad_output, weight, sizes[2:], steps)
     except Refused as refused:
-        raise conv_error(
-            refused.fault, f"conv{rank}d", grad_output, weight, None, steps._asdict()
-        ) from None
+        raise conv_error(refused.fault, f"conv{rank}d", grad_output, weight, None, steps) from None
 
 
 def gradient_by_weight(
@@ -490,9 +485,7 @@ def gradient_by_weight(
         _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, groups)
         return _weight_grad(input, grad_output, sizes[2:], steps)
     except Refused as refused:
-        raise conv_error(
-            refused.fault, f"conv{rank}d", input, grad_output, None, steps._asdict()
-        ) from None
+        raise conv_error(refused.fault, f"conv{rank}d", input, grad_output, None, steps) from None
 
 
 def _check_shapes(

@@ -116,15 +116,17 @@ class Operand(NamedTuple):
 
 def apply(
     make: Callable[..., Executable],
-    names: tuple[str, str],
     left: Array,
     right: Array,
     parameters: tuple[Any, ...],
     extra: tuple[Any, ...] = (),
+    names: tuple[str, str] = ("input", "weight"),
 ) -> Array:
     """Run the executable for two arrays, from the cache if one was made for their like.
 
     parameters : the steps, then what else the maker takes
+    extra : what the executable takes besides the arrays
+    names : the arrays' names in errors
     """
     if type(left) is not np.ndarray or type(right) is not np.ndarray:
         left, right = checked_array(names[0], left), checked_array(names[1], right)
@@ -136,7 +138,7 @@ def apply(
         executable = make(*arrays, selection, *parameters)
     except SplitElementsError:
         left, right = whole_elements(left), whole_elements(right)
-        return apply(make, names, left, right, parameters, extra)
+        return apply(make, left, right, parameters, extra, names)
     except TypeError:
         executable = _make_unhashed(make, (*arrays, selection), parameters)
     return executable(left, right, extra)

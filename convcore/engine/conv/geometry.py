@@ -374,15 +374,11 @@ def transposed_geometry(
 
 def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
     """Return the geometry with after-pads lowered until it has exactly ``outs`` outputs an axis."""
-    axes = tuple(
-        a
-        if a.out == out
-        else Axis(
-            a.size, a.kernel, a.stride, a.dilation, a.before, a.after - (a.out - out) * a.stride
-        )
+    axes = (
+        a if a.out == out else a._replace(after=a.after - (a.out - out) * a.stride)
         for a, out in zip(geometry.axes, outs, strict=True)
     )
-    return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)
+    return geometry._replace(axes=tuple(axes))
 
 
 def _by(sizes: Iterable[int]) -> str:

@@ -101,14 +101,8 @@ def conv_forward(
     extra: tuple = (bias,)
     if activation is not None:
         extra += activation_parameters(activation, checked_array("weight", weight).dtype)
-    return apply(
-        forward_executable,
-        ("input", "weight"),
-        input,
-        weight,
-        (stride, padding, dilation, groups),
-        extra,
-    )
+    steps = stride, padding, dilation, groups
+    return apply(forward_executable, input, weight, steps, extra)
 
 
 def conv_input_grad(
@@ -159,13 +153,9 @@ def conv_input_grad(
            [2., 4., 2.],
            [1., 2., 1.]])
     """
-    return apply(
-        input_grad_executable,
-        ("grad_output", "weight"),
-        grad_output,
-        weight,
-        (stride, padding, dilation, groups, input_size),
-    )
+    parameters = stride, padding, dilation, groups, input_size
+    names = "grad_output", "weight"
+    return apply(input_grad_executable, grad_output, weight, parameters, names=names)
 
 
 def conv_weight_grad(
@@ -216,13 +206,9 @@ def conv_weight_grad(
     array([[ 8., 12.],
            [20., 24.]])
     """
-    return apply(
-        weight_grad_executable,
-        ("input", "grad_output"),
-        input,
-        grad_output,
-        (stride, padding, dilation, groups, kernel_size),
-    )
+    parameters = stride, padding, dilation, groups, kernel_size
+    names = "input", "grad_output"
+    return apply(weight_grad_executable, input, grad_output, parameters, names=names)
 
 
 def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
@@ -318,11 +304,6 @@ def conv_transpose(
     >>> conv_transpose(np.ones((1, 1, 2)), np.ones((1, 1, 2)), stride=2)
     array([[[1., 1., 1., 1.]]])
     """
-    return apply(
-        transpose_executable,
-        ("input", "weight"),
-        input,
-        weight,
-        (stride, padding, dilation, groups, output_padding),
-        () if bias is None else (bias,),
-    )
+    parameters = stride, padding, dilation, groups, output_padding
+    extra = () if bias is None else (bias,)
+    return apply(transpose_executable, input, weight, parameters, extra)

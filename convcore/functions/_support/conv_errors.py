@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore._dtype import C_NAMES
 from convcore._tensor import Tensor, scalar_name
-from convcore.engine.conv.geometry import is_sequence
+from convcore.engine.conv.geometry import Steps, is_sequence
 
 _AXES = ("depth", "height", "width")
 
@@ -32,7 +32,13 @@ class Refused(Exception):
 
 
 def conv_error(
-    fault: Exception, function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
+    fault: Exception,
+    function: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    steps: Steps,
+    **others: Any,
 ) -> Exception:
     """Return the error to raise for a call that failed.
 
@@ -41,10 +47,10 @@ def conv_error(
     fault : what was said when it failed; used where PyTorch has no text of its own
     function : 'conv2d', 'conv_transpose2d', ...
     input, weight, bias : the call's arguments
-    steps : its other arguments by name
+    steps, others : its other arguments
     """
     mistaken = fault if isinstance(fault, TypeError) else RuntimeError(str(fault))
-    return next(_errors(function, input, weight, bias, steps), mistaken)
+    return next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
 
 
 def _errors(
