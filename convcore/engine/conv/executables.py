@@ -30,6 +30,7 @@ from convcore.engine.conv.geometry import (
     make_geometry,
     per_axis,
     transposed_geometry,
+    weight_rank,
 )
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
@@ -40,7 +41,6 @@ from convcore.engine.runtime.checks import (
     checked_bias,
     common_itemsize,
     hashable,
-    weight_rank,
     whole_elements,
 )
 from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout

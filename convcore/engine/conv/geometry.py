@@ -291,16 +291,22 @@ def make_geometry(
     return Geometry(n, c_in, c_out, groups, make_axes(sizes, kernel, stride, padding, dilation))
 
 
+def weight_rank(shape: Sequence[int], axes: str = "(C_out, C_in/G, *kernel)") -> int:
+    """Return the number of spatial axes of a weight; axes: what all its axes are."""
+    rank = len(shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"{axes}, got shape {list(shape)}"
+        )
+    return rank
+
+
 def _checked_rank(
     input_shape: Sequence[int], weight_shape: Sequence[int], axes: str, function: str
 ) -> int:
     """Return the number of spatial axes that both arrays have; axes: what the weight's are."""
-    rank = len(weight_shape) - 2
-    if not 1 <= rank <= 3:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"{axes}, got shape {list(weight_shape)}"
-        )
+    rank = weight_rank(weight_shape, axes)
     if len(input_shape) != rank + 2:
         raise ValueError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to "

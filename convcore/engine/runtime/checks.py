@@ -81,16 +81,6 @@ def whole_elements(array: Array) -> Array:
     return array.copy(order="K")
 
 
-def weight_rank(shape: tuple[int, ...]) -> int:
-    """Return the number of spatial axes of a weight."""
-    if not 3 <= len(shape) <= 5:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"(C_out, C_in/G, *kernel), got shape {list(shape)}"
-        )
-    return len(shape) - 2
-
-
 def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
     """Raise ValueError unless the shape is that of the convolution's output."""
     if shape != g.output_shape:
