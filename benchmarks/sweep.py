@@ -127,15 +127,15 @@ def _cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Ti
 def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], kept: bool) -> Timed:
     """Return a call, made as the constants are now, and its plan."""
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
-    make, left, right, first = {
+    make, left, right, last = {
         "forward": (executables.forward_executable, x, w, ()),
         "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
         "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
     }[pass_name]
-    keeps = {"kept": True} if kept and pass_name == "forward" else {}
+    last = (True,) if kept and pass_name == "forward" else last
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
-    # Not the remembered one, which was made with the constant's first value.
-    call = make.__wrapped__(*shapes, *first, *layer.steps.values(), current(), **keeps)
+    # Not the cached one, which was made with the constant's first value.
+    call = make.__wrapped__(*shapes, current(), *layer.steps.values(), *last)
     plan = call.plan._replace(refused=())  # whose texts may name the constant
     if not plan.kept:
         return plan, lambda: call(left, right, ())

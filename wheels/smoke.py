@@ -117,7 +117,7 @@ def main() -> None:
         for dtype in (np.float32, np.float64):
             check_layer(rng, x_shape, w_shape, dtype, options)
     check_threads(rng)
-    assert threads.blas().held, "the threads of SciPy's BLAS cannot be held"
+    assert threads.blas().limitable, "the threads of SciPy's BLAS cannot be held"
     train()
     print(
         f"convcore {convcore.__version__}: Python {platform.python_version()}, "

@@ -76,7 +76,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "  kernel", blas.architecture or "unknown"
     yield (
         "  threads",
-        "limited to one inside parallel regions" if blas.held else "cannot be limited",
+        "limited to one inside parallel regions" if blas.limitable else "cannot be limited",
     )
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
@@ -97,7 +97,7 @@ def _diagnosed() -> Facts:
     loaded = threadpoolctl.threadpool_info()
     return Facts(
         kernel=blas.architecture or "",
-        held=blas.held,
+        held=blas.limitable,
         openmp=threads.openmp(),
         allowed=cpus.allowed_cpus(),
         flags=cpu_flags(),

@@ -1,10 +1,21 @@
-"""Convolutions on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
+"""Convolutions and layers on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
 - conv/: the three passes of a convolution, their plans, algorithms and executables
 - layers/: pooling, normalisation, activations, padding, interpolation, optimizers
 - runtime/: threads, memory, memory formats, checks of arguments
 - matmul.py: products of matrices
 - reference.py: the slow, obvious oracle that all of it is tested against
+
+Memory formats.  Shapes are always (N, C, *sizes).  Memory is contiguous (NCHW) or channels_last
+(NHWC), as the strides tell; a result is channels_last if one of its operands is.  Each format has
+kernels of its own: nothing is transposed first.
+
+Threads and bits.  A call starts one parallel region of at most `get_num_threads` threads, in which
+BLAS is limited to one thread.  Work is cut by shape alone and partial sums are added in index
+order, so that the bits of a result do not depend on the number of threads.
+
+Plans.  Geometry, dtype and memory format decide the algorithm of each pass and its memory:
+`plan_conv` tells them, `convcore.backends.conv` forces or forbids algorithms.
 """
 
 from convcore.engine.conv.conv_nd import (

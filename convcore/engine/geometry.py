@@ -33,6 +33,15 @@ Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 MOST = 2**31 - 1
 
 
+class Steps(NamedTuple):
+    """How a kernel moves over its input: what describes a convolution besides its arrays."""
+
+    stride: Spatial = 1
+    padding: Padding = 0
+    dilation: Spatial = 1
+    groups: int = 1
+
+
 class Axis(NamedTuple):
     """One spatial axis: sizes and steps in elements, pads in zeros before and after."""
 
@@ -95,7 +104,7 @@ class Geometry(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """K = C_in/G * taps: the terms of the sum behind one output element."""
+        """K = C_in/G * taps: the products summed for one output element."""
         return self.c_in // self.groups * self.taps
 
     @property
@@ -105,7 +114,7 @@ class Geometry(NamedTuple):
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds of one map, taps that fall on padding counted too: N * C_out * P * K."""
+        """Multiply-adds of one pass, taps that fall on padding counted too: N * C_out * P * K."""
         return self.n * self.c_out * self.pixels * self.columns
 
 
@@ -282,16 +291,22 @@ def make_geometry(
     return Geometry(n, c_in, c_out, groups, make_axes(sizes, kernel, stride, padding, dilation))
 
 
+def weight_rank(shape: Sequence[int], axes: str = "(C_out, C_in/G, *kernel)") -> int:
+    """Return the number of spatial axes of a weight; axes: what all its axes are."""
+    rank = len(shape) - 2
+    if not 1 <= rank <= 3:
+        raise ValueError(
+            "weight should have at least three dimensions and at most five: "
+            f"{axes}, got shape {list(shape)}"
+        )
+    return rank
+
+
 def _checked_rank(
     input_shape: Sequence[int], weight_shape: Sequence[int], axes: str, function: str
 ) -> int:
     """Return the number of spatial axes that both arrays have; axes: what the weight's are."""
-    rank = len(weight_shape) - 2
-    if not 1 <= rank <= 3:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"{axes}, got shape {list(weight_shape)}"
-        )
+    rank = weight_rank(weight_shape, axes)
     if len(input_shape) != rank + 2:
         raise ValueError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to "
@@ -365,15 +380,11 @@ def transposed_geometry(
 
 def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
     """Return the geometry with after-pads lowered until it has exactly ``outs`` outputs an axis."""
-    axes = tuple(
-        a
-        if a.out == out
-        else Axis(
-            a.size, a.kernel, a.stride, a.dilation, a.before, a.after - (a.out - out) * a.stride
-        )
+    axes = (
+        a if a.out == out else a._replace(after=a.after - (a.out - out) * a.stride)
         for a, out in zip(geometry.axes, outs, strict=True)
     )
-    return Geometry(geometry.n, geometry.c_in, geometry.c_out, geometry.groups, axes)
+    return geometry._replace(axes=tuple(axes))
 
 
 def _by(sizes: Iterable[int]) -> str:

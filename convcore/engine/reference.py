@@ -1,16 +1,16 @@
-"""The oracle: the engine's maps as slow and obvious as they can be, kept for good to test its own.
+"""The oracle: slow, obvious convolutions, pools and pads that the engine's own are tested against.
 
 Two levels, each simple enough to be believed by reading it:
 
-- the maps and im2col/col2im loop over kernel taps.  One tap is a strided slice of the zero-padded
+- the passes and im2col/col2im loop over kernel taps.  One tap is a strided slice of the zero-padded
   input and a matrix product over channels, so a real layer takes a second or so;
-- the ``loop_*`` maps loop over every single product of the sum, `terms`, for tiny shapes.
+- the ``loop_*`` passes loop over every single product of the sum, `terms`, for tiny shapes.
 
 Pools loop over the pixels of every window, `pool_windows` and `adaptive_windows`, and pads over the
 elements of every axis.
 
 Everything is computed in float64, or complex128 if anything complex comes in, whatever the dtypes,
-on an obvious zero-padded copy.  All ranks and any number of groups take the same lines.  The maps
+on an obvious zero-padded copy.  All ranks and any number of groups take the same lines.  The passes
 are bilinear: nothing is conjugated.  Nothing compiled is imported.
 
 Shapes are those of `convcore.engine`: an input without its batch axis gives a result without one.
@@ -65,14 +65,7 @@ Window = tuple[Index, list[Index], int]  # an output pixel, the input pixels und
 
 
 def conv_forward(
-    input: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    *,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
+    input: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, **steps: Any
 ) -> Array:
     """Convolve: output[n, o, p] = bias[o] + sum over c, k: input[n, c, p*s + k*d] weight[o, c, k].
 
@@ -81,7 +74,7 @@ def conv_forward(
     input : (N, C_in, *sizes) or (C_in, *sizes)
     weight : (C_out, C_in/G, *kernel)
     bias : (C_out,) or None
-    stride, padding, dilation, groups
+    steps : stride, padding, dilation, groups
         As `make_geometry` takes them.
 
     Returns
@@ -100,31 +93,19 @@ def conv_forward(
     """
     input, weight = _wide(input), _wide(weight)
     if input.ndim == weight.ndim - 1:
-        return conv_forward(
-            input[None], weight, bias,
-            stride=stride, padding=padding, dilation=dilation, groups=groups,
-        )[0]  # fmt: skip
-    geometry = make_geometry(input.shape, weight.shape, stride, padding, dilation, groups)
+        return conv_forward(input[None], weight, bias, **steps)[0]
+    geometry = make_geometry(input.shape, weight.shape, **steps)
     padded, weight = _padded(input, geometry), _grouped_weight(weight, geometry)
     output = np.zeros(geometry.output_shape, np.result_type(input, weight))
     for tap, window in _taps(geometry):
         # (N, G, C_out/G, P) = (G, C_out/G, C_in/G) @ (N, G, C_in/G, P)
         products = weight[tap] @ _grouped(padded[window], geometry)
         output += products.reshape(output.shape)
-    if bias is not None:
-        output = output + _wide(bias).reshape(-1, *[1] * geometry.rank)
-    return output
+    return _with_bias(output, bias)
 
 
 def conv_input_grad(
-    grad_output: ArrayLike,
-    weight: ArrayLike,
-    input_size: Spatial,
-    *,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
+    grad_output: ArrayLike, weight: ArrayLike, input_size: Spatial, **steps: Any
 ) -> Array:
     """Return the gradient of `conv_forward` with respect to its input: the adjoint in ``input``.
 
@@ -140,25 +121,15 @@ def conv_input_grad(
     """
     grad_output, weight = _wide(grad_output), _wide(weight)
     if grad_output.ndim == weight.ndim - 1:
-        return conv_input_grad(
-            grad_output[None], weight, input_size,
-            stride=stride, padding=padding, dilation=dilation, groups=groups,
-        )[0]  # fmt: skip
+        return conv_input_grad(grad_output[None], weight, input_size, **steps)[0]
     sizes = per_axis("input_size", input_size, weight.ndim - 2)
-    shape = (len(grad_output), weight.shape[1] * groups, *sizes)
-    geometry = make_geometry(shape, weight.shape, stride, padding, dilation, groups)
+    shape = (len(grad_output), weight.shape[1] * steps.get("groups", 1), *sizes)
+    geometry = make_geometry(shape, weight.shape, **steps)
     return _scatter(grad_output, weight, geometry)
 
 
 def conv_weight_grad(
-    input: ArrayLike,
-    grad_output: ArrayLike,
-    kernel_size: Spatial,
-    *,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
+    input: ArrayLike, grad_output: ArrayLike, kernel_size: Spatial, **steps: Any
 ) -> Array:
     """Return the gradient of `conv_forward` with respect to its weight: the adjoint in ``weight``.
 
@@ -176,8 +147,8 @@ def conv_weight_grad(
     if not isinstance(kernel_size, int) and input.ndim == len(kernel_size) + 1:
         input, grad_output = input[None], grad_output[None]
     kernel = per_axis("kernel_size", kernel_size, input.ndim - 2)
-    shape = (grad_output.shape[1], input.shape[1] // groups, *kernel)
-    geometry = make_geometry(input.shape, shape, stride, padding, dilation, groups)
+    shape = (grad_output.shape[1], input.shape[1] // steps.get("groups", 1), *kernel)
+    geometry = make_geometry(input.shape, shape, **steps)
     padded, grad_output = _padded(input, geometry), _grouped(grad_output, geometry)
     grad_weight = np.zeros(shape, np.result_type(input, grad_output))
     for tap, window in _taps(geometry):
@@ -225,19 +196,15 @@ def conv_transpose(
         input.shape, weight.shape, stride, padding, output_padding, dilation, groups
     )
     output = _scatter(input, weight, geometry)
-    if bias is not None:
-        output = output + _wide(bias).reshape(-1, *[1] * geometry.rank)
-    return output
+    return _with_bias(output, bias)
 
 
 def im2col(
     input: ArrayLike,
     kernel_size: Spatial,
     *,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
     channels_last: bool = False,
+    **steps: Any,
 ) -> Array:
     """Write every patch that the kernel covers as a column, or as a row if ``channels_last``.
 
@@ -252,11 +219,8 @@ def im2col(
     """
     input = _wide(input)
     if not isinstance(kernel_size, int) and input.ndim == len(kernel_size) + 1:
-        return im2col(
-            input[None], kernel_size,
-            stride=stride, padding=padding, dilation=dilation, channels_last=channels_last,
-        )[0]  # fmt: skip
-    geometry = _patch_geometry(input.shape, kernel_size, stride, padding, dilation)
+        return im2col(input[None], kernel_size, channels_last=channels_last, **steps)[0]
+    geometry = _patch_geometry(input.shape, kernel_size, **steps)
     padded = _padded(input, geometry)
     patches = np.stack([padded[window] for _, window in _taps(geometry)], axis=2)
     n, c, taps, p = len(input), geometry.c_in, geometry.taps, geometry.pixels
@@ -271,10 +235,8 @@ def col2im(
     input_size: Sequence[int],
     kernel_size: Spatial,
     *,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
     channels_last: bool = False,
+    **steps: Any,
 ) -> Array:
     """Add every column back to where `im2col` read it: the adjoint of im2col, not its inverse.
 
@@ -289,14 +251,12 @@ def col2im(
     """
     columns = _wide(columns)
     if columns.ndim == 2:
-        return col2im(
-            columns[None], input_size, kernel_size,
-            stride=stride, padding=padding, dilation=dilation, channels_last=channels_last,
-        )[0]  # fmt: skip
+        batch = columns[None]
+        return col2im(batch, input_size, kernel_size, channels_last=channels_last, **steps)[0]
     kernel = per_axis("kernel_size", kernel_size, len(input_size))
     n, taps = len(columns), int(np.prod(kernel))
     c = columns.shape[2 if channels_last else 1] // taps
-    geometry = _patch_geometry((n, c, *input_size), kernel, stride, padding, dilation)
+    geometry = _patch_geometry((n, c, *input_size), kernel, **steps)
     if channels_last:
         columns = columns.reshape(n, geometry.pixels, taps, c).transpose(0, 3, 2, 1)
     patches = columns.reshape(n, c, taps, *geometry.output_shape[2:])
@@ -309,8 +269,8 @@ def col2im(
 def terms(geometry: Geometry) -> Iterator[tuple[Index, Index, Index]]:
     """Yield (input, weight, output) indices of every product of a convolution, padding left out.
 
-    This is the definition that all three maps share: each adds products of two of the three arrays
-    at their indices to the third array at its index.
+    This is the definition that all three passes share: each adds products of two of the three
+    arrays at their indices to the third array at its index.
     """
     c_group, o_group = geometry.c_in // geometry.groups, geometry.c_out // geometry.groups
     for n, o, *position in np.ndindex(geometry.output_shape):
@@ -460,12 +420,11 @@ def pad(
     """
     array = _wide(array)
     for axis, (before, after) in enumerate(padding, array.ndim - len(padding)):
-        sources = _pad_sources(array.shape[axis], before, after, mode)
         lines = np.moveaxis(array, axis, 0)
-        padded = np.full((len(sources), *lines.shape[1:]), value, array.dtype)
-        for j, i in enumerate(sources):
-            if i is not None:
-                padded[j] = lines[i]
+        size = len(lines)
+        padded = np.full((before + size + after, *lines.shape[1:]), value, array.dtype)
+        for j, i in _pad_copies(size, before, after, mode):
+            padded[j] = lines[i]
         array = np.moveaxis(padded, 0, axis)
     return array
 
@@ -479,9 +438,8 @@ def pad_grad(
         size = grad.shape[axis] - before - after
         lines = np.moveaxis(grad, axis, 0)
         grad_lines = np.zeros((size, *lines.shape[1:]), grad.dtype)
-        for j, i in enumerate(_pad_sources(size, before, after, mode)):
-            if i is not None:
-                grad_lines[i] += lines[j]
+        for j, i in _pad_copies(size, before, after, mode):
+            grad_lines[i] += lines[j]
         grad = np.moveaxis(grad_lines, 0, axis)
     return grad
 
@@ -494,7 +452,7 @@ def error_in_eps(result: ArrayLike, exact: ArrayLike, bound: ArrayLike, dtype: D
     result, exact : arrays of one shape
         What is measured, and the oracle's answer to the very same arguments.
     bound : array
-        The oracle's map of the arguments' absolute values: the sum of |products| behind each
+        The oracle's pass of the arguments' absolute values: the sum of |products| behind each
         element, which is what rounding errors scale with.
     dtype : the dtype that ``result`` was computed in
 
@@ -543,6 +501,13 @@ def _padded(array: Array, geometry: Geometry) -> Array:
     return np.pad(array, [(0, 0), (0, 0), *((a.before, max(a.after, 0)) for a in geometry.axes)])
 
 
+def _with_bias(output: Array, bias: ArrayLike | None) -> Array:
+    """Add one number a channel."""
+    if bias is None:
+        return output
+    return output + _wide(bias).reshape(-1, *[1] * (output.ndim - 2))
+
+
 def _cropped(padded: Array, geometry: Geometry) -> Array:
     """Undo `_padded`."""
     inner = (slice(a.before, a.before + a.size) for a in geometry.axes)
@@ -573,17 +538,11 @@ def _scatter(grad_output: Array, weight: Array, geometry: Geometry) -> Array:
     return _cropped(canvas, geometry)
 
 
-def _patch_geometry(
-    input_shape: Sequence[int],
-    kernel_size: Spatial,
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-) -> Geometry:
+def _patch_geometry(input_shape: Sequence[int], kernel_size: Spatial, **steps: Any) -> Geometry:
     """Return the geometry of patches: a convolution with one output channel."""
     kernel = per_axis("kernel_size", kernel_size, len(input_shape) - 2)
     weight_shape = (1, input_shape[1], *kernel)
-    return make_geometry(input_shape, weight_shape, stride, padding, dilation, 1)
+    return make_geometry(input_shape, weight_shape, **steps)
 
 
 def _axis_windows(
@@ -624,19 +583,15 @@ def _outs(windows: Sequence[Window]) -> Index:
     return tuple(j + 1 for j in windows[-1][0])
 
 
-def _pad_sources(size: int, before: int, after: int, mode: str) -> list[int | None]:
-    """Return the element that each element of a padded axis copies, None for the constant."""
-    sources: list[int | None] = []
+def _pad_copies(size: int, before: int, after: int, mode: str) -> Iterator[tuple[int, int]]:
+    """Yield (element of a padded axis, the one that it copies); constants copy none."""
     low, high = max(-before, 0), size - max(-after, 0)  # what cropping leaves
-    for i in range(-before, size + after):
+    for j, i in enumerate(range(-before, size + after)):
         if mode == "circular":
-            sources.append(low + (i - low) % (high - low))
+            yield j, low + (i - low) % (high - low)
         elif 0 <= i < size:
-            sources.append(i)
+            yield j, i
         elif mode == "replicate":
-            sources.append(0 if i < 0 else size - 1)
+            yield j, 0 if i < 0 else size - 1
         elif mode == "reflect":
-            sources.append(-i if i < 0 else 2 * (size - 1) - i)
-        else:
-            sources.append(None)
-    return sources
+            yield j, -i if i < 0 else 2 * (size - 1) - i

@@ -1,4 +1,4 @@
-"""conv1d to conv3d and their transposes, made of three recorded bilinear maps.
+"""Differentiable conv1d to conv3d and their transposes, made of three recorded bilinear maps.
 
 The sum over n, o, c, j, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t] * y[n, o, j] is
 linear in each of x, w and y.  Its derivative by y is the convolution `_forward`, that by x is
@@ -19,7 +19,8 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
-from convcore.engine.geometry import per_axis
+from convcore.engine.conv.ranks import of_rank
+from convcore.engine.geometry import Steps, per_axis
 from convcore.functions._support.axes import spread
 from convcore.functions._support.conv_errors import Refused, conv_error
 from convcore.functions._support.errstate import ignore_errstate
@@ -36,13 +37,13 @@ __all__ = [
     "conv_transpose3d",
 ]
 
-Steps = dict[str, Any]  # stride, padding, dilation and groups, as the engine takes them
 Needs = tuple[bool, ...]
 # An activation as the engine takes it, and its gradient from that of its result and the result.
 Fused = tuple[Activation, Callable[[Tensor, Tensor], Tensor]]
 
 
-def conv1d(
+def _conv(
+    rank: int,
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -51,19 +52,37 @@ def conv1d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
+    return convolution(rank, input, weight, bias, Steps(stride, padding, dilation, groups))
+
+
+def _conv_transpose(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    steps = Steps(stride, padding, dilation, groups)
+    try:
+        if _is_batched(rank, input, weight, bias):
+            return _transposed(input, weight, bias, output_padding, steps)
+        return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
+    except Refused as refused:
+        function, others = f"conv_transpose{rank}d", {"output_padding": output_padding}
+        raise conv_error(refused.fault, function, input, weight, bias, steps, **others) from None
+
+
+@of_rank(1, _conv)
+def conv1d() -> None:
     """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
-    return convolution(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(2, _conv)
+def conv2d() -> None:
     """Correlate images with a kernel.
 
     Parameters
@@ -106,54 +125,26 @@ def conv2d(
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
-    return convolution(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(3, _conv)
+def conv3d() -> None:
     """Correlate (N, C_in, D, H, W) or (C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW).
 
     The rest as for `conv2d`.
     """
-    return convolution(3, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+@of_rank(1, _conv_transpose)
+def conv_transpose1d() -> None:
     """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
 
     The rest as for `conv_transpose2d`.
     """
-    return _conv_transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
 
 
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+@of_rank(2, _conv_transpose)
+def conv_transpose2d() -> None:
     """Put a kernel, times the pixel, at every pixel of an image, and add up what overlaps.
 
     It is the input gradient of the `conv2d` with the same weight and parameters.
@@ -187,28 +178,14 @@ def conv_transpose2d(
     >>> conv_transpose2d(convcore.ones(1, 1, 1, 2), convcore.ones(1, 1, 1, 3), stride=2)
     tensor([[[[1., 1., 2., 1., 1.]]]])
     """
-    return _conv_transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
 
 
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
+@of_rank(3, _conv_transpose)
+def conv_transpose3d() -> None:
     """Transpose a convolution: (N, C_in, D, H, W) or unbatched, (C_in, C_out/G, KD, KH, KW).
 
     The rest as for `conv_transpose2d`.
     """
-    return _conv_transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
 
 
 def convolution(
@@ -216,17 +193,14 @@ def convolution(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
+    steps: Steps,
     fused: Fused | None = None,
 ) -> Tensor:
     """Return a convolution over ``rank`` axes, or its activation where one is ``fused``."""
-    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    padding = steps.padding
     try:
         if padding.__class__ is str and padding == "same":
-            input = _evened(rank, input, weight, bias, steps)
+            input, steps = _evened(rank, input, weight, bias, steps)
         if _is_batched(rank, input, weight, bias):
             return _forward(input, weight, bias, steps, fused)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps, fused), 0)
@@ -234,47 +208,34 @@ def convolution(
         raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
 
 
-def _evened(rank: int, x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps) -> Tensor:
-    """Return ``x`` for 'same': where the zeros do not come out even, the odd ones are put after it.
+def _evened(
+    rank: int, x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps
+) -> tuple[Tensor, Steps]:
+    """Return input and steps for 'same' with as many zeros before as after.
 
-    As in PyTorch, whose convolution, and so what a hook sees of it, is padded alike on both sides.
+    Where their number is odd, the last is put after the input first: so does PyTorch, and a hook
+    sees it.
     """
     _is_batched(rank, x, w, bias)
-    try:
-        strides = per_axis("stride", steps["stride"], rank, least=1)
-        dilations = per_axis("dilation", steps["dilation"], rank, least=1)
-    except (TypeError, ValueError) as fault:
-        raise Refused(fault) from None
+    strides, dilations = _per_axis(rank, stride=steps.stride, dilation=steps.dilation)
     if strides != (1,) * rank:
-        return x  # which the engine refuses
+        return x, steps  # which the engine refuses
     totals = [d * (k - 1) for d, k in zip(dilations, w._array.shape[2:], strict=True)]
     if not any(total % 2 for total in totals) or min(totals) < 0:
-        return x
-    steps["padding"] = tuple([total // 2 for total in totals])
-    return pad(x, [n for total in reversed(totals) for n in (0, total % 2)])
+        return x, steps
+    padded = pad(x, [n for total in reversed(totals) for n in (0, total % 2)])
+    return padded, steps._replace(padding=tuple([total // 2 for total in totals]))
 
 
-def _conv_transpose(
-    rank: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-) -> Tensor:
-    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+def _per_axis(rank: int, **values: Any) -> list[tuple[int, ...]]:
+    """Return one int an axis for each of the values; strides and dilations are at least 1."""
     try:
-        if _is_batched(rank, input, weight, bias):
-            return _transposed(input, weight, bias, output_padding, steps)
-        return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
-    except Refused as refused:
-        steps["output_padding"] = output_padding
-        raise conv_error(
-            refused.fault, f"conv_transpose{rank}d", input, weight, bias, steps
-        ) from None
+        return [
+            per_axis(name, value, rank, least=0 if name == "output_padding" else 1)
+            for name, value in values.items()
+        ]
+    except (TypeError, ValueError) as fault:
+        raise Refused(fault) from None
 
 
 def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
@@ -291,7 +252,7 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
     return ndim == rank + 2
 
 
-# The three maps.  `needs` and the results of a backward go with the inputs that were recorded.
+# The three bilinear maps.  `needs` and the results of a backward go with the recorded inputs.
 
 
 def _forward(
@@ -301,7 +262,7 @@ def _forward(
     b = None if bias is None else bias._array
     if fused is not None:
         return _forward_fused(x, w, bias, b, steps, fused)
-    out = wrap(_computed(engine.conv_forward, x._array, w._array, b, **steps))
+    out = wrap(_computed(engine.conv_forward, x._array, w._array, b, steps))
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
@@ -313,9 +274,8 @@ def _forward_fused(
     x: Tensor, w: Tensor, bias: Tensor | None, b: np.ndarray | None, steps: Steps, fused: Fused
 ) -> Tensor:
     activation, derivative = fused
-    out = wrap(
-        _computed(engine.conv_forward, x._array, w._array, b, activation=activation, **steps)
-    )
+    forward = partial(engine.conv_forward, activation=activation)
+    out = wrap(_computed(forward, x._array, w._array, b, steps))
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
         record(
@@ -346,7 +306,7 @@ def _forward_backward(
 
 def _input_grad(y: Tensor, w: Tensor, sizes: Sequence[int], steps: Steps) -> Tensor:
     """Return x = the gradient of a convolution by its input of these sizes, given y at its end."""
-    out = wrap(_computed(engine.conv_input_grad, y._array, w._array, sizes, **steps))
+    out = wrap(_computed(engine.conv_input_grad, y._array, w._array, sizes, steps))
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
         record("ConvolutionBackwardBackward0", (y, w, None), out, backward, _needed(y, w))
@@ -360,12 +320,12 @@ def _transposed(
     if output_padding != 0:
         y, output_padding = _below_stride(y, output_padding, steps)
     b = None if bias is None else bias._array
-    named = {"output_padding": output_padding, **steps}
-    out = wrap(ignore_errstate(_computed, engine.conv_transpose, y._array, w._array, b, **named))
+    transpose = partial(engine.conv_transpose, output_padding=output_padding)
+    out = wrap(ignore_errstate(_computed, transpose, y._array, w._array, b, steps))
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
         record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
-        describe(out, steps=named, bias=bias, transposed=True)
+        describe(out, steps=steps, bias=bias, transposed=True, output_padding=output_padding)
     return out
 
 
@@ -381,7 +341,7 @@ def _transposed_backward(
 
 def _weight_grad(x: Tensor, y: Tensor, kernel: Sequence[int], steps: Steps) -> Tensor:
     """Return w = the gradient of a convolution by its weight, given y at its end."""
-    out = wrap(_computed(engine.conv_weight_grad, x._array, y._array, kernel, **steps))
+    out = wrap(_computed(engine.conv_weight_grad, x._array, y._array, kernel, steps))
     if mode.enabled:
         backward = partial(_weight_grad_backward, x._array.shape[2:], steps)
         record("ConvolutionBackwardBackward0", (x, y), out, backward, _needed(x, y))
@@ -422,13 +382,19 @@ def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> T
 
 
 def _computed(
-    function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
+    function: Callable, left: np.ndarray, right: np.ndarray, third: Any, steps: Steps
 ) -> np.ndarray:
-    """Return one of the engine's maps of two arrays, in their own dtype."""
+    """Return one of the engine's passes of two arrays, in their own dtype.
+
+    third : the bias, the input's sizes or the kernel's
+    """
+    stride, padding, dilation, groups = steps
     try:
-        if left.dtype.char in "fdFD":
-            return function(left, right, *rest, **steps)
-        return _computed_in_another_dtype(function, left, right, *rest, **steps)
+        if left.dtype.char not in "fdFD":
+            function = partial(_computed_in_another_dtype, function)
+        return function(
+            left, right, third, stride=stride, padding=padding, dilation=dilation, groups=groups
+        )
     except (TypeError, ValueError) as fault:
         raise Refused(fault) from None
 
@@ -448,7 +414,7 @@ def _computed_in_another_dtype(
     result = function(*arrays, **steps)
     if dtype.kind == "f":
         return ignore_errstate(result.astype, dtype)
-    # No sum of some of the terms can be larger than that of all their absolute values.
+    # No sum of some of the products can be larger than that of all their absolute values.
     arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]
     if function(*arrays, **steps).max(initial=0) >= 2**53:
         raise ValueError(
@@ -464,12 +430,9 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
     than the input has: those are zeros put after it.
     """
     rank = y._array.ndim - 2
-    try:
-        strides = per_axis("stride", steps["stride"], rank, least=1)
-        dilations = per_axis("dilation", steps["dilation"], rank, least=1)
-        extras = per_axis("output_padding", output_padding, rank, least=0)
-    except (TypeError, ValueError) as fault:
-        raise Refused(fault) from None
+    strides, dilations, extras = _per_axis(
+        rank, stride=steps.stride, dilation=steps.dilation, output_padding=output_padding
+    )
     zeros = [
         extra // stride if extra < dilation else 0
         for extra, stride, dilation in zip(extras, strides, dilations, strict=True)
@@ -488,13 +451,13 @@ def gradient_by_input(
     input_size: Sequence[int],
     weight: Tensor,
     grad_output: Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """Return the gradient of a convolution by its input of shape ``input_size``."""
-    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    steps = Steps(stride, padding, dilation, groups)
     sizes = tuple(input_size)
     try:
         _is_batched(rank, grad_output, weight, None)
@@ -509,13 +472,13 @@ def gradient_by_weight(
     input: Tensor,
     weight_size: Sequence[int],
     grad_output: Tensor,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
     """Return the gradient of a convolution by its weight of shape ``weight_size``."""
-    steps = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    steps = Steps(stride, padding, dilation, groups)
     sizes = tuple(weight_size)
     try:
         _is_batched(rank, input, grad_output, None)

@@ -1,6 +1,6 @@
-"""A convolution and the activation after it as one function, for nets that are run or compiled.
+"""Fused convolution and activation, for inference and compiled nets.
 
-The activation is applied while the outputs are still in cache, and only its result is kept.  It is
+The activation is applied while the outputs are still in cache, and only its result is saved.  It is
 convcore's own: PyTorch's functions stay as they are, with a node and its hooks for each.
 """
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.geometry import Steps
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.activation import sloped
 from convcore.functions.conv import convolution
@@ -80,7 +81,8 @@ def conv_activation(
         if not isinstance(activation, str) and activation[1] < 0:
             raise ValueError(f"the slope of leaky_relu must be at least 0, got {activation[1]}")
         fused = activation, lambda grad, y: _derivative(activation, grad, y)
-    return convolution(rank, input, weight, bias, stride, padding, dilation, groups, fused)
+    steps = Steps(stride, padding, dilation, groups)
+    return convolution(rank, input, weight, bias, steps, fused)
 
 
 def _derivative(activation: Activation, grad: Tensor, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""unfold and fold, each the other's gradient; pixel_shuffle and pixel_unshuffle, inverses."""
+"""unfold, fold (im2col, col2im), pixel_shuffle and pixel_unshuffle, with their gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor, comp
 __all__ = ["fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
 Pair = tuple[int, int]
-Steps = tuple[Pair, Pair, Pair, Pair]  # kernel_size, dilation, padding, stride
+Window = tuple[Pair, Pair, Pair, Pair]  # kernel_size, dilation, padding, stride
 
 
 def unfold(
@@ -59,14 +59,14 @@ def unfold(
     check_tensor("unfold", input)
     check_kind("im2col_out_cpu", input, "fc")
     array = input._array
-    steps = _steps(kernel_size, dilation, padding, stride)
+    window = _window(kernel_size, dilation, padding, stride)
     if array.ndim not in (3, 4) or 0 in array.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(array.shape)}"
         )
-    _check_blocks(array.shape[-2:], steps)
-    return _unfold(input, steps)
+    _check_blocks(array.shape[-2:], window)
+    return _unfold(input, window)
 
 
 def fold(
@@ -105,36 +105,36 @@ def fold(
     check_kind("col2im_out_cpu", input, "fc")
     array = input._array
     sizes = _pair("output_size", output_size)
-    steps = _steps(kernel_size, dilation, padding, stride)
+    window = _window(kernel_size, dilation, padding, stride)
     if array.ndim not in (2, 3) or 0 in array.shape[-2:]:
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
             f"non-zero dimensions for input, but got: {list(array.shape)}"
         )
-    kernel = steps[0]
+    kernel = window[0]
     if array.shape[-2] % math.prod(kernel):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
             f"but got input.size(1)={array.shape[-2]} and kernel_size={kernel}."
         )
-    _check_columns(array.shape[-1], sizes, steps)
-    return _fold(input, sizes, steps)
+    _check_columns(array.shape[-1], sizes, window)
+    return _fold(input, sizes, window)
 
 
-def _unfold(x: Tensor, steps: Steps) -> Tensor:
+def _unfold(x: Tensor, window: Window) -> Tensor:
     array = x._array
-    columns = computed(engine.unfold, _wide(array), *steps)
+    columns = computed(engine.unfold, _wide(array), *window)
     output = wrap(columns.astype(array.dtype, copy=False))
     sizes = array.shape[-2:]
-    record("Im2ColBackward0", (x,), output, lambda needs, grad: _fold(grad, sizes, steps))
+    record("Im2ColBackward0", (x,), output, lambda needs, grad: _fold(grad, sizes, window))
     return output
 
 
-def _fold(x: Tensor, sizes: Pair, steps: Steps) -> Tensor:
+def _fold(x: Tensor, sizes: Pair, window: Window) -> Tensor:
     array = x._array
-    image = computed(engine.fold, _wide(array), sizes, *steps)
+    image = computed(engine.fold, _wide(array), sizes, *window)
     output = wrap(image.astype(array.dtype, copy=False))
-    record("Col2ImBackward0", (x,), output, lambda needs, grad: _unfold(grad, steps))
+    record("Col2ImBackward0", (x,), output, lambda needs, grad: _unfold(grad, window))
     return output
 
 
@@ -265,7 +265,7 @@ def _pair(name: str, value: Any) -> Pair:
     return index(name, values[0]), index(name, values[1])
 
 
-def _steps(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Steps:
+def _window(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Window:
     kernel, dilations = _pair("kernel_size", kernel_size), _pair("dilation", dilation)
     pads, strides = _pair("padding", padding), _pair("stride", stride)
     for label, prefix, pair in (
@@ -285,19 +285,19 @@ def _steps(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Steps:
     return kernel, dilations, pads, strides
 
 
-def _blocks(sizes: Pair, steps: Steps) -> Pair:
+def _blocks(sizes: Pair, window: Window) -> Pair:
     """Return how many places the kernel has along each axis; below 1 if it does not fit."""
-    kernel, dilations, pads, strides = steps
+    kernel, dilations, pads, strides = window
     height, width = (
         Axis(sizes[i], kernel[i], strides[i], dilations[i], pads[i], pads[i]).out for i in (0, 1)
     )
     return height, width
 
 
-def _check_blocks(sizes: Pair, steps: Steps) -> None:
-    blocks = _blocks(sizes, steps)
+def _check_blocks(sizes: Pair, window: Window) -> None:
+    blocks = _blocks(sizes, window)
     if min(blocks) < 1:
-        kernel, dilations, pads, _ = steps
+        kernel, dilations, pads, _ = window
         raise RuntimeError(
             f"Given input with spatial size {tuple(sizes)}, kernel_size={kernel}, "
             f"dilation={dilations}, padding={pads}, calculated shape of the array of sliding "
@@ -305,9 +305,9 @@ def _check_blocks(sizes: Pair, steps: Steps) -> None:
         )
 
 
-def _check_columns(columns: int, sizes: Pair, steps: Steps) -> None:
-    height, width = _blocks(sizes, steps)
-    kernel, dilations, pads, strides = steps
+def _check_columns(columns: int, sizes: Pair, window: Window) -> None:
+    height, width = _blocks(sizes, window)
+    kernel, dilations, pads, strides = window
     given = (
         f"Given output_size={sizes}, kernel_size={kernel}, dilation={dilations}, "
         f"padding={pads}, stride={strides}"

@@ -72,18 +72,18 @@ def other_convolution(builder: PlanBuilder, op: Op) -> Value:
     x, filters, steps = computed(x), channels_last(constant(weight)), attributes["steps"]
     offsets = None if attributes["bias"] is None else constant(bias)
     if attributes["transposed"]:
+        steps = (*steps, attributes["output_padding"])
         return _transposed(builder, x, filters, offsets, steps)
-    return prepacked_convolution(builder, PrepackedConvolution(filters, offsets, **steps), x, PLAIN)
+    prepacked = PrepackedConvolution(filters, offsets, **steps._asdict())
+    return prepacked_convolution(builder, prepacked, x, PLAIN)
 
 
 def _transposed(
-    builder: PlanBuilder, x: Value, filters: Array, offsets: Array | None, steps: dict[str, Any]
+    builder: PlanBuilder, x: Value, filters: Array, offsets: Array | None, steps: tuple
 ) -> Value:
-    """Add a transposed convolution."""
-    names = ("stride", "padding", "output_padding", "dilation", "groups")
-    parameters = [hashable(steps[name]) for name in names]
+    """Add a transposed convolution; the last of ``steps`` is its output_padding."""
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    executable = transpose_executable(*arrays, *parameters, current())
+    executable = transpose_executable(*arrays, current(), *map(hashable, steps))
     ends = executable.plan.ends
     y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
     if offsets is not None and not ends:

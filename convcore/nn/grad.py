@@ -1,14 +1,8 @@
-"""The two gradients of a convolution by themselves, without a graph that asks for them.
-
-They are functions of their tensors like any other: recorded, and differentiated as often as wanted.
-"""
+"""Input and weight gradients of convolutions as functions: differentiable, like any other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from convcore._tensor import Tensor
+from convcore.engine.conv.ranks import of_rank
 from convcore.functions.conv import gradient_by_input, gradient_by_weight
 
 __all__ = [
@@ -21,44 +15,21 @@ __all__ = [
 ]
 
 
-def conv1d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(1, gradient_by_input)
+def conv1d_input() -> None:
     """Return the gradient of `conv1d` by its input, (N, C_in, W); as `conv2d_input`."""
-    return gradient_by_input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv1d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(1, gradient_by_weight)
+def conv1d_weight() -> None:
     """Return the gradient of `conv1d` by its weight, (C_out, C_in/G, KW).
 
     The arguments are those of `conv2d_weight`.
     """
-    return gradient_by_weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(2, gradient_by_input)
+def conv2d_input() -> None:
     """Return the gradient of `conv2d` by its input.
 
     Parameters
@@ -92,18 +63,10 @@ def conv2d_input(
               [2., 4., 2.],
               [1., 2., 1.]]]])
     """
-    return gradient_by_input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(2, gradient_by_weight)
+def conv2d_weight() -> None:
     """Return the gradient of `conv2d` by its weight.
 
     Parameters
@@ -134,33 +97,16 @@ def conv2d_weight(
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
-    return gradient_by_weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(3, gradient_by_input)
+def conv3d_input() -> None:
     """Return the gradient of `conv3d` by its input, (N, C_in, D, H, W); as `conv2d_input`."""
-    return gradient_by_input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
+@of_rank(3, gradient_by_weight)
+def conv3d_weight() -> None:
     """Return the gradient of `conv3d` by its weight, (C_out, C_in/G, KD, KH, KW).
 
     The arguments are those of `conv2d_weight`.
     """
-    return gradient_by_weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)

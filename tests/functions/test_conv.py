@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import convcore
 from convcore import engine
 from convcore.autograd.gradcheck import gradcheck, gradgradcheck
+from convcore.engine.geometry import Steps
 from convcore.functions import conv as maps
 
 SOME = settings(
@@ -205,6 +206,7 @@ def operands(rng: np.random.Generator, dtype: str, steps: dict[str, Any]) -> lis
 @pytest.mark.parametrize("steps", STEPS, ids=str)
 def test_bilinear_maps_have_right_first_and_second_derivatives(steps, dtype, rng):
     x, w, bias, y = operands(rng, dtype, steps)
+    steps = Steps(**steps)
     calls = {
         "forward": (lambda x, w, b: maps._forward(x, w, b, steps), (x, w, bias)),
         "input_grad": (lambda y, w: maps._input_grad(y, w, X[2:], steps), (y, w)),
@@ -530,7 +532,7 @@ NET = """if True:
 
 @pytest.mark.subprocess
 @pytest.mark.skipif(
-    not engine.runtime.threads.blas().held, reason="this BLAS gives no hold on its threads"
+    not engine.runtime.threads.blas().limitable, reason="the threads of this BLAS cannot be limited"
 )
 @pytest.mark.parametrize("coretype", [None, "Haswell"])
 def test_bits_of_a_small_net_do_not_depend_on_the_number_of_threads(coretype, run_child):

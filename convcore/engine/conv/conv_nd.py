@@ -1,14 +1,16 @@
-"""The convolutions under PyTorch's names and argument order, one a number of spatial axes."""
+"""conv1d to conv_transpose3d on arrays, under PyTorch's names and argument order."""
 
 from __future__ import annotations
 
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.conv.passes import conv_forward, conv_transpose
+from convcore.engine.conv.ranks import of_rank
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime.checks import Array, checked_array
 
 
-def conv1d(
+def _conv(
+    rank: int,
     input: Array,
     weight: Array,
     bias: Array | None = None,
@@ -19,15 +21,7 @@ def conv1d(
     *,
     activation: Activation = None,
 ) -> Array:
-    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conv1d(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), dilation=2)
-    array([[[2., 4., 6.]]])
-    """
-    _check_rank("conv1d", weight, 1)
+    _check_rank("conv", rank, weight)
     return conv_forward(
         input,
         weight,
@@ -37,149 +31,6 @@ def conv1d(
         dilation=dilation,
         groups=groups,
         activation=activation,
-    )
-
-
-def conv2d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
-    *,
-    activation: Activation = None,
-) -> Array:
-    """Correlate (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(25.0).reshape(1, 1, 5, 5)
-    >>> conv2d(x, np.ones((1, 1, 2, 2)), stride=2, padding=3)[0, 0, 2]
-    array([ 0., 15., 36., 44.,  0.])
-    """
-    _check_rank("conv2d", weight, 2)
-    return conv_forward(
-        input,
-        weight,
-        bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        activation=activation,
-    )
-
-
-def conv3d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
-    *,
-    activation: Activation = None,
-) -> Array:
-    """Correlate (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
-
-    See `conv_forward`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conv3d(np.ones((1, 1, 2, 2, 3)), np.ones((1, 1, 2, 2, 2)))[0, 0, 0]
-    array([[8., 8.]])
-    """
-    _check_rank("conv3d", weight, 3)
-    return conv_forward(
-        input,
-        weight,
-        bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        activation=activation,
-    )
-
-
-def conv_transpose1d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    output_padding: Spatial = 0,
-    groups: int = 1,
-    dilation: Spatial = 1,
-) -> Array:
-    """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
-
-    See `conv_transpose`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conv_transpose1d(np.arange(1.0, 3.0).reshape(1, 1, 2), np.ones((1, 1, 3)), stride=2)
-    array([[[1., 1., 3., 2., 2.]]])
-    """
-    return _conv_transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose2d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    output_padding: Spatial = 0,
-    groups: int = 1,
-    dilation: Spatial = 1,
-) -> Array:
-    """Transpose a convolution: (N, C_in, H, W) or (C_in, H, W) with (C_in, C_out/G, KH, KW).
-
-    See `conv_transpose`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conv_transpose2d(np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 2)), stride=2, output_padding=1)
-    array([[[[1., 1., 1., 1., 0.],
-             [0., 0., 0., 0., 0.]]]])
-    """
-    return _conv_transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-def conv_transpose3d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    output_padding: Spatial = 0,
-    groups: int = 1,
-    dilation: Spatial = 1,
-) -> Array:
-    """Transpose a convolution: (N, C_in, D, H, W) or unbatched with (C_in, C_out/G, KD, KH, KW).
-
-    See `conv_transpose`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conv_transpose3d(np.ones((1, 1, 1, 1, 2)), np.ones((1, 1, 1, 1, 2)))[0, 0, 0]
-    array([[1., 2., 1.]])
-    """
-    return _conv_transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
 
@@ -187,14 +38,14 @@ def _conv_transpose(
     rank: int,
     input: Array,
     weight: Array,
-    bias: Array | None,
-    stride: Spatial,
-    padding: Padding,
-    output_padding: Spatial,
-    groups: int,
-    dilation: Spatial,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    groups: int = 1,
+    dilation: Spatial = 1,
 ) -> Array:
-    _check_rank(f"conv_transpose{rank}d", weight, rank)
+    _check_rank("conv_transpose", rank, weight)
     return conv_transpose(
         input,
         weight,
@@ -207,9 +58,91 @@ def _conv_transpose(
     )
 
 
-def _check_rank(function: str, weight: Array, rank: int) -> None:
+def _check_rank(function: str, rank: int, weight: Array) -> None:
     weight = checked_array("weight", weight)
     if weight.ndim != rank + 2:
         raise ValueError(
-            f"weight of {function} must have {rank + 2} axes, got shape {list(weight.shape)}"
+            f"weight of {function}{rank}d must have {rank + 2} axes, got shape {list(weight.shape)}"
         )
+
+
+@of_rank(1, _conv)
+def conv1d() -> None:
+    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv1d(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), dilation=2)
+    array([[[2., 4., 6.]]])
+    """
+
+
+@of_rank(2, _conv)
+def conv2d() -> None:
+    """Correlate (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(25.0).reshape(1, 1, 5, 5)
+    >>> conv2d(x, np.ones((1, 1, 2, 2)), stride=2, padding=3)[0, 0, 2]
+    array([ 0., 15., 36., 44.,  0.])
+    """
+
+
+@of_rank(3, _conv)
+def conv3d() -> None:
+    """Correlate (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
+
+    See `conv_forward`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv3d(np.ones((1, 1, 2, 2, 3)), np.ones((1, 1, 2, 2, 2)))[0, 0, 0]
+    array([[8., 8.]])
+    """
+
+
+@of_rank(1, _conv_transpose)
+def conv_transpose1d() -> None:
+    """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
+
+    See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose1d(np.arange(1.0, 3.0).reshape(1, 1, 2), np.ones((1, 1, 3)), stride=2)
+    array([[[1., 1., 3., 2., 2.]]])
+    """
+
+
+@of_rank(2, _conv_transpose)
+def conv_transpose2d() -> None:
+    """Transpose a convolution: (N, C_in, H, W) or (C_in, H, W) with (C_in, C_out/G, KH, KW).
+
+    See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose2d(np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 2)), stride=2, output_padding=1)
+    array([[[[1., 1., 1., 1., 0.],
+             [0., 0., 0., 0., 0.]]]])
+    """
+
+
+@of_rank(3, _conv_transpose)
+def conv_transpose3d() -> None:
+    """Transpose a convolution: (N, C_in, D, H, W) or unbatched with (C_in, C_out/G, KD, KH, KW).
+
+    See `conv_transpose`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conv_transpose3d(np.ones((1, 1, 1, 1, 2)), np.ones((1, 1, 1, 1, 2)))[0, 0, 0]
+    array([[1., 2., 1.]])
+    """

@@ -1,6 +1,6 @@
-"""The activations that a convolution's kernels apply to outputs while they are in cache.
+"""The epilogue of a convolution: activations that its kernels apply while outputs are in cache.
 
-They are two formulas: a clamp to [low, high] (ReLU, ReLU6) and a slope for what is negative
+There are two formulas: a clamp to [low, high] (ReLU, ReLU6) and a slope for what is negative
 (LeakyReLU).  A NaN stays a NaN in both.
 """
 

@@ -1,14 +1,15 @@
-"""A prepared call: everything that one of the maps needs besides its arrays, made once and kept.
+"""Executables: the plan and kernel of one pass for arrays of one kind, made once and cached.
 
-It is remembered by the arrays' shapes, strides and dtypes and by the parameters, so a second call
-with the like costs a look-up, an allocation and the kernel.
+The key is the arrays' shapes, strides and dtypes, the selection of algorithms in force and the
+convolution's parameters: a second call with the like costs a look-up, an allocation and the
+kernel.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,30 +24,29 @@ from convcore.engine.conv.algorithms.problem import (
 from convcore.engine.conv.algorithms.selection import Selection, current
 from convcore.engine.geometry import (
     Geometry,
-    Padding,
     Spatial,
+    Steps,
     index,
     make_geometry,
     per_axis,
     transposed_geometry,
+    weight_rank,
 )
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
     Array,
-    batched,
     check_memory,
     check_output,
     checked_array,
     checked_bias,
     common_itemsize,
     hashable,
-    weight_rank,
     whole_elements,
 )
 from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout
 
-# A net of a few hundred layers, each with its three maps, in a few shapes.
-_REMEMBERED = 4096
+# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.
+_MOST_CACHED = 4096
 
 
 class Executable:
@@ -63,9 +63,9 @@ class Executable:
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
     ) -> Array:
-        """Return the map of the two arrays; `extra` and `kept` are what else the kernel takes."""
+        """Run the pass on two arrays; `extra` and `kept` are what else the kernel takes."""
         plan = self.plan
-        # Everything is allocated before BLAS is held and threads start: nothing there can fail.
+        # All memory is allocated before the BLAS limit and the threads: nothing there can fail.
         output = empty(self.shape, left.dtype, self.channels_last)
         threads = self.kernel.threads()
         block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
@@ -77,12 +77,12 @@ class Executable:
 
 
 class TransposedExecutable(Executable):
-    """The call of a transposed convolution, whose bias, if any, is all of ``extra``."""
+    """The executable of a transposed convolution, whose bias, if any, is all of ``extra``."""
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
     ) -> Array:
-        """Return the transposed convolution, the bias added by the kernel if it can."""
+        """Run the input gradient's kernel and add the bias, in the kernel if it can."""
         if not extra:
             return super().__call__(left, right, extra)
         bias = checked_bias(extra[0], right.dtype, self.shape[1])
@@ -93,15 +93,41 @@ class TransposedExecutable(Executable):
         return output
 
 
+class Operand(NamedTuple):
+    """One of a pass's two arrays, as far as an executable depends on it."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def batched(
+        self, rank: int, name: str = "input", function: str = "conv"
+    ) -> tuple[bool, Operand]:
+        """Return (whether it was unbatched, the operand with a batch axis)."""
+        if len(self.shape) == rank + 1:
+            return True, Operand((1, *self.shape), (0, *self.strides), self.dtype)
+        if len(self.shape) != rank + 2:
+            raise ValueError(
+                f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) {name} "
+                f"to {function}{rank}d, but got {name} of size: {list(self.shape)}"
+            )
+        return False, self
+
+
 def apply(
     make: Callable[..., Executable],
-    names: tuple[str, str],
     left: Array,
     right: Array,
     parameters: tuple[Any, ...],
     extra: tuple[Any, ...] = (),
+    names: tuple[str, str] = ("input", "weight"),
 ) -> Array:
-    """Make or remember the call for these arrays and parameters, and call it."""
+    """Run the executable for two arrays, from the cache if one was made for their like.
+
+    parameters : the steps, then what else the maker takes
+    extra : what the executable takes besides the arrays
+    names : the arrays' names in errors
+    """
     if type(left) is not np.ndarray or type(right) is not np.ndarray:
         left, right = checked_array(names[0], left), checked_array(names[1], right)
     if not (left.flags.aligned and right.flags.aligned):
@@ -109,180 +135,126 @@ def apply(
     arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     selection = current()
     try:
-        call = make(*arrays, *parameters, selection)
+        executable = make(*arrays, selection, *parameters)
     except SplitElementsError:
         left, right = whole_elements(left), whole_elements(right)
-        return apply(make, names, left, right, parameters, extra)
+        return apply(make, left, right, parameters, extra, names)
     except TypeError:
-        call = _make_slowly(make, arrays, (*parameters, selection))
-    return call(left, right, extra)
+        executable = _make_unhashed(make, (*arrays, selection), parameters)
+    return executable(left, right, extra)
 
 
-def _make_slowly(make: Any, arrays: tuple[Any, ...], parameters: tuple[Any, ...]) -> Executable:
-    """Make the call from parameters that cannot be remembered as they are, or say what is wrong."""
+def _make_unhashed(make: Any, key: tuple[Any, ...], parameters: tuple[Any, ...]) -> Executable:
+    """Make an executable from parameters that cannot be hashed, or say what is wrong with them."""
     parameters = tuple(map(hashable, parameters))
     try:
         hash(parameters)
     except TypeError:
-        return make.__wrapped__(*arrays, *parameters)
-    return make(*arrays, *parameters)
+        return make.__wrapped__(*key, *parameters)
+    return make(*key, *parameters)
 
 
-_remembered = functools.lru_cache(maxsize=_REMEMBERED, typed=True)
+def _cached(make: Callable[..., Executable]) -> Callable[..., Executable]:
+    """Cache a maker of executables by its arguments one by one: a stride of 1.0 is not 1.
+
+    It is called with shape, strides and dtype of each array, the selection, the steps one by one,
+    and what else it takes.
+    """
+
+    @functools.lru_cache(maxsize=_MOST_CACHED, typed=True)
+    def executable(*key: Any) -> Executable:
+        left, right = Operand(*key[:3]), Operand(*key[3:6])
+        return make(left, right, key[6], Steps(*key[7:11]), *key[11:])
+
+    return executable
 
 
-@_remembered
+@_cached
 def forward_executable(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-    selection: Selection,
-    kept: bool = False,
+    x: Operand, w: Operand, selection: Selection, steps: Steps, kept: bool = False
 ) -> Executable:
-    """Return the call of the forward map; kept: for weights that stay as they are."""
-    size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
-    squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
-    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
+    """Make the forward pass; kept: for weights that stay as they are."""
+    size = common_itemsize(("input", x.dtype), ("weight", w.dtype))
+    squeeze, x = x.batched(weight_rank(w.shape))
+    g = make_geometry(x.shape, w.shape, *steps)
     check_memory(g.output_shape, size)
-    last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
-    x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last, kept), selection)
-    return Executable(kernel, plan, g.output_shape, last, squeeze)
+    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, kept)
 
 
-@_remembered
+@_cached
 def input_grad_executable(
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    y_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    input_size: Spatial,
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-    selection: Selection,
+    y: Operand, w: Operand, selection: Selection, steps: Steps, input_size: Spatial
 ) -> Executable:
-    """Return the call of the input gradient."""
-    rank = weight_rank(w_shape)
-    squeeze, y_shape, y_strides = batched(y_shape, y_strides, rank + 2, "grad_output")
+    """Make the input gradient."""
+    rank = weight_rank(w.shape)
+    squeeze, y = y.batched(rank, "grad_output")
     sizes = per_axis("input_size", input_size, rank, least=0)
-    groups = index("groups", groups)
-    g = make_geometry(
-        (y_shape[0], w_shape[1] * max(groups, 1), *sizes),
-        w_shape,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )
-    check_output("grad_output", y_shape, g)
-    return _make_input_grad(
-        g,
-        "grad_output",
-        y_dtype,
-        y_shape,
-        y_strides,
-        w_dtype,
-        w_shape,
-        w_strides,
-        squeeze,
-        selection,
-    )
+    groups = index("groups", steps.groups)
+    x_shape = (y.shape[0], w.shape[1] * max(groups, 1), *sizes)
+    g = make_geometry(x_shape, w.shape, *steps)
+    check_output("grad_output", y.shape, g)
+    return _input_grad(g, "grad_output", y, w, selection, squeeze)
 
 
-@_remembered
+@_cached
 def transpose_executable(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    stride: Spatial,
-    padding: Padding,
-    output_padding: Spatial,
-    dilation: Spatial,
-    groups: int,
-    selection: Selection,
+    x: Operand, w: Operand, selection: Selection, steps: Steps, output_padding: Spatial
 ) -> Executable:
-    """Return the call of the transposed convolution."""
-    squeeze, x_shape, x_strides = batched(
-        x_shape, x_strides, weight_rank(w_shape) + 2, function="conv_transpose"
-    )
-    g = transposed_geometry(x_shape, w_shape, stride, padding, output_padding, dilation, groups)
-    call = _make_input_grad(
-        g, "input", x_dtype, x_shape, x_strides, w_dtype, w_shape, w_strides, squeeze, selection
-    )
-    return TransposedExecutable(call.kernel, call.plan, call.shape, call.channels_last, squeeze)
+    """Make the transposed convolution: the input gradient, and a bias."""
+    squeeze, x = x.batched(weight_rank(w.shape), function="conv_transpose")
+    stride, padding, dilation, groups = steps
+    g = transposed_geometry(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
+    made = _input_grad(g, "input", x, w, selection, squeeze)
+    return TransposedExecutable(made.kernel, made.plan, made.shape, made.channels_last, squeeze)
 
 
-def _make_input_grad(
-    g: Geometry,
-    name: str,
-    y_dtype: np.dtype[Any],
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    w_dtype: np.dtype[Any],
-    w_shape: tuple[int, ...],
-    w_strides: tuple[int, ...],
-    squeeze: bool,
-    selection: Selection,
+def _input_grad(
+    g: Geometry, name: str, y: Operand, w: Operand, selection: Selection, squeeze: bool
 ) -> Executable:
-    size = common_itemsize((name, y_dtype), ("weight", w_dtype))
+    size = common_itemsize((name, y.dtype), ("weight", w.dtype))
     check_memory(g.input_shape, size)
-    last = is_channels_last(y_shape, y_strides) or is_channels_last(w_shape, w_strides)
-    y, w = layout(y_shape, y_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = choose(Problem(INPUT_GRAD, g, y_dtype, y, w, last), selection)
-    return Executable(kernel, plan, g.input_shape, last, squeeze)
+    return _chosen(INPUT_GRAD, g, g.input_shape, y, w, selection, squeeze)
 
 
-@_remembered
+@_cached
 def weight_grad_executable(
-    x_shape: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    x_dtype: np.dtype[Any],
-    y_shape: tuple[int, ...],
-    y_strides: tuple[int, ...],
-    y_dtype: np.dtype[Any],
-    kernel_size: Spatial,
-    stride: Spatial,
-    padding: Padding,
-    dilation: Spatial,
-    groups: int,
-    selection: Selection,
+    x: Operand, y: Operand, selection: Selection, steps: Steps, kernel_size: Spatial
 ) -> Executable:
-    """Return the call of the weight gradient."""
-    size = common_itemsize(("input", x_dtype), ("grad_output", y_dtype))
-    if len(x_shape) != len(y_shape):
+    """Make the weight gradient."""
+    common_itemsize(("input", x.dtype), ("grad_output", y.dtype))
+    if len(x.shape) != len(y.shape):
         raise ValueError(
             "input and grad_output must have as many axes as each other, "
-            f"got shapes {list(x_shape)} and {list(y_shape)}"
+            f"got shapes {list(x.shape)} and {list(y.shape)}"
         )
     # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
-    rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x_shape) - 2
+    rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x.shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(
             "kernel_size must have one to three ints, one a spatial axis of input, "
-            f"got {kernel_size} for input of size: {list(x_shape)}"
+            f"got {kernel_size} for input of size: {list(x.shape)}"
         )
-    _, x_shape, x_strides = batched(x_shape, x_strides, rank + 2)
-    _, y_shape, y_strides = batched(y_shape, y_strides, rank + 2, "grad_output")
+    _, x = x.batched(rank)
+    _, y = y.batched(rank, "grad_output")
     kernel = per_axis("kernel_size", kernel_size, rank)
-    groups = index("groups", groups)
-    w_shape = (y_shape[1], x_shape[1] // max(groups, 1), *kernel)
-    g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
-    check_output("grad_output", y_shape, g)
-    last = is_channels_last(x_shape, x_strides) or is_channels_last(y_shape, y_strides)
-    x, y = layout(x_shape, x_strides, size), layout(y_shape, y_strides, size)
-    job, plan = choose(Problem(WEIGHT_GRAD, g, x_dtype, x, y, last), selection)
-    return Executable(job, plan, g.weight_shape, last, squeeze=False)
+    groups = index("groups", steps.groups)
+    g = make_geometry(x.shape, (y.shape[1], x.shape[1] // max(groups, 1), *kernel), *steps)
+    check_output("grad_output", y.shape, g)
+    return _chosen(WEIGHT_GRAD, g, g.weight_shape, x, y, selection)
+
+
+def _chosen(
+    pass_name: str,
+    g: Geometry,
+    shape: Sequence[int],
+    left: Operand,
+    right: Operand,
+    selection: Selection,
+    squeeze: bool = False,
+    kept: bool = False,
+) -> Executable:
+    """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand."""
+    last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
+    a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))
+    kernel, plan = choose(Problem(pass_name, g, left.dtype, a, b, last, kept), selection)
+    return Executable(kernel, plan, shape, last, squeeze)

@@ -1,12 +1,12 @@
-"""The three bilinear maps of a convolution, on ndarrays.
+"""The three passes of a convolution on ndarrays: forward, input gradient, weight gradient.
 
     forward      y[n, o, j] = sum over c, t of x[n, c, j*stride - before + t*dilation] * w[o, c, t]
     input_grad   the same sum read for x, given gy in y's place
     weight_grad  the same sum read for w, given gy in y's place
 
-Each is linear in either argument, and the derivative of each is made of the other two; a transposed
+Each is linear in either argument, and its derivative is made of the other two; a transposed
 convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
-convolutions are these maps with the other argument conjugated.
+convolutions are these passes with the other argument conjugated.
 """
 
 from __future__ import annotations
@@ -101,14 +101,8 @@ def conv_forward(
     extra: tuple = (bias,)
     if activation is not None:
         extra += activation_parameters(activation, checked_array("weight", weight).dtype)
-    return apply(
-        forward_executable,
-        ("input", "weight"),
-        input,
-        weight,
-        (stride, padding, dilation, groups),
-        extra,
-    )
+    steps = stride, padding, dilation, groups
+    return apply(forward_executable, input, weight, steps, extra)
 
 
 def conv_input_grad(
@@ -133,7 +127,7 @@ def conv_input_grad(
     input_size : int, or one int a spatial axis
         The input's spatial sizes: a stride above 1 leaves them open.
     stride, padding, dilation, groups
-        As for the forward map.
+        As for the forward pass.
 
     Returns
     -------
@@ -143,13 +137,13 @@ def conv_input_grad(
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+        As `conv_forward`; also if grad_output's shape is not the forward pass's output shape.
 
     Notes
     -----
     At most N * C_out * P * K multiply-adds, and those with the zeros around grad_output where they
     are fewer than half as many again; none with zeros put between its elements.  Algorithms and
-    memory as for the forward map, with a copy of the weights.
+    memory as for the forward pass, with a copy of the weights.
 
     Examples
     --------
@@ -159,13 +153,9 @@ def conv_input_grad(
            [2., 4., 2.],
            [1., 2., 1.]])
     """
-    return apply(
-        input_grad_executable,
-        ("grad_output", "weight"),
-        grad_output,
-        weight,
-        (input_size, stride, padding, dilation, groups),
-    )
+    parameters = stride, padding, dilation, groups, input_size
+    names = "grad_output", "weight"
+    return apply(input_grad_executable, grad_output, weight, parameters, names=names)
 
 
 def conv_weight_grad(
@@ -191,7 +181,7 @@ def conv_weight_grad(
         Needed because a stride above 1 leaves it open.  An unbatched input needs one int an axis,
         because with a single int it would pass for a batch with an axis fewer.
     stride, padding, dilation, groups
-        As for the forward map.
+        As for the forward pass.
 
     Returns
     -------
@@ -201,11 +191,11 @@ def conv_weight_grad(
     Raises
     ------
     TypeError, ValueError, MemoryError
-        As `conv_forward`; also if grad_output's shape is not the forward map's output shape.
+        As `conv_forward`; also if grad_output's shape is not the forward pass's output shape.
 
     Notes
     -----
-    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward map; where
+    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward pass; where
     the gradient is small, partial sums of at most 32 MiB in all besides, added in index order.
 
     Examples
@@ -216,13 +206,9 @@ def conv_weight_grad(
     array([[ 8., 12.],
            [20., 24.]])
     """
-    return apply(
-        weight_grad_executable,
-        ("input", "grad_output"),
-        input,
-        grad_output,
-        (kernel_size, stride, padding, dilation, groups),
-    )
+    parameters = stride, padding, dilation, groups, kernel_size
+    names = "input", "grad_output"
+    return apply(weight_grad_executable, input, grad_output, parameters, names=names)
 
 
 def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
@@ -318,11 +304,6 @@ def conv_transpose(
     >>> conv_transpose(np.ones((1, 1, 2)), np.ones((1, 1, 2)), stride=2)
     array([[[1., 1., 1., 1.]]])
     """
-    return apply(
-        transpose_executable,
-        ("input", "weight"),
-        input,
-        weight,
-        (stride, padding, output_padding, dilation, groups),
-        () if bias is None else (bias,),
-    )
+    parameters = stride, padding, dilation, groups, output_padding
+    extra = () if bias is None else (bias,)
+    return apply(transpose_executable, input, weight, parameters, extra)

@@ -76,7 +76,7 @@ def im2col(
            [4., 5., 7., 8.]])
     """
     input = whole_elements(checked_array("input", input))
-    kernel, unbatched = _kernel(input.ndim, kernel_size, "input", input.shape)
+    kernel, unbatched = _kernel(input.shape, kernel_size)
     batch = input[np.newaxis] if unbatched else input
     g = _geometry(batch.shape, kernel, stride, padding, dilation)
     shape = (g.n, g.pixels, g.columns) if channels_last else (g.n, g.columns, g.pixels)
@@ -203,7 +203,7 @@ def im2col_view(
     """
     if not isinstance(input, np.ndarray):
         raise TypeError(f"input must be a numpy.ndarray, got {type(input).__name__}")
-    kernel, _ = _kernel(input.ndim, kernel_size, "input", input.shape)
+    kernel, _ = _kernel(input.shape, kernel_size)
     rank = len(kernel)
     axes = make_axes(input.shape[-rank:], kernel, stride, 0, dilation)
     lead, steps = input.shape[:-rank], input.strides[-rank:]
@@ -280,15 +280,14 @@ def _geometry(
     return Geometry(shape[0], shape[1], 1, 1, axes)
 
 
-def _kernel(
-    ndim: int, kernel_size: Spatial, name: str, shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], bool]:
-    """Return (one int a spatial axis, whether the array is unbatched)."""
+def _kernel(shape: tuple[int, ...], kernel_size: Spatial) -> tuple[tuple[int, ...], bool]:
+    """Return (one int a spatial axis, whether the input of the shape is unbatched)."""
+    ndim = len(shape)
     rank = _length(kernel_size) or ndim - 2
     if not 1 <= rank <= 3 or ndim not in (rank + 1, rank + 2):
         raise ValueError(
-            f"{name} must have one to three spatial axes after (N, C) or (C,), as many as "
-            f"kernel_size {kernel_size!r} has, got {name} of size: {list(shape)}"
+            "input must have one to three spatial axes after (N, C) or (C,), as many as "
+            f"kernel_size {kernel_size!r} has, got input of size: {list(shape)}"
         )
     return per_axis("kernel_size", kernel_size, rank), ndim == rank + 1
 

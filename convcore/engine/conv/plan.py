@@ -1,4 +1,4 @@
-"""What will be done: the plans of a convolution's three maps, from geometry, dtype and format."""
+"""The plans of a convolution's three passes: algorithm, blocks, memory, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PassPlan", "Plan", "plan_conv"]
 
 
 class Plan(NamedTuple):
-    """The plans of a convolution's three maps."""
+    """The plans of a convolution's three passes."""
 
     forward: PassPlan
     input_grad: PassPlan
@@ -26,8 +26,8 @@ class Plan(NamedTuple):
 def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = False) -> Plan:
     """Return how a convolution of dense arrays and its two gradients are computed.
 
-    It is what the three maps do under the selection in force (`convcore.backends.conv`), and never
-    depends on the number of threads.
+    The passes follow it under the selection in force (`convcore.backends.conv`); the number of
+    threads changes nothing.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     Returns
     -------
     Plan
-        One PassPlan a map: blocks in pixels and channels, memory in elements and in bytes, and why
+        One PassPlan a pass: blocks in pixels and channels, memory in elements and in bytes, and why
         each algorithm was taken or not.
 
     Raises
@@ -47,7 +47,7 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     TypeError
         geometry is no Geometry, or dtype none of the above.
     ValueError
-        A size that BLAS cannot take, as the maps would raise.
+        A size that BLAS cannot take, as the passes would raise.
 
     Examples
     --------
@@ -61,5 +61,5 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     dtype = np.dtype(dtype)
     check_dtype("dtype", dtype)
     return Plan(
-        *(choose(dense_problem(m, geometry, dtype, channels_last), current())[1] for m in PASSES)
+        *(choose(dense_problem(p, geometry, dtype, channels_last), current())[1] for p in PASSES)
     )

@@ -1,4 +1,4 @@
-"""A convolution whose weights stay as they are, for nets that are run and no longer trained."""
+"""Convolutions with prepacked weights, for inference."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from convcore.engine.runtime.checks import (
     whole_elements,
 )
 
-# Shapes of inputs for which prepared weights are kept; the oldest goes first.
+# Shapes of inputs for which weights stay packed; the oldest goes first.
 MOST_SHAPES = 4
 
-# The call for one kind of inputs, and the weights that are kept for it.
+# The executable for one kind of inputs, and the weights packed for it.
 _Prepared = tuple[Executable, memory.Block | None]
 
 
 class PrepackedConvolution:
-    """The forward map of one weight array, in the order in which its kernels read it.
+    """The forward pass with one weight array, packed once in the order in which kernels read it.
 
     For each shape and memory format of inputs the weights are packed, or transformed, once; calls
     after that read them as they are.  Packing counts where weights are many and pixels few.
@@ -78,48 +78,49 @@ class PrepackedConvolution:
         if activation is not None:
             self._extra += activation_parameters(activation, self.weight.dtype)
         self._parameters = tuple(map(hashable, (stride, padding, dilation, groups)))
-        self._calls: dict[Any, _Prepared] = {}
+        self._executables: dict[Any, _Prepared] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_calls": {}, "_lock": None}  # a copy prepares anew
+        return {**self.__dict__, "_executables": None, "_lock": None}  # a copy prepares anew
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._executables, self._lock = {}, threading.Lock()
 
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))
-        call, kept = self.prepared(input.shape, input.strides, input.dtype)
-        return call(input, self.weight, self._extra, **({} if kept is None else {"kept": kept}))
+        executable, block = self.prepared(input.shape, input.strides, input.dtype)
+        packed = {} if block is None else {"kept": block}
+        return executable(input, self.weight, self._extra, **packed)
 
     def prepared(self, *like: Any) -> _Prepared:
-        """Return the call for inputs of one kind, and the weights as its kernel reads them.
+        """Return the executable for inputs of one kind, and the weights as its kernel reads them.
 
         like : shape, strides and dtype of the input; whole elements, aligned
 
         The weights are None where the kernel reads them as they are.
         """
         key = (*like, current())
-        return self._calls.get(key) or self._remember(key)
+        return self._executables.get(key) or self._cache(key)
 
-    def _remember(self, key: tuple[Any, ...]) -> _Prepared:
-        """Prepare for an input of a new shape, and forget the oldest where there are too many."""
+    def _cache(self, key: tuple[Any, ...]) -> _Prepared:
+        """Prepare for an input of a new shape; drop the oldest where there are too many."""
         with self._lock:
-            if key not in self._calls:
+            if key not in self._executables:
                 made = self._prepare(*key)
-                if len(self._calls) == MOST_SHAPES:
-                    del self._calls[next(iter(self._calls))]
-                self._calls[key] = made
-            return self._calls[key]
+                if len(self._executables) == MOST_SHAPES:
+                    del self._executables[next(iter(self._executables))]
+                self._executables[key] = made
+            return self._executables[key]
 
     def _prepare(self, *like: Any) -> _Prepared:
         w, selection = self.weight, like[3]
         arrays = *like[:3], w.shape, w.strides, w.dtype
-        call = forward_executable(*arrays, *self._parameters, selection, kept=True)
-        if not call.plan.kept:
-            return call, None
-        block = memory.Block(call.plan.kept_bytes)
-        call.kernel.pack(w, block)
-        return call, block
+        executable = forward_executable(*arrays, selection, *self._parameters, True)
+        if not executable.plan.kept:
+            return executable, None
+        block = memory.Block(executable.plan.kept_bytes)
+        executable.kernel.pack(w, block)
+        return executable, block

@@ -1,4 +1,4 @@
-"""The small moves around a convolution by hand: pad, unpad, dilate, rotate.
+"""Pad, unpad, dilate and rotate arrays: the steps of a convolution done by hand.
 
 They work on the last axes of an array of any dtype.  Together they spell out what a convolution's
 input gradient is: dilate grad_output by the stride, pad it by dilation*(kernel - 1), and correlate

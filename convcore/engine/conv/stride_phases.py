@@ -1,4 +1,6 @@
-"""An input gradient of stride S as S convolutions of stride 1 an axis, one a remainder modulo S.
+"""Stride decomposition: an input gradient of stride S as S convolutions of stride 1 an axis.
+
+Each is a phase: the input's elements with one remainder modulo S.
 
 Input i = r + S*j is under tap k of output (i + before - k*D) / S where that is whole.  For a given
 remainder r the taps that make it so are every p-th, p = S / gcd(S, D), and from one of them to the
@@ -16,7 +18,7 @@ from convcore.engine.geometry import Axis
 
 
 class Phase(NamedTuple):
-    """One remainder on one axis.
+    """One phase of the stride decomposition on one axis: a remainder modulo the stride.
 
     Output j of the phase is input ``start + j*stride`` of the axis; its tap t reads grad_output at
     ``j + first + t*step`` and is the kernel's tap ``tap - t*period``.

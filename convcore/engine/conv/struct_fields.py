@@ -1,4 +1,4 @@
-"""From geometry and memory layout to the fields of the kernels' structs Line and Window.
+"""The fields of the kernels' structs Line and Window, from geometry and memory layout.
 
 They stand in kernels/conv/_im2col.pxd: a Line is how a run of outputs looks at one axis of the
 input, a Window how it looks at an array.

@@ -1,1 +1,1 @@
-"""What the engine stands on: threads, memory, memory formats, checks of arguments."""
+"""Threads, memory, memory formats and checks of arguments, for the whole engine."""

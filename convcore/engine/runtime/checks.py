@@ -1,4 +1,4 @@
-"""What is asked of arrays before a kernel sees them; errors name the argument."""
+"""Checks of arrays before a kernel sees them; errors name the argument."""
 
 from __future__ import annotations
 
@@ -79,34 +79,6 @@ def whole_elements(array: Array) -> Array:
     if flags.aligned and (flags.forc or all(s % array.itemsize == 0 for s in array.strides)):
         return array
     return array.copy(order="K")
-
-
-def weight_rank(shape: tuple[int, ...]) -> int:
-    """Return the number of spatial axes of a weight."""
-    if not 3 <= len(shape) <= 5:
-        raise ValueError(
-            "weight should have at least three dimensions and at most five: "
-            f"(C_out, C_in/G, *kernel), got shape {list(shape)}"
-        )
-    return len(shape) - 2
-
-
-def batched(
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    ndim: int,
-    name: str = "input",
-    function: str = "conv",
-) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-    """Return (was unbatched, shape, strides) with a batch axis put before an unbatched array."""
-    if len(shape) == ndim - 1:
-        return True, (1, *shape), (0, *strides)
-    if len(shape) != ndim:
-        raise ValueError(
-            f"Expected {ndim - 1}D (unbatched) or {ndim}D (batched) {name} "
-            f"to {function}{ndim - 2}d, but got {name} of size: {list(shape)}"
-        )
-    return False, shape, strides
 
 
 def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:

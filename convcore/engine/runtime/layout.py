@@ -1,8 +1,7 @@
-"""Memory formats: how the axes of an array lie in memory, from its shape and strides alone.
+"""Memory formats, contiguous (NCHW) or channels_last (NHWC), from shape and strides alone.
 
-Shapes are always (N, C, *sizes).  Memory is contiguous (the last axis runs fastest) or
-channels_last (the channels do).  Kernels see every convolution with three spatial axes; a missing
-one has size 1.
+Shapes are always (N, C, *sizes).  In contiguous memory the last axis runs fastest, in channels_last
+memory the channels do.  Kernels see three spatial axes; a missing one has size 1.
 """
 
 from __future__ import annotations

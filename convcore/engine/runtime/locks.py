@@ -1,4 +1,4 @@
-"""Locks of the whole process, which a forked child finds free."""
+"""Locks that are free in a forked child."""
 
 from __future__ import annotations
 

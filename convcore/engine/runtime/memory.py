@@ -1,13 +1,12 @@
-"""Where results and scratch lie: memory that is used again, and returned when asked for.
+"""The memory pool for results and scratch, and its statistics and limits.
 
-The first write to a fresh page has the system find and clear it, and that takes longer than many a
-convolution takes to fill it: arrays that a step holds together and drops are filled 3 to 13 times
-faster in the memory of the last step (``python benchmarks/reuse.py``).  So large arrays lie in
-blocks of our own (kernels/runtime/_memory.pyx), which go back to a pool when the last view of them
-dies.
+The system finds and clears a page when it is first written, which often takes longer than a
+convolution takes to fill it: arrays in the memory of the last step are filled 3 to 13 times faster
+(``python benchmarks/reuse.py``).  So large arrays lie in blocks of our own
+(kernels/runtime/_memory.pyx), which return to a pool when the last view of them dies.
 
-Scratch is a block too.  A few are kept whole between calls, whatever the sizes asked for, so that
-the layers of a net work in one piece of memory, which stays in cache.
+Scratch is a block too.  A few blocks stay between calls, whatever the sizes asked for, so that the
+layers of a net work in one piece of memory, which stays in cache.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from convcore.kernels.runtime._memory import Block
 LEAST_BYTES = 1 << 16
 _MOST_BYTES = sys.maxsize >> 1
 
-# Scratch that is kept whole: for as many calls at once, of at most so many bytes.
-MOST_KEPT = 4
-MOST_KEPT_BYTES = 64 << 20
+# Scratch that stays between calls: so many blocks, of at most so many bytes each.
+MOST_SCRATCH = 4
+MOST_SCRATCH_BYTES = 64 << 20
 
 _scratch: list[Block] = []
 
@@ -69,15 +68,14 @@ def take(n_bytes: int) -> Block:
 
 def give(block: Block) -> None:
     """Give scratch back after use."""
-    if len(_scratch) < MOST_KEPT and len(block) <= MOST_KEPT_BYTES:
+    if len(_scratch) < MOST_SCRATCH and len(block) <= MOST_SCRATCH_BYTES:
         _scratch.append(block)
 
 
 def empty_cache() -> None:
-    """Return to the system all memory that is kept and that no array uses.
+    """Return to the system all pooled memory that no array uses.
 
-    Beside what it frees at once, the pool keeps less from then on: it starts anew to learn how much
-    is used.
+    From then on the pool keeps less, too: it learns anew how much is used.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""How many threads the engine uses, and which BLAS it holds to one while it does.
+"""Thread count of the engine, and the limit on BLAS's own threads inside parallel regions.
 
-Where the engine's own OpenMP threads call BLAS, each for itself, BLAS must stay on the thread that
-calls it.  The first such region in saves the thread count of the BLAS that SciPy links and sets 1,
-the last one out puts it back, whatever happened in between.  While one runs, SciPy's BLAS in other
-Python threads runs on one thread too, and os.fork waits for it to end.
+The engine's OpenMP threads call BLAS each for itself, so BLAS must run on the calling thread alone.
+The first region to start saves the thread count of the BLAS that SciPy links and sets 1; the last
+to end restores it, also after an error.  Meanwhile SciPy's BLAS runs on one thread in other Python
+threads too, and os.fork waits.
 
-The library is found once, at the first such region and not at import; from then on the hold calls
-its two functions by address.
+The library is found once, at the first region and not at import; from then on the limit is set and
+restored through the addresses of its two functions.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64
 class BlasInfo(NamedTuple):
     """The BLAS that SciPy links, as it was loaded.
 
-    ``architecture`` is the kernel that it chose for this CPU; ``held`` tells whether its threads
-    can be held, without which neither the bits nor the number of threads are promised.
+    ``architecture`` is the kernel that it chose for this CPU; ``limitable`` tells whether its
+    threads can be limited, without which neither bits nor the number of threads are promised.
     """
 
     name: str
     version: str
     architecture: str
     path: str
-    held: bool
+    limitable: bool
 
 
 def set_num_threads(n: int) -> None:
@@ -117,7 +117,7 @@ def _find() -> tuple[BlasInfo, int, int]:
         version=str(info.get("version") or ""),
         architecture=str(info.get("architecture") or ""),
         path=info["filepath"],
-        held=bool(setter),
+        limitable=bool(setter),
     )
     return blas_info, getter, setter
 
@@ -147,13 +147,13 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _hold_what_is_found() -> None:
+def _set_found_blas() -> None:
     _, getter, setter = _find()
     _threads.set_blas(getter, setter)
 
 
 _threads.set_limit(cpu_limit())
-_threads.set_blas_finder(_hold_what_is_found)
+_threads.set_blas_finder(_set_found_blas)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_threads.before_fork,

@@ -1,7 +1,7 @@
-"""What is wrong with the arguments of a convolution, in PyTorch's words and in its order.
+"""Errors of convolutions, in PyTorch's words and order.
 
-The engine has refused them already, or their ranks cannot be right: nothing here is on the way of a
-call that works.
+The engine has refused the arguments already, or their ranks cannot be right: no call that works
+comes here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore._dtype import C_NAMES
 from convcore._tensor import Tensor, scalar_name
-from convcore.engine.geometry import is_sequence
+from convcore.engine.geometry import Steps, is_sequence
 
 _AXES = ("depth", "height", "width")
 
@@ -32,7 +32,13 @@ class Refused(Exception):
 
 
 def conv_error(
-    fault: Exception, function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
+    fault: Exception,
+    function: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    steps: Steps,
+    **others: Any,
 ) -> Exception:
     """Return the error to raise for a call that failed.
 
@@ -41,10 +47,10 @@ def conv_error(
     fault : what was said when it failed; used where PyTorch has no text of its own
     function : 'conv2d', 'conv_transpose2d', ...
     input, weight, bias : the call's arguments
-    steps : its other arguments by name
+    steps, others : its other arguments
     """
     mistaken = fault if isinstance(fault, TypeError) else RuntimeError(str(fault))
-    return next(_errors(function, input, weight, bias, steps), mistaken)
+    return next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
 
 
 def _errors(

@@ -8,6 +8,7 @@ from typing import Any
 
 from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore.engine.geometry import Steps
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import _ntuple
@@ -19,7 +20,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions have: channels, sizes, a weight and maybe a bias.
+    """Base of all convolutions: channels, sizes, a weight and maybe a bias.
 
     Attributes
     ----------
@@ -33,24 +34,20 @@ class _ConvNd(Module):
 
     def __init__(
         self,
-        in_channels: int,
-        out_channels: int,
+        channels: tuple[int, int],
         kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
+        steps: Steps,
         output_padding: Any,
-        groups: int,
         bias: bool,
         padding_mode: str,
         device: Any,
         dtype: Any,
     ) -> None:
         super().__init__()
-        _check_channels(in_channels, out_channels, groups)
+        stride, padding, dilation, groups = steps
+        _check_channels(*channels, groups)
         sizes = _ntuple(self.rank)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
+        self.in_channels, self.out_channels = channels
         self.kernel_size = sizes(kernel_size)
         self.stride = sizes(stride)
         self.padding: Any = padding if isinstance(padding, str) else sizes(padding)
@@ -59,12 +56,12 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._check_padding()
-        channels = (out_channels, in_channels // groups)
-        if self.transposed:
-            channels = (in_channels, out_channels // groups)
-        self.weight = Parameter(empty(*channels, *self.kernel_size, dtype=dtype, device=device))
+        # (C_out, C_in/G, *kernel); transposed (C_in, C_out/G, *kernel)
+        first, second = channels if self.transposed else channels[::-1]
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = Parameter(empty(*shape, dtype=dtype, device=device))
         if bias:
-            self.bias = Parameter(empty(out_channels, dtype=dtype, device=device))
+            self.bias = Parameter(empty(self.out_channels, dtype=dtype, device=device))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -85,7 +82,7 @@ class _ConvNd(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, evenly within 1 / sqrt(C_in/G * kernel's size) of 0."""
+        """Draw the parameters anew, uniform within 1 / sqrt(C_in/G * kernel's size) of 0."""
         # With this slope the bound of the weight is that of the bias, in PyTorch's way of drawing.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -95,24 +92,19 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        parts = [
-            f"{self.in_channels}, {self.out_channels}",
-            f"kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
-        if self.padding != (0,) * len(self.padding):
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * len(self.dilation):
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * len(self.output_padding):
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+        zeros, ones = (0,) * self.rank, (1,) * self.rank
+        defaults = {
+            "padding": zeros,
+            "dilation": ones,
+            "output_padding": zeros,
+            "groups": 1,
+            "bias": True,
+            "padding_mode": "zeros",
+        }
+        values = {name: getattr(self, name) for name in defaults} | {"bias": self.bias is not None}
+        told = [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
+        sizes = [f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
+        return ", ".join([f"{self.in_channels}, {self.out_channels}", *sizes, *told])
 
     def __setstate__(self, state: dict) -> None:
         super().__setstate__(state)
@@ -145,20 +137,9 @@ class _Convolution(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        channels = in_channels, out_channels
+        steps = Steps(stride, padding, dilation, groups)
+        super().__init__(channels, kernel_size, steps, 0, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolve ``input``, (N, C_in, *sizes) or (C_in, *sizes)."""
@@ -282,19 +263,10 @@ class _TransposedConvolution(_ConvNd):
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         if isinstance(padding, str):
             raise ValueError(f"padding of {type(self).__name__} must be numbers, got {padding!r}")
+        channels = in_channels, out_channels
+        steps = Steps(stride, padding, dilation, groups)
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
+            channels, kernel_size, steps, output_padding, bias, padding_mode, device, dtype
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -311,20 +283,11 @@ class _TransposedConvolution(_ConvNd):
         ValueError
             No output_padding gives ``output_size``.
         """
-        if output_size is None:
-            output_padding = self.output_padding
-        else:
+        output_padding = self.output_padding
+        if output_size is not None:
             output_padding = self._output_padding(input, output_size)
-        return self._convolve(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            output_padding,
-            self.groups,
-            self.dilation,
-        )
+        steps = self.stride, self.padding, output_padding, self.groups, self.dilation
+        return self._convolve(input, self.weight, self.bias, *steps)
 
     def _output_padding(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Return the output_padding that gives an output size."""
@@ -338,14 +301,8 @@ class _TransposedConvolution(_ConvNd):
                 f"ConvTranspose{rank}D: for {input.dim()}D input, output_size must have {rank} or "
                 f"{other_axes + rank} elements (got {len(sizes)})"
             )
-        axes = zip(
-            input.shape[other_axes:],
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.kernel_size,
-            strict=True,
-        )
+        steps = self.stride, self.padding, self.dilation, self.kernel_size
+        axes = zip(input.shape[other_axes:], *steps, strict=True)
         smallest = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in axes]
         largest = [size + s - 1 for size, s in zip(smallest, self.stride, strict=True)]
         missing = tuple(size - least for size, least in zip(sizes, smallest, strict=True))
@@ -375,7 +332,7 @@ class ConvTranspose2d(_TransposedConvolution):
     """Transpose a convolution: (N, C_in, H, W) to (N, C_out, OH, OW), or the same without N.
 
     OH = (H - 1)*SH - 2*PH + DH*(KH - 1) + OPH + 1, with the kernel, stride, padding, dilation and
-    output padding of the axis; OW likewise. It is the map that a `Conv2d` with the same sizes,
+    output padding of the axis; OW likewise. It is the pass that a `Conv2d` with the same sizes,
     from C_out to C_in channels, applies to gradients on their way back.
 
     Parameters

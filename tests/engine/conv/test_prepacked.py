@@ -107,7 +107,7 @@ def test_a_fifth_shape_forgets_the_first(rng):
     for n in (*range(1, MOST_SHAPES + 3), 1):
         x = rng.standard_normal((n, 16, 9, 9)).astype("f4")
         assert error(fixed(x), x, w) < MOST_EPS
-        assert len(fixed._calls) <= MOST_SHAPES
+        assert len(fixed._executables) <= MOST_SHAPES
 
 
 def test_threads_may_share_one(rng):

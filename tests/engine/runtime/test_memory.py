@@ -417,14 +417,17 @@ def test_scratch_is_one_block_whatever_the_sizes():
 
 
 def test_scratch_kept_is_bounded():
-    blocks = [memory.take(MIB) for _ in range(2 * memory.MOST_KEPT)]
-    blocks.append(memory.take(memory.MOST_KEPT_BYTES + 1))
+    blocks = [memory.take(MIB) for _ in range(2 * memory.MOST_SCRATCH)]
+    blocks.append(memory.take(memory.MOST_SCRATCH_BYTES + 1))
     for block in reversed(blocks):
         memory.give(block)
     del blocks, block
-    assert Change().before["allocated_bytes.current"] <= memory.MOST_KEPT * memory.MOST_KEPT_BYTES
-    again = [memory.take(0) for _ in range(memory.MOST_KEPT + 1)]
-    assert sorted(map(len, again)) == [memory.LEAST_BYTES] + [MIB] * memory.MOST_KEPT
+    assert (
+        Change().before["allocated_bytes.current"]
+        <= memory.MOST_SCRATCH * memory.MOST_SCRATCH_BYTES
+    )
+    again = [memory.take(0) for _ in range(memory.MOST_SCRATCH + 1)]
+    assert sorted(map(len, again)) == [memory.LEAST_BYTES] + [MIB] * memory.MOST_SCRATCH
 
 
 # Statistics

@@ -17,7 +17,7 @@ from convcore.engine.runtime.cpus import cpu_limit
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 OPENBLAS = pytest.mark.skipif(
-    not engine.runtime.threads.blas().held, reason="this BLAS gives no hold on its threads"
+    not engine.runtime.threads.blas().limitable, reason="the threads of this BLAS cannot be limited"
 )
 
 # Put before every child's program: layers, and the thread count of the BLAS that SciPy links.
@@ -364,7 +364,7 @@ def test_first_calls_of_eight_python_threads_find_blas_once(run_child):
     for thread in threads:
         thread.join()
     assert not failures
-    if engine.runtime.threads.blas().held:
+    if engine.runtime.threads.blas().limitable:
         blas = scipys_blas()
         blas.set_num_threads(2)
         assert blas.get_num_threads() == 2
@@ -470,7 +470,7 @@ def test_child_forked_after_work_convolves_with_the_same_bits(parent_threads, ru
             + f"""
     convcore.set_num_threads({parent_threads})
     expected = convolve().tobytes()
-    blas = scipys_blas() if engine.runtime.threads.blas().held else None
+    blas = scipys_blas() if engine.runtime.threads.blas().limitable else None
     count = blas and blas.get_num_threads()
 
     def child():
@@ -510,7 +510,7 @@ def test_fork_waits_for_another_threads_region(run_child):
     import threading, time
     convcore.set_num_threads(2)
     expected = convolve().tobytes()
-    blas = scipys_blas() if engine.runtime.threads.blas().held else None
+    blas = scipys_blas() if engine.runtime.threads.blas().limitable else None
     if blas:
         blas.set_num_threads(2)
     count = blas and blas.get_num_threads()

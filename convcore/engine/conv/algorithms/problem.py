@@ -145,13 +145,15 @@ class Algorithm(NamedTuple):
 
 
 def dense_problem(
-    map: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
+    pass_name: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
 ) -> Problem:
     """Return the problem of a map on new arrays of one memory format."""
     arrays = shapes_of(geometry, channels_last)
     # Each map takes the two arrays that the other two maps make, in this order.
-    left, right = (arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != map)
-    return Problem(map, geometry, dtype, left, right, channels_last)
+    left, right = (
+        arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != pass_name
+    )
+    return Problem(pass_name, geometry, dtype, left, right, channels_last)
 
 
 def shapes_of(geometry: Geometry, channels_last: bool) -> dict[str, Layout]:

@@ -1,0 +1,48 @@
+"""One function for any number of spatial axes under its names for 1, 2 and 3: conv1d to conv3d."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def of_rank(
+    rank: int, function: Callable[Concatenate[int, P], R]
+) -> Callable[[Callable[[], None]], Callable[P, R]]:
+    """Make of a name and a docstring the ``function``, whose first argument is the rank, for one.
+
+    The signature is the function's without the rank.  It is written out, as `dataclasses` does: a
+    call costs what one written by hand costs, and wrong arguments are refused under the new name.
+
+    Parameters
+    ----------
+    rank : int
+        Number of spatial axes.
+    function
+        A global of the module that is decorated.
+    """
+
+    def decorate(named: Callable[[], None]) -> Callable[P, R]:
+        code, stub = function.__code__, named.__code__
+        n = code.co_argcount
+        names = code.co_varnames[1:n]
+        keywords = code.co_varnames[n : n + code.co_kwonlyargcount]
+        parameters = ", ".join((*names, "*", *keywords) if keywords else names)
+        arguments = ", ".join((str(rank), *names, *(f"{name}={name}" for name in keywords)))
+        source = f"def {named.__name__}({parameters}): return {function.__name__}({arguments})"
+        made: dict = {}
+        exec(source, named.__globals__, made)
+        result = made[named.__name__]
+        result.__code__ = result.__code__.replace(
+            co_filename=stub.co_filename, co_firstlineno=stub.co_firstlineno
+        )
+        result.__doc__ = named.__doc__
+        result.__defaults__, result.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        types = function.__annotations__
+        result.__annotations__ = {n: types[n] for n in (*names, *keywords, "return")}
+        return result
+
+    return decorate
