@@ -23,14 +23,14 @@ from convcore.engine.layers import elementwise
 from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import Kernel, gradient_of, value_of
+from convcore.functions._support.dispatch import compiled, compiled_backward
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import cast, expand_as, fitted
-from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
+from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
 from convcore.functions.joining import chunk
-from convcore.functions.piecewise import LARGE, clamp_min, clipped, kept, masked
+from convcore.functions.piecewise import clamp_min, kept, masked
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import reshape
 
@@ -104,8 +104,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", input)
     array = input._array
     _refuse_bool(array)
-    value = _positive(array)
-    out = wrap(value if value.__class__ is np.ndarray else np.asarray(value))
+    is_compiled = elementwise.has_kernel("relu", array)
+    value = elementwise.forward("relu", array) if is_compiled else _positive(array)
+    out = wrap(np.asarray(value))
     if mode.enabled:
         record("ReluBackward0", (input,), out, _relu_backward, (out,))
     return out
@@ -125,22 +126,18 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
     """Return the array with 0 for what is negative; NaN stays."""
-    if elementwise.has_kernel("relu", array):
-        return elementwise.forward("relu", array, out=out)
-    if array.size >= LARGE and array.dtype.kind == "f":
-        return np.clip(array, 0.0, math.inf, out=out)
     return np.maximum(array, array.dtype.type(0), out=out)
 
 
 def _clip_at_zero(array: np.ndarray) -> None:
-    _positive(array, array)
+    if elementwise.has_kernel("relu", array):
+        elementwise.forward_in_place("relu", array)
+    else:
+        _positive(array, array)
 
 
-def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
-    if not mode.enabled and elementwise.has_kernel("relu", grad._array, y._array):
-        return wrap(elementwise.gradient("relu", grad._array, y._array))
-    return masked(grad, y._array != 0)
+# NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
+_relu_backward = compiled_backward(("relu",), lambda needs, grad, y: masked(grad, y._array != 0))
 
 
 # Two straight lines, or three
@@ -159,51 +156,32 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     return wrap(slopes)
 
 
-def _recorded(
-    name: str,
-    x: Tensor,
-    function: Callable,
-    backward: Callable,
-    kernel: Kernel = (),
-) -> Tensor:
-    """Return ``function(array)``, recorded with the input saved: the output may be changed.
-
-    Where there is a kernel, it takes over for arrays that suit it.
-    """
+def _recorded(name: str, x: Tensor, function: Callable, backward: Callable) -> Tensor:
     array = x._array
     if array.dtype.kind != "f":
         kind = scalar_name(array.dtype)
         raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
-    out = wrap(np.asarray(value_of(kernel, function, array), array.dtype))
+    out = wrap(np.asarray(ignore_errstate(function, array), array.dtype))
     if mode.enabled:
-        backward = gradient_of(kernel, backward)
         record(name, (x,), out, backward, (x,))
-        describe(out, forward=function, kernel=kernel)
+        describe(out, forward=function)
     return out
 
 
-def _maybe_in_place(inplace: bool, function: Callable, x: Tensor, *args: Any) -> Tensor:
-    return views.inplace(x, function, *args) if inplace else function(x, *args)
+def _maybe_in_place(inplace: bool, x: Tensor, *args: Any) -> Tensor:
+    """Return what `compiled` returns; written to ``x`` if in place."""
+    return views.inplace(x, compiled, *args) if inplace else compiled(x, *args)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element, times ``negative_slope`` where it is negative."""
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
-    return _maybe_in_place(inplace, _leaky_relu, input, slope)
-
-
-def _leaky_relu(x: Tensor, slope: float) -> Tensor:
-    def value(array: np.ndarray) -> np.ndarray:
-        scaled = array * array.dtype.type(slope)
-        if 0 < slope <= 1:  # not 0, by which infinity would become NaN
-            return np.maximum(array, scaled)
-        return np.where(array > 0, array, scaled)
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return sloped(grad, x._array > 0, slope)
 
-    return _recorded("LeakyReluBackward0", x, value, backward, ("leaky_relu", slope))
+    return _maybe_in_place(inplace, input, "LeakyReluBackward0", ("leaky_relu", slope), backward)
 
 
 def hardtanh(
@@ -221,32 +199,28 @@ def hardtanh(
     max_val = number("hardtanh", "max_val", max_val)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _maybe_in_place(inplace, _hardtanh, input, min_val, max_val)
+    return _hardtanh(input, min_val, max_val, inplace)
 
 
-def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
-    def value(array: np.ndarray) -> np.ndarray:
-        return clipped(array, low, high)
-
+def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return masked(grad, ~((x._array <= low) | (x._array >= high)))
 
-    return _recorded("HardtanhBackward0", x, value, backward, ("clamp", low, high))
+    return _maybe_in_place(inplace, x, "HardtanhBackward0", ("clamp", low, high), backward)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element moved into [0, 6]."""
     check_tensor("relu6", input)
-    return _maybe_in_place(inplace, _hardtanh, input, 0.0, 6.0)
+    return _hardtanh(input, 0.0, 6.0, inplace)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
     check_tensor("threshold", input)
     threshold = number("threshold", "threshold", threshold)
-    return _maybe_in_place(
-        inplace, _threshold, input, threshold, number("threshold", "value", value)
-    )
+    args = input, threshold, number("threshold", "value", value)
+    return views.inplace(input, _threshold, *args[1:]) if inplace else _threshold(*args)
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
@@ -263,17 +237,8 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
     check_tensor("hardsigmoid", input)
-    return _maybe_in_place(inplace, _hardsigmoid, input)
-
-
-def _hardsigmoid(x: Tensor) -> Tensor:
-    return _recorded(
-        "HardsigmoidBackward0", x, _sixth, _hardsigmoid_backward, kernel=("hardsigmoid",)
-    )
-
-
-def _sixth(array: np.ndarray) -> np.ndarray:
-    return clipped(np.asarray(array + array.dtype.type(3)), 0, 6) / 6
+    node, op = "HardsigmoidBackward0", ("hardsigmoid",)
+    return _maybe_in_place(inplace, input, node, op, _hardsigmoid_backward)
 
 
 def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -283,12 +248,9 @@ def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> T
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `hardsigmoid`."""
     check_tensor("hardswish", input)
-    return _maybe_in_place(inplace, _hardswish, input)
-
-
-def _hardswish(x: Tensor) -> Tensor:
-    value = lambda array: array * _sixth(array)  # noqa: E731
-    return _recorded("HardswishBackward0", x, value, _hardswish_backward, kernel=("hardswish",))
+    return _maybe_in_place(
+        inplace, input, "HardswishBackward0", ("hardswish",), _hardswish_backward
+    )
 
 
 def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -394,7 +356,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element, and alpha * (exp(x) - 1) where x is negative."""
     check_tensor("elu", input)
-    return _maybe_in_place(inplace, _elu, input, number("elu", "alpha", alpha), 1.0, 1.0)
+    return _elu(input, number("elu", "alpha", alpha), 1.0, 1.0, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -406,7 +368,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     NeurIPS 2017.
     """
     check_tensor("selu", input)
-    return _maybe_in_place(inplace, _elu, input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+    return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -424,18 +386,18 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha, "CeluBackward0")
+    return _elu(input, alpha, 1.0, 1.0 / alpha, inplace, "CeluBackward0")
 
 
 def _elu(
-    x: Tensor, alpha: float, scale: float, input_scale: float, name: str = "EluBackward0"
+    x: Tensor,
+    alpha: float,
+    scale: float,
+    input_scale: float,
+    inplace: bool,
+    node: str = "EluBackward0",
 ) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
-
-    def value(array: np.ndarray) -> np.ndarray:
-        kind = array.dtype.type
-        curve = np.expm1(np.minimum(array, 0) * kind(input_scale)) * kind(alpha * scale)
-        return np.where(array > 0, array * kind(scale), curve)
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
@@ -444,11 +406,8 @@ def _elu(
         curve = mul(mul(grad, slope), alpha * scale * input_scale)
         return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
 
-    kernel = ("elu", alpha * scale, scale, input_scale)
-    return _recorded(name, x, value, backward, kernel=kernel)
-
-
-_GELU_TANH = ("gelu_tanh", math.sqrt(2 / math.pi))
+    op = ("elu", alpha * scale, scale, input_scale)
+    return _maybe_in_place(inplace, x, node, op, backward)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -471,14 +430,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     check_tensor("gelu", input)
     if approximate == "none":
-        return _recorded("GeluBackward0", input, _gelu, _gelu_backward, kernel=("gelu",))
+        return compiled(input, "GeluBackward0", ("gelu",), _gelu_backward, _gelu)
     if approximate == "tanh":
-        return _recorded("GeluBackward0", input, _gelu_tanh, _gelu_tanh_backward, kernel=_GELU_TANH)
+        return compiled(input, "GeluBackward0", ("gelu_tanh",), _gelu_tanh_backward)
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def _gelu(array: np.ndarray) -> np.ndarray:
-    x = array.astype(np.float32) if array.dtype.char == "e" else array
+def _gelu(x: np.ndarray) -> np.ndarray:
     return x * (erf_of(np.asarray(x * x.dtype.type(math.sqrt(0.5)))) + 1) * x.dtype.type(0.5)
 
 
@@ -486,12 +444,6 @@ def _gelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
     below = mul(add(erf(mul(x, math.sqrt(0.5))), 1), 0.5)
     density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
     return mul(grad, add(below, mul(x, density)))
-
-
-def _gelu_tanh(array: np.ndarray) -> np.ndarray:
-    x = array.astype(np.float32) if array.dtype.char == "e" else array
-    inner = (x + x * x * x * x.dtype.type(0.044715)) * x.dtype.type(math.sqrt(2 / math.pi))
-    return x * (np.tanh(inner) + 1) * x.dtype.type(0.5)
 
 
 def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -506,12 +458,7 @@ def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Ten
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `sigmoid`."""
     check_tensor("silu", input)
-    return _maybe_in_place(inplace, _silu, input)
-
-
-def _silu(x: Tensor) -> Tensor:
-    value = lambda array: array * sigmoid_of(array)  # noqa: E731
-    return _recorded("SiluBackward0", x, value, _silu_backward, kernel=("silu",))
+    return _maybe_in_place(inplace, input, "SiluBackward0", ("silu",), _silu_backward)
 
 
 def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -522,12 +469,7 @@ def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times the tanh of its `softplus`."""
     check_tensor("mish", input)
-    return _maybe_in_place(inplace, _mish, input)
-
-
-def _mish(x: Tensor) -> Tensor:
-    value = lambda array: array * np.tanh(np.logaddexp(array, array.dtype.type(0)))  # noqa: E731
-    return _recorded("MishBackward0", x, value, _mish_backward, kernel=("mish",))
+    return _maybe_in_place(inplace, input, "MishBackward0", ("mish",), _mish_backward)
 
 
 def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
@@ -541,32 +483,23 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     beta = number("softplus", "beta", beta)
     threshold = number("softplus", "threshold", threshold)
 
-    def value(array: np.ndarray) -> np.ndarray:
-        scaled = array * array.dtype.type(beta)
-        curve = np.log1p(np.exp(np.minimum(scaled, threshold))) / array.dtype.type(beta)
-        return np.where(scaled > threshold, array, curve)
-
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         scaled = mul(x, beta)
         straight = scaled._array > threshold
         return add(masked(grad, straight), masked(mul(grad, sigmoid(scaled)), ~straight))
 
-    return _recorded(
-        "SoftplusBackward0", input, value, backward, kernel=("softplus", beta, threshold)
-    )
+    return compiled(input, "SoftplusBackward0", ("softplus", beta, threshold), backward)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """Return the logarithm of the `sigmoid` of each element."""
     check_tensor("logsigmoid", input)
 
-    def value(array: np.ndarray) -> np.ndarray:
-        return np.minimum(array, 0) - np.log1p(np.exp(-np.absolute(array)))
+    return compiled(input, "LogSigmoidBackward0", ("logsigmoid",), _logsigmoid_backward)
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return mul(grad, sigmoid(neg(x)))
 
-    return _recorded("LogSigmoidBackward0", input, value, backward, kernel=("logsigmoid",))
+def _logsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return mul(grad, sigmoid(neg(x)))
 
 
 def softsign(input: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from convcore.functions._support.arguments import (
     refuse_gradients,
 )
 from convcore.functions._support.axes import spread, wide_total_of
-from convcore.functions._support.dispatch import pairwise
+from convcore.functions._support.dispatch import dispatch_pair
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.activation import log_softmax, logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
@@ -134,7 +134,7 @@ def _distance(
     """
     x, y = input._array, target._array
     if elementwise.has_kernel("huber", x, y):
-        values = elementwise.gradient("huber", y, x, (most, factor))
+        values = elementwise.binary("huber", y, x, (most, factor))
     else:
         difference = compute(np.subtract, x, y)
         check_kind(kernel, wrap(difference), "f")
@@ -148,7 +148,7 @@ def _distance(
         a, b = x._array, y._array
         if reduction != "none" and not mode.enabled and elementwise.has_kernel("huber", a, b):
             by = factor * float(grad._array) / (a.size if reduction == "mean" else 1)
-            grad_input = wrap(elementwise.gradient("huber_slope", b, a, (most, by)))
+            grad_input = wrap(elementwise.binary("huber_slope", b, a, (most, by)))
         else:
             slope = mul(clamp(sub(x, y), -most, most), factor)
             grad_input = mul(slope, _each(grad, reduction, shape))
@@ -702,7 +702,7 @@ def _soft_cross_entropy(
 
 def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float) -> Tensor:
     """Return -x * y summed over some axes, divided by a count."""
-    products = np.asarray(pairwise("product", np.multiply, x._array, y._array))
+    products = np.asarray(dispatch_pair("product", np.multiply, x._array, y._array))
     total = ignore_errstate(np.true_divide, wide_total_of(products, over, False), -count)
     out = wrap(np.asarray(total, products.dtype))
 
