@@ -52,6 +52,7 @@ FORMULAS = {
     "leaky_relu": lambda x, slope: np.where(x > 0, x, x * slope),
     "hardsigmoid": sixth,
     "hardswish": lambda x: x * sixth(x),
+    "hardshrink": lambda x, edge: np.where(np.abs(x) <= edge, 0, x),
     "sigmoid": lambda x: np.where(x > 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x))),
     "tanh": np.tanh,
     "silu": lambda x: x * np.exp(-soft(-x)),

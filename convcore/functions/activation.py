@@ -30,7 +30,7 @@ from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import cast, expand_as, fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
 from convcore.functions.joining import chunk
-from convcore.functions.piecewise import clamp_min, kept, masked
+from convcore.functions.piecewise import clamp_min, masked
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import reshape
 
@@ -264,13 +264,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     check_tensor("hardshrink", input)
     lambd = number("hardshrink", "lambd", lambd)
 
-    def value(array: np.ndarray) -> np.ndarray:
-        return kept(array, ~(np.absolute(array) <= lambd))
-
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return masked(grad, ~(np.absolute(x._array) <= lambd))
 
-    return _recorded("HardshrinkBackward0", input, value, backward)
+    return compiled(input, "HardshrinkBackward0", ("hardshrink", lambd), backward)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

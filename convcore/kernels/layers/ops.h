@@ -39,6 +39,10 @@ UNARY(hardswish, input, 0, 32,
       x * (OF(clamped)(x + 3, 0, 6) / 6),
       (x > -3) & (x < 3) ? g * (x / 3 + (T)0.5) : x >= 3 ? g : 0)
 
+UNARY(hardshrink, input, 1, 8,
+      (x >= -a) & (x <= a) ? 0 : x,
+      (x >= -a) & (x <= a) ? 0 : g)
+
 UNARY(sigmoid, result, 0, 32,
       OF(logistic)(x),
       g * (x * (1 - x)))
