@@ -53,6 +53,8 @@ FORMULAS = {
     "hardsigmoid": sixth,
     "hardswish": lambda x: x * sixth(x),
     "hardshrink": lambda x, edge: np.where(np.abs(x) <= edge, 0, x),
+    "softshrink": lambda x, edge: x - np.clip(x, -edge, edge),
+    "threshold": lambda x, edge, value: np.where(x <= edge, value, x),
     "sigmoid": lambda x: np.where(x > 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x))),
     "tanh": np.tanh,
     "silu": lambda x: x * np.exp(-soft(-x)),

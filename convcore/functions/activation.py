@@ -23,7 +23,7 @@ from convcore.engine.layers import elementwise
 from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import compiled, compiled_backward
+from convcore.functions._support.dispatch import compiled, compiled_backward, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
@@ -156,18 +156,6 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     return wrap(slopes)
 
 
-def _recorded(name: str, x: Tensor, function: Callable, backward: Callable) -> Tensor:
-    array = x._array
-    if array.dtype.kind != "f":
-        kind = scalar_name(array.dtype)
-        raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
-    out = wrap(np.asarray(ignore_errstate(function, array), array.dtype))
-    if mode.enabled:
-        record(name, (x,), out, backward, (x,))
-        describe(out, forward=function)
-    return out
-
-
 def _maybe_in_place(inplace: bool, x: Tensor, *args: Any) -> Tensor:
     """Return what `compiled` returns; written to ``x`` if in place."""
     return views.inplace(x, compiled, *args) if inplace else compiled(x, *args)
@@ -224,13 +212,17 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
+    def choose(array: np.ndarray) -> np.ndarray:
+        return np.where(array <= least, array.dtype.type(value), array)
+
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return masked(grad, ~(x._array <= least))
 
-    array = x._array
-    out = wrap(np.asarray(np.where(array <= least, array.dtype.type(value), array)))
+    op = ("threshold", least, value)
+    out = wrap(np.asarray(dispatch(op, choose, x._array)))
     if mode.enabled:
-        record("ThresholdBackward0", (x,), out, backward, (x,))
+        record("ThresholdBackward0", (x,), out, compiled_backward(op, backward), (x,))
+        describe(out, kernel=op)
     return out
 
 
@@ -283,13 +275,10 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
 
-    def value(array: np.ndarray) -> np.ndarray:
-        return array - np.minimum(np.maximum(array, -lambd), lambd)
-
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
         return masked(grad, ~(np.absolute(x._array) <= lambd))
 
-    return _recorded("SoftshrinkBackward0", input, value, backward)
+    return compiled(input, "SoftshrinkBackward0", ("softshrink", lambd), backward)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

@@ -43,6 +43,15 @@ UNARY(hardshrink, input, 1, 8,
       (x >= -a) & (x <= a) ? 0 : x,
       (x >= -a) & (x <= a) ? 0 : g)
 
+UNARY(softshrink, input, 1, 8,
+      x - OF(clamped)(x, -a, a),
+      (x >= -a) & (x <= a) ? 0 : g)
+
+/* b where x is not above a. */
+UNARY(threshold, input, 2, 8,
+      x <= a ? b : x,
+      x <= a ? 0 : g)
+
 UNARY(sigmoid, result, 0, 32,
       OF(logistic)(x),
       g * (x * (1 - x)))
