@@ -532,7 +532,7 @@ class Tensor:
         """Return the absolute value of each element, a real number."""
 
     def acos(self) -> Tensor:
-        """Return the angle in radians whose cosine each element is."""
+        """Return the angle whose cosine each element is, in radians."""
 
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast."""
@@ -541,10 +541,10 @@ class Tensor:
         """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
 
     def asin(self) -> Tensor:
-        """Return the angle in radians whose sine each element is."""
+        """Return the angle whose sine each element is, in radians."""
 
     def atan(self) -> Tensor:
-        """Return the angle in radians whose tangent each element is."""
+        """Return the angle whose tangent each element is, in radians."""
 
     def atan2(self, other: Tensor) -> Tensor:
         """Return the angle in radians of the point (other, input), seen from the origin."""
@@ -568,7 +568,7 @@ class Tensor:
         """Return 2 to the power of each element."""
 
     def expm1(self) -> Tensor:
-        """Return e to the power of each element, minus 1, accurate near 0."""
+        """Return exp(x) - 1 of each element x, accurate near 0."""
 
     def floor(self) -> Tensor:
         """Return the largest integer that is not above each element."""
@@ -592,7 +592,7 @@ class Tensor:
         """Return the logarithm to base 10 of each element."""
 
     def log1p(self) -> Tensor:
-        """Return the natural logarithm of 1 plus each element, accurate near 0."""
+        """Return log(1 + x) of each element x, accurate near 0."""
 
     def log2(self) -> Tensor:
         """Return the logarithm to base 2 of each element."""
@@ -616,7 +616,7 @@ class Tensor:
         """Return each element over its absolute value, and 0 for 0."""
 
     def sigmoid(self) -> Tensor:
-        """Return 1 / (1 + exp(-x)) of each element."""
+        """Return 1 / (1 + exp(-x)) of each element x."""
 
     def sign(self) -> Tensor:
         """Return -1, 0 or 1, by the sign of each element."""
@@ -628,7 +628,7 @@ class Tensor:
         """Return the hyperbolic sine of each element."""
 
     def sqrt(self) -> Tensor:
-        """Return the square root of each element; NaN where it is negative."""
+        """Return the square root of each element, NaN of negative ones."""
 
     def square(self) -> Tensor:
         """Return the square of each element."""
@@ -763,19 +763,19 @@ class Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
     def arccos(self) -> Tensor:
-        """Return the angle in radians whose cosine each element is."""
+        """Return the angle whose cosine each element is, in radians."""
 
     def arccos_(self) -> Tensor:
         """Replace the tensor, in place, by `acos` of it."""
 
     def arcsin(self) -> Tensor:
-        """Return the angle in radians whose sine each element is."""
+        """Return the angle whose sine each element is, in radians."""
 
     def arcsin_(self) -> Tensor:
         """Replace the tensor, in place, by `asin` of it."""
 
     def arctan(self) -> Tensor:
-        """Return the angle in radians whose tangent each element is."""
+        """Return the angle whose tangent each element is, in radians."""
 
     def arctan_(self) -> Tensor:
         """Replace the tensor, in place, by `atan` of it."""

@@ -23,10 +23,10 @@ from convcore.engine.layers import elementwise
 from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import compiled, compiled_backward, dispatch
+from convcore.functions._support.dispatch import backward_of, compiled, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
+from convcore.functions.arithmetic import add, div, mul, neg, sub
 from convcore.functions.broadcast import cast, expand_as, fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
 from convcore.functions.joining import chunk
@@ -137,7 +137,7 @@ def _clip_at_zero(array: np.ndarray) -> None:
 
 
 # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
-_relu_backward = compiled_backward(("relu",), lambda needs, grad, y: masked(grad, y._array != 0))
+_relu_backward = backward_of(("relu",), lambda grad, y: masked(grad, y._array != 0))
 
 
 # Two straight lines, or three
@@ -156,20 +156,12 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     return wrap(slopes)
 
 
-def _maybe_in_place(inplace: bool, x: Tensor, *args: Any) -> Tensor:
-    """Return what `compiled` returns; written to ``x`` if in place."""
-    return views.inplace(x, compiled, *args) if inplace else compiled(x, *args)
-
-
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element, times ``negative_slope`` where it is negative."""
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return sloped(grad, x._array > 0, slope)
-
-    return _maybe_in_place(inplace, input, "LeakyReluBackward0", ("leaky_relu", slope), backward)
+    gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
+    return compiled(input, ("leaky_relu", slope), gradient, inplace)
 
 
 def hardtanh(
@@ -191,10 +183,8 @@ def hardtanh(
 
 
 def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~((x._array <= low) | (x._array >= high)))
-
-    return _maybe_in_place(inplace, x, "HardtanhBackward0", ("clamp", low, high), backward)
+    gradient = lambda g, x: masked(g, ~((x._array <= low) | (x._array >= high)))  # noqa: E731
+    return compiled(x, ("clamp", low, high), gradient, inplace, "Hardtanh")
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -212,54 +202,41 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
-    def choose(array: np.ndarray) -> np.ndarray:
-        return np.where(array <= least, array.dtype.type(value), array)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(x._array <= least))
-
     op = ("threshold", least, value)
+    choose = lambda array: np.where(array <= least, array.dtype.type(value), array)  # noqa: E731
     out = wrap(np.asarray(dispatch(op, choose, x._array)))
     if mode.enabled:
-        record("ThresholdBackward0", (x,), out, compiled_backward(op, backward), (x,))
+        backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
+        record("ThresholdBackward0", (x,), out, backward, (x,))
         describe(out, kernel=op)
     return out
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
-    check_tensor("hardsigmoid", input)
-    node, op = "HardsigmoidBackward0", ("hardsigmoid",)
-    return _maybe_in_place(inplace, input, node, op, _hardsigmoid_backward)
+    return compiled(input, ("hardsigmoid",), _hardsigmoid_gradient, inplace)
 
 
-def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(masked(grad, (x._array > -3) & (x._array < 3)), 6)
+def _hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    return masked(grad, (x._array > -3) & (x._array < 3)) / 6
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `hardsigmoid`."""
-    check_tensor("hardswish", input)
-    return _maybe_in_place(
-        inplace, input, "HardswishBackward0", ("hardswish",), _hardswish_backward
-    )
+    return compiled(input, ("hardswish",), _hardswish_gradient, inplace)
 
 
-def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    curved = grad * (x / 3 + 0.5)
     array = x._array
-    curved = mul(grad, add(div(x, 3), 0.5))
-    return add(masked(curved, (array > -3) & (array < 3)), masked(grad, array >= 3))
+    return masked(curved, (array > -3) & (array < 3)) + masked(grad, array >= 3)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element, and 0 where it lies in [-lambd, lambd]."""
     check_tensor("hardshrink", input)
     lambd = number("hardshrink", "lambd", lambd)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(np.absolute(x._array) <= lambd))
-
-    return compiled(input, "HardshrinkBackward0", ("hardshrink", lambd), backward)
+    return compiled(input, ("hardshrink", lambd), partial(_outside, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -274,11 +251,12 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     lambd = number("softshrink", "lambd", lambd)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return compiled(input, ("softshrink", lambd), partial(_outside, lambd))
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(np.absolute(x._array) <= lambd))
 
-    return compiled(input, "SoftshrinkBackward0", ("softshrink", lambd), backward)
+def _outside(edge: float, grad: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient where x is not in [-edge, edge], and 0 elsewhere."""
+    return masked(grad, ~(np.absolute(x._array) <= edge))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -372,28 +350,22 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _elu(input, alpha, 1.0, 1.0 / alpha, inplace, "CeluBackward0")
+    return _elu(input, alpha, 1.0, 1.0 / alpha, inplace, "Celu")
 
 
 def _elu(
-    x: Tensor,
-    alpha: float,
-    scale: float,
-    input_scale: float,
-    inplace: bool,
-    node: str = "EluBackward0",
+    x: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool, node: str = "Elu"
 ) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
         # What is above 0 must not become infinite only to be masked.
-        slope = exp(mul(masked(x, ~positive), input_scale))
-        curve = mul(mul(grad, slope), alpha * scale * input_scale)
-        return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
+        slope = exp(masked(x, ~positive) * input_scale)
+        curve = grad * slope * (alpha * scale * input_scale)
+        return masked(grad, positive) * scale + masked(curve, ~positive)
 
-    op = ("elu", alpha * scale, scale, input_scale)
-    return _maybe_in_place(inplace, x, node, op, backward)
+    return compiled(x, ("elu", alpha * scale, scale, input_scale), gradient, inplace, node)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -416,9 +388,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     check_tensor("gelu", input)
     if approximate == "none":
-        return compiled(input, "GeluBackward0", ("gelu",), _gelu_backward, _gelu)
+        return compiled(input, ("gelu",), _gelu_gradient, ufunc=_gelu)
     if approximate == "tanh":
-        return compiled(input, "GeluBackward0", ("gelu_tanh",), _gelu_tanh_backward)
+        return compiled(input, ("gelu_tanh",), _gelu_tanh_gradient, node="Gelu")
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
@@ -426,41 +398,39 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return x * (erf_of(np.asarray(x * x.dtype.type(math.sqrt(0.5)))) + 1) * x.dtype.type(0.5)
 
 
-def _gelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    below = mul(add(erf(mul(x, math.sqrt(0.5))), 1), 0.5)
-    density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
-    return mul(grad, add(below, mul(x, density)))
+def _gelu_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    below = (erf(x * math.sqrt(0.5)) + 1) * 0.5
+    density = exp(square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return grad * (below + x * density)
 
 
-def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _gelu_tanh_gradient(grad: Tensor, x: Tensor) -> Tensor:
     squared = square(x)
     root = math.sqrt(2 / math.pi)
-    high = tanh(mul(mul(x, add(mul(squared, 0.044715), 1)), root))
-    inner_slope = mul(add(mul(squared, 3 * 0.044715), 1), root)
-    slope = mul(mul(x, rsub(square(high), 1)), inner_slope)
-    return mul(grad, mul(add(add(high, 1), slope), 0.5))
+    high = tanh(x * (squared * 0.044715 + 1) * root)
+    inner_slope = (squared * (3 * 0.044715) + 1) * root
+    slope = x * (1 - square(high)) * inner_slope
+    return grad * ((high + 1 + slope) * 0.5)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `sigmoid`."""
-    check_tensor("silu", input)
-    return _maybe_in_place(inplace, input, "SiluBackward0", ("silu",), _silu_backward)
+    return compiled(input, ("silu",), _silu_gradient, inplace)
 
 
-def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _silu_gradient(grad: Tensor, x: Tensor) -> Tensor:
     s = sigmoid(x)
-    return mul(grad, mul(s, add(mul(x, rsub(s, 1)), 1)))
+    return grad * (s * (x * (1 - s) + 1))
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times the tanh of its `softplus`."""
-    check_tensor("mish", input)
-    return _maybe_in_place(inplace, input, "MishBackward0", ("mish",), _mish_backward)
+    return compiled(input, ("mish",), _mish_gradient, inplace)
 
 
-def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _mish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     t = tanh(softplus(x))
-    return mul(grad, add(t, mul(mul(x, sigmoid(x)), rsub(square(t), 1))))
+    return grad * (t + x * sigmoid(x) * (1 - square(t)))
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -469,23 +439,17 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     beta = number("softplus", "beta", beta)
     threshold = number("softplus", "threshold", threshold)
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        scaled = mul(x, beta)
+    def gradient(grad: Tensor, x: Tensor) -> Tensor:
+        scaled = x * beta
         straight = scaled._array > threshold
-        return add(masked(grad, straight), masked(mul(grad, sigmoid(scaled)), ~straight))
+        return masked(grad, straight) + masked(grad * sigmoid(scaled), ~straight)
 
-    return compiled(input, "SoftplusBackward0", ("softplus", beta, threshold), backward)
+    return compiled(input, ("softplus", beta, threshold), gradient)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """Return the logarithm of the `sigmoid` of each element."""
-    check_tensor("logsigmoid", input)
-
-    return compiled(input, "LogSigmoidBackward0", ("logsigmoid",), _logsigmoid_backward)
-
-
-def _logsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(grad, sigmoid(neg(x)))
+    return compiled(input, ("logsigmoid",), lambda g, x: g * sigmoid(-x), node="LogSigmoid")
 
 
 def softsign(input: Tensor) -> Tensor:

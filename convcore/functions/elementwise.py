@@ -19,7 +19,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
 from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
-from convcore.functions._support.dispatch import Op, compiled_backward, dispatch
+from convcore.functions._support.dispatch import Op, backward_of, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
@@ -117,9 +117,7 @@ def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str
     """
     name = name or ufunc.__name__.replace("arc", "a")  # PyTorch's asin is NumPy's arcsin
     node = f"{name.title()}Backward0"
-    backward: Callable = lambda needs, grad, saved: gradient(grad, saved)  # noqa: E731
-    if op:
-        backward = compiled_backward(op, backward)
+    backward = backward_of(op, gradient)
 
     def function(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):

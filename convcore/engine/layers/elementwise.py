@@ -27,6 +27,7 @@ class Op(NamedTuple):
     number: int
     saved: str  # what its gradient needs: 'input' or 'result'; '' of an op of two arrays
     parameters: int
+    cost: float  # of an element, in multiply-adds
     has_double: bool
 
 
@@ -34,11 +35,14 @@ OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
 
 # Smaller arrays are not worth the call where NumPy has the op: it takes as long as some four of
 # NumPy's.  Chosen by hand.
-LEAST = 16
+_LEAST = 16
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
 _LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
-_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
+# From float16 and back an element takes 7 ns (x86-64), several times as long as a cheap op.
+_CHEAP = 8
+
+_HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 
 
 def computes(op: str, dtype: np.dtype) -> bool:
@@ -46,9 +50,14 @@ def computes(op: str, dtype: np.dtype) -> bool:
     return dtype.kind == "f" and (dtype != _DOUBLE or OPS[op].has_double)
 
 
+def is_worth_converting(op: str, dtype: np.dtype) -> bool:
+    """Return whether it takes less time to convert to and from float32 than NumPy's masks do."""
+    return dtype != _HALF or OPS[op].cost > _CHEAP
+
+
 def has_kernel(op: str, array: Array, *others: Array) -> bool:
     """Return whether arrays are worth it, of one dtype of a kernel, and lie alike without gaps."""
-    if array.size < _LEAST_OF_ONE.get(op, LEAST):
+    if array.size < _LEAST_OF_ONE.get(op, _LEAST):
         return False
     return _is_ready(op, array) and all(_lie_alike(other, array) for other in others)
 
@@ -200,7 +209,7 @@ def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
     """
     shape, images = x.shape, numbers.shape[:1]
     if (
-        x.size < _LEAST_BY_CHANNEL.get(op, LEAST)
+        x.size < _LEAST_BY_CHANNEL.get(op, _LEAST)
         or x.dtype not in (_SINGLE, _DOUBLE)
         or numbers.dtype != x.dtype
         or len(shape) < 3

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import elementwise
+from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 
 __all__: list[str] = []
@@ -22,8 +24,8 @@ Op = tuple[Any, ...]
 
 
 def dispatch(op: Op, ufunc: Callable, array: np.ndarray) -> Any:
-    """Return the compiled op of an array, or ``ufunc(array)`` of few elements or another dtype."""
-    if op and array.size >= elementwise.LEAST and elementwise.computes(op[0], array.dtype):
+    """Return the compiled op of an array, or ``ufunc(array)`` if there is none for the array."""
+    if op and elementwise.has_kernel(op[0], array):
         return elementwise.forward(op[0], array, op[1:])
     return ignore_errstate(ufunc, array)
 
@@ -35,35 +37,46 @@ def dispatch_pair(op: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any
     return ignore_errstate(ufunc, a, b)
 
 
-def compiled_backward(op: Op, backward: Callable) -> Callable:
-    """Return a backward that computes the op's gradient with its kernel.
+def backward_of(op: Op, gradient: Callable) -> Callable:
+    """Return the backward of a node: its gradient is the compiled op's, if there is an op.
 
-    ``backward(needs, grad, saved)``, written in differentiable functions, is left what is to be
-    differentiated again, and what is not of a kernel's dtype.
+    ``gradient(grad, saved)``, written in differentiable functions, is left what is to be
+    differentiated again, and what is of another dtype.
     """
+    if not op:
+        return lambda needs, grad, saved: gradient(grad, saved)
     name, *params = op
 
-    def dispatched(needs: tuple[bool, ...], grad: Tensor, saved: Tensor) -> Tensor:
-        if mode.enabled or not elementwise.computes(name, saved._array.dtype):
-            return backward(needs, grad, saved)
-        return wrap(elementwise.gradient(name, grad._array, saved._array, params))
+    def backward(needs: tuple[bool, ...], grad: Tensor, saved: Tensor) -> Tensor:
+        dtype = saved._array.dtype
+        is_compiled = elementwise.computes(name, dtype) and not mode.enabled
+        if is_compiled and elementwise.is_worth_converting(name, dtype):
+            return wrap(elementwise.gradient(name, grad._array, saved._array, params))
+        return gradient(grad, saved)
 
-    return dispatched
+    return backward
 
 
 def compiled(
-    x: Tensor, node: str, op: Op, backward: Callable, ufunc: Callable | None = None
+    x: Tensor,
+    op: Op,
+    gradient: Callable,
+    inplace: bool = False,
+    node: str = "",
+    ufunc: Callable | None = None,
 ) -> Tensor:
     """Return a compiled op of a tensor, recorded with what its gradient needs.
 
     Parameters
     ----------
     x : Tensor
-    node : str
-        The name of the graph's node.
     op : tuple
-    backward : callable
-        As for `compiled_backward`.
+    gradient : callable
+        As for `backward_of`.
+    inplace : bool
+        Whether the result replaces x.
+    node : str
+        What the graph's node is named after; '' for the op.
     ufunc : callable, optional
         The op of an array of a dtype without a kernel.
 
@@ -72,16 +85,19 @@ def compiled(
     NotImplementedError
         The tensor is not of a real floating-point dtype.
     """
-    array = x._array
+    check_tensor(op[0], x)
+    if inplace:
+        return views.inplace(x, lambda x: compiled(x, op, gradient, node=node, ufunc=ufunc))
+    array, node = x._array, node or op[0].title().replace("_", "")
     if array.dtype.kind != "f":
         kind = scalar_name(array.dtype)
-        raise NotImplementedError(f"\"{node[:-9]}\" not implemented for '{kind}'")
+        raise NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
     if ufunc is None or elementwise.computes(op[0], array.dtype):
         out = wrap(elementwise.forward(op[0], array, op[1:]))
     else:
         out = wrap(np.asarray(ignore_errstate(ufunc, array)))
     if mode.enabled:
         saved = x if elementwise.OPS[op[0]].saved == "input" else out
-        record(node, (x,), out, compiled_backward(op, backward), (saved,))
+        record(f"{node}Backward0", (x,), out, backward_of(op, gradient), (saved,))
         describe(out, kernel=op)
     return out

@@ -13,14 +13,14 @@ from convcore.kernels.runtime._threads cimport thread_count
 
 
 cdef dict table():
-    """Return the table of ops.h: name -> (number, what is saved, parameters, has float64)."""
+    """Return the table of ops.h: name -> (number, what is saved, parameters, cost, has float64)."""
     cdef const Op *op
     cdef int i
     found = {}
     for i in range(OP_COUNT):
         op = &layer_microkernels().ops[i]
         found[op.name.decode()] = (
-            i, op.saved.decode(), op.params, op.loops[1].gradient != NULL
+            i, op.saved.decode(), op.params, op.cost, op.loops[1].gradient != NULL
         )
     return found
 
