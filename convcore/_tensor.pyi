@@ -214,9 +214,6 @@ class Tensor:
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Return each element, and 0 where it lies in [-lambd, lambd]."""
 
-    def log_softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
-        """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
-
     def prelu(self, weight: Tensor) -> Tensor:
         """Return each element, times its channel's weight where it is negative."""
 
@@ -225,9 +222,6 @@ class Tensor:
 
     def relu_(self) -> Tensor:
         """Replace the negative elements by 0, in place."""
-
-    def softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
-        """Return exp(x) over the sum of exp(x) along an axis."""
 
     def add(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input + alpha * other, element by element."""
@@ -1411,6 +1405,12 @@ class Tensor:
 
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """Replace the tensor, in place, by `triu` of it."""
+
+    def log_softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
+        """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
+
+    def softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
+        """Return exp(x) over the sum of exp(x) along an axis."""
 
     def erfinv(self) -> Tensor:
         """Return the number whose error function each element is; NaN for those beyond -1 and 1."""

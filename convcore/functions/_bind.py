@@ -34,6 +34,7 @@ from convcore.functions import (
     sampling,
     scatter,
     shape,
+    softmax,
     special,
     strided,
 )
@@ -60,6 +61,7 @@ FAMILIES: tuple[types.ModuleType, ...] = (
     sampling,
     scatter,
     shape,
+    softmax,
     special,
     strided,
 )

@@ -26,13 +26,14 @@ from convcore.functions._support.arguments import (
 from convcore.functions._support.axes import spread, wide_total_of
 from convcore.functions._support.dispatch import dispatch_pair
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.activation import log_softmax, logsigmoid
+from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.piecewise import clamp, clamp_min, where
 from convcore.functions.reduce import mean, sum
 from convcore.functions.shape import reshape
+from convcore.functions.softmax import log_softmax
 
 __all__ = [
     "binary_cross_entropy",
