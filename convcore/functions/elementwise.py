@@ -629,25 +629,15 @@ def _lerp_backward(
 
 def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
-    a, b = tensor1._array, tensor2._array
-    product = compute(np.multiply, a, b)
-    if value != 1:
-        product = compute(np.multiply, product, value)
-    out = wrap(compute(np.add, input._array, product))
-    if mode.enabled:
-        backward = fitted(
-            lambda needs, grad, a, b: (
-                grad if needs[0] else None,
-                _scaled(mul(grad, conj(b)), value) if needs[1] else None,
-                _scaled(mul(grad, conj(a)), value) if needs[2] else None,
-            ),
-            input,
-            tensor1,
-            tensor2,
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(mul(grad, conj(b)), value) if needs[1] else None,
+            _scaled(mul(grad, conj(a)), value) if needs[2] else None,
         )
-        operands = (input, tensor1, tensor2)
-        record("AddcmulBackward0", operands, out, backward, (tensor1, tensor2))
-    return out
+
+    return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
@@ -659,29 +649,32 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         All are integers: their quotient is none.
     """
     check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
-    a, b = tensor1._array, tensor2._array
-    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+    if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: convert a tensor to a "
             "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
         )
-    quotient = compute(np.true_divide, a, b)
-    if value != 1:
-        quotient = compute(np.multiply, quotient, value)
-    out = wrap(compute(np.add, input._array, quotient))
-    if mode.enabled:
-        backward = fitted(
-            lambda needs, grad, a, b: (
-                grad if needs[0] else None,
-                _scaled(div(grad, conj(b)), value) if needs[1] else None,
-                _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
-            ),
-            input,
-            tensor1,
-            tensor2,
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(div(grad, conj(b)), value) if needs[1] else None,
+            _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
         )
-        operands = (input, tensor1, tensor2)
-        record("AddcdivBackward0", operands, out, backward, (tensor1, tensor2))
+
+    return _add_scaled("Addcdiv", np.true_divide, gradients, value, input, tensor1, tensor2)
+
+
+def _add_scaled(
+    node: str, ufunc: np.ufunc, gradients: Callable, value: Any, x: Tensor, a: Tensor, b: Tensor
+) -> Tensor:
+    """Return x + value * ufunc(a, b)."""
+    change = compute(ufunc, a._array, b._array)
+    if value != 1:
+        change = compute(np.multiply, change, value)
+    out = wrap(compute(np.add, x._array, change))
+    if mode.enabled:
+        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
     return out
 
 

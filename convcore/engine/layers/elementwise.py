@@ -183,9 +183,10 @@ def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Ar
 
 def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
     """Return an array, not cleared, that lies as NumPy lays out the result of a ufunc."""
-    flags = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    operands: Any = (*arrays, None)
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     dtypes = [None] * len(arrays) + [dtype]
-    return np.nditer((*arrays, None), ["zerosize_ok"], flags, dtypes).operands[-1]
+    return np.nditer(operands, ["zerosize_ok"], flags, dtypes).operands[-1]
 
 
 def binary(
