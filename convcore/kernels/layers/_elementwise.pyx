@@ -32,7 +32,7 @@ cdef enum:
     ROW = 1 << 9         # elements of a row of some pixels' channels, at most
 
 
-cdef void map_all(
+cdef void apply_all(
     const OpLoops *op, const char *x, const char *gy, char *out, Py_ssize_t size,
     Py_ssize_t count, const double *params, int threads,
 ) noexcept nogil:
@@ -73,7 +73,7 @@ def apply(int number, x, gy, out, params=()):
     for i in range(op.params):
         given[i] = params[i]
     with nogil:
-        map_all(&op.loops[size == 8], x_ptr, g_ptr, o_ptr, size, count, given, threads)
+        apply_all(&op.loops[size == 8], x_ptr, g_ptr, o_ptr, size, count, given, threads)
 
 
 # Of an array, and of a number a channel
@@ -88,7 +88,7 @@ cdef struct Channels:
     Py_ssize_t parts             # items of a run
 
 
-cdef void map_run(
+cdef void apply_run(
     const Channels *job, const OpLoops *op, const char *x, const char *numbers,
     Py_ssize_t length, char *out,
 ) noexcept nogil:
@@ -113,7 +113,7 @@ cdef void map_run(
         at += step
 
 
-cdef void map_item(
+cdef void apply_item(
     const Channels *job, const OpLoops *op, Py_ssize_t item, const char *x,
     const char *numbers, char *out,
 ) noexcept nogil:
@@ -122,14 +122,14 @@ cdef void map_item(
     cdef Py_ssize_t step = max(1, CHUNK // job.count) * job.count
     for run in range(first, min(first + job.together, job.runs)):
         at = run * length + part * step
-        map_run(
+        apply_run(
             job, op, x + at * job.size,
             numbers + run % job.numbers * job.count * job.size,
             length if job.parts == 1 else min(step, length - part * step), out + at * job.size,
         )
 
 
-cdef void map_channels(
+cdef void apply_to_channels(
     const Channels *job, const OpLoops *op, const char *x, const char *numbers, char *out,
     int threads,
 ) noexcept nogil:
@@ -137,7 +137,7 @@ cdef void map_channels(
     with parallel(num_threads=threads):
         # A thread owns whole runs of out, or parts of one.
         for i in prange(items, schedule="static"):
-            map_item(job, op, i, x, numbers, out)
+            apply_item(job, op, i, x, numbers, out)
 
 
 def apply_channels(
@@ -171,4 +171,4 @@ def apply_channels(
     job.parts = 1 if length <= CHUNK else (length + part - 1) // part
     threads = thread_count(job.runs // job.together * job.parts, op.cost * total)
     with nogil:
-        map_channels(&job, &op.loops[job.size == 8], x_ptr, n_ptr, o_ptr, threads)
+        apply_to_channels(&job, &op.loops[job.size == 8], x_ptr, n_ptr, o_ptr, threads)
