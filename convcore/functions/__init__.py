@@ -33,6 +33,7 @@ from convcore.functions.sampling import *
 from convcore.functions.scatter import *
 from convcore.functions.shape import *
 from convcore.functions.slicing import *
+from convcore.functions.softmax import *
 from convcore.functions.special import *
 from convcore.functions.strided import *
 from convcore.functions.variance import *

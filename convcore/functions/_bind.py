@@ -21,7 +21,8 @@ _NAMES = (
     *("activation", "arithmetic", "broadcast", "compare", "conv", "convert", "cross_entropy"),
     *("dropout", "einsum", "elementwise", "index_along", "indexing", "joining"),
     *("logic", "loss", "masked", "matmul", "numerics", "order", "piecewise", "rearrange"),
-    *("reduce", "sampling", "scatter", "shape", "slicing", "special", "strided", "variance"),
+    *("reduce", "sampling", "scatter", "shape", "slicing", "softmax", "special"),
+    *("strided", "variance"),
 )
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 

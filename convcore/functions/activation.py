@@ -1,36 +1,32 @@
-"""The functions that stand between layers: relu and its relatives, softmax.
+"""Activations: relu and its relatives; and functions of directions, such as normalize.
 
-All work element by element, but softmax and glu, which have an axis ``dim``.  Where there is
+Activations work element by element, but glu, which has an axis ``dim``.  Where there is
 ``inplace``, a true one replaces the tensor's own elements and returns it.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from convcore._dtype import as_numpy
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import elementwise
-from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import Kernel, gradient_of, value_of
+from convcore.functions._support.dispatch import backward_of, compiled, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
-from convcore.functions.broadcast import cast, expand_as, fitted
-from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, sigmoid_of, square, tanh
+from convcore.functions.arithmetic import add, div, mul, sub
+from convcore.functions.broadcast import expand_as, fitted
+from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
 from convcore.functions.joining import chunk
-from convcore.functions.piecewise import LARGE, clamp_min, clipped, kept, masked
+from convcore.functions.piecewise import clamp_min, masked
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import reshape
 
@@ -49,7 +45,6 @@ __all__ = [
     "hardtanh_",
     "leaky_relu",
     "leaky_relu_",
-    "log_softmax",
     "logsigmoid",
     "mish",
     "normalize",
@@ -61,8 +56,6 @@ __all__ = [
     "selu",
     "selu_",
     "silu",
-    "softmax",
-    "softmin",
     "softplus",
     "softshrink",
     "softsign",
@@ -104,8 +97,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", input)
     array = input._array
     _refuse_bool(array)
-    value = _positive(array)
-    out = wrap(value if value.__class__ is np.ndarray else np.asarray(value))
+    is_compiled = elementwise.has_kernel("relu", array)
+    value = elementwise.forward("relu", array) if is_compiled else _positive(array)
+    out = wrap(np.asarray(value))
     if mode.enabled:
         record("ReluBackward0", (input,), out, _relu_backward, (out,))
     return out
@@ -125,22 +119,18 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
     """Return the array with 0 for what is negative; NaN stays."""
-    if elementwise.has_kernel("relu", array):
-        return elementwise.forward("relu", array, out=out)
-    if array.size >= LARGE and array.dtype.kind == "f":
-        return np.clip(array, 0.0, math.inf, out=out)
     return np.maximum(array, array.dtype.type(0), out=out)
 
 
 def _clip_at_zero(array: np.ndarray) -> None:
-    _positive(array, array)
+    if elementwise.has_kernel("relu", array):
+        elementwise.forward_in_place("relu", array)
+    else:
+        _positive(array, array)
 
 
-def _relu_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    # NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
-    if not mode.enabled and elementwise.has_kernel("relu", grad._array, y._array):
-        return wrap(elementwise.gradient("relu", grad._array, y._array))
-    return masked(grad, y._array != 0)
+# NaN is not <= 0: a gradient goes on where the result is NaN, as in PyTorch.
+_relu_backward = backward_of(("relu",), lambda grad, y: masked(grad, y._array != 0))
 
 
 # Two straight lines, or three
@@ -159,51 +149,12 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     return wrap(slopes)
 
 
-def _recorded(
-    name: str,
-    x: Tensor,
-    function: Callable,
-    backward: Callable,
-    kernel: Kernel = (),
-) -> Tensor:
-    """Return ``function(array)``, recorded with the input saved: the output may be changed.
-
-    Where there is a kernel, it takes over for arrays that suit it.
-    """
-    array = x._array
-    if array.dtype.kind != "f":
-        kind = scalar_name(array.dtype)
-        raise NotImplementedError(f"\"{name[:-9]}\" not implemented for '{kind}'")
-    out = wrap(np.asarray(value_of(kernel, function, array), array.dtype))
-    if mode.enabled:
-        backward = gradient_of(kernel, backward)
-        record(name, (x,), out, backward, (x,))
-        describe(out, forward=function, kernel=kernel)
-    return out
-
-
-def _maybe_in_place(inplace: bool, function: Callable, x: Tensor, *args: Any) -> Tensor:
-    return views.inplace(x, function, *args) if inplace else function(x, *args)
-
-
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element, times ``negative_slope`` where it is negative."""
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
-    return _maybe_in_place(inplace, _leaky_relu, input, slope)
-
-
-def _leaky_relu(x: Tensor, slope: float) -> Tensor:
-    def value(array: np.ndarray) -> np.ndarray:
-        scaled = array * array.dtype.type(slope)
-        if 0 < slope <= 1:  # not 0, by which infinity would become NaN
-            return np.maximum(array, scaled)
-        return np.where(array > 0, array, scaled)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return sloped(grad, x._array > 0, slope)
-
-    return _recorded("LeakyReluBackward0", x, value, backward, ("leaky_relu", slope))
+    gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
+    return compiled(input, ("leaky_relu", slope), gradient, inplace)
 
 
 def hardtanh(
@@ -221,94 +172,64 @@ def hardtanh(
     max_val = number("hardtanh", "max_val", max_val)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _maybe_in_place(inplace, _hardtanh, input, min_val, max_val)
+    return _hardtanh(input, min_val, max_val, inplace)
 
 
-def _hardtanh(x: Tensor, low: float, high: float) -> Tensor:
-    def value(array: np.ndarray) -> np.ndarray:
-        return clipped(array, low, high)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~((x._array <= low) | (x._array >= high)))
-
-    return _recorded("HardtanhBackward0", x, value, backward, ("clamp", low, high))
+def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
+    gradient = lambda g, x: masked(g, ~((x._array <= low) | (x._array >= high)))  # noqa: E731
+    return compiled(x, ("clamp", low, high), gradient, inplace, "Hardtanh")
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element moved into [0, 6]."""
     check_tensor("relu6", input)
-    return _maybe_in_place(inplace, _hardtanh, input, 0.0, 6.0)
+    return _hardtanh(input, 0.0, 6.0, inplace)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
     check_tensor("threshold", input)
     threshold = number("threshold", "threshold", threshold)
-    return _maybe_in_place(
-        inplace, _threshold, input, threshold, number("threshold", "value", value)
-    )
+    args = input, threshold, number("threshold", "value", value)
+    return views.inplace(input, _threshold, *args[1:]) if inplace else _threshold(*args)
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(x._array <= least))
-
-    array = x._array
-    out = wrap(np.asarray(np.where(array <= least, array.dtype.type(value), array)))
+    op = ("threshold", least, value)
+    choose = lambda array: np.where(array <= least, array.dtype.type(value), array)  # noqa: E731
+    out = wrap(np.asarray(dispatch(op, choose, x._array)))
     if mode.enabled:
+        backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))
+        describe(out, kernel=op)
     return out
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
-    check_tensor("hardsigmoid", input)
-    return _maybe_in_place(inplace, _hardsigmoid, input)
+    return compiled(input, ("hardsigmoid",), _hardsigmoid_gradient, inplace)
 
 
-def _hardsigmoid(x: Tensor) -> Tensor:
-    return _recorded(
-        "HardsigmoidBackward0", x, _sixth, _hardsigmoid_backward, kernel=("hardsigmoid",)
-    )
-
-
-def _sixth(array: np.ndarray) -> np.ndarray:
-    return clipped(np.asarray(array + array.dtype.type(3)), 0, 6) / 6
-
-
-def _hardsigmoid_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(masked(grad, (x._array > -3) & (x._array < 3)), 6)
+def _hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    return masked(grad, (x._array > -3) & (x._array < 3)) / 6
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `hardsigmoid`."""
-    check_tensor("hardswish", input)
-    return _maybe_in_place(inplace, _hardswish, input)
+    return compiled(input, ("hardswish",), _hardswish_gradient, inplace)
 
 
-def _hardswish(x: Tensor) -> Tensor:
-    value = lambda array: array * _sixth(array)  # noqa: E731
-    return _recorded("HardswishBackward0", x, value, _hardswish_backward, kernel=("hardswish",))
-
-
-def _hardswish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    curved = grad * (x / 3 + 0.5)
     array = x._array
-    curved = mul(grad, add(div(x, 3), 0.5))
-    return add(masked(curved, (array > -3) & (array < 3)), masked(grad, array >= 3))
+    return masked(curved, (array > -3) & (array < 3)) + masked(grad, array >= 3)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element, and 0 where it lies in [-lambd, lambd]."""
     check_tensor("hardshrink", input)
     lambd = number("hardshrink", "lambd", lambd)
-
-    def value(array: np.ndarray) -> np.ndarray:
-        return kept(array, ~(np.absolute(array) <= lambd))
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(np.absolute(x._array) <= lambd))
-
-    return _recorded("HardshrinkBackward0", input, value, backward)
+    return compiled(input, ("hardshrink", lambd), partial(_outside, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -323,14 +244,12 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     lambd = number("softshrink", "lambd", lambd)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return compiled(input, ("softshrink", lambd), partial(_outside, lambd))
 
-    def value(array: np.ndarray) -> np.ndarray:
-        return array - np.minimum(np.maximum(array, -lambd), lambd)
 
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return masked(grad, ~(np.absolute(x._array) <= lambd))
-
-    return _recorded("SoftshrinkBackward0", input, value, backward)
+def _outside(edge: float, grad: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient where x is not in [-edge, edge], and 0 elsewhere."""
+    return masked(grad, ~(np.absolute(x._array) <= edge))
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -394,7 +313,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element, and alpha * (exp(x) - 1) where x is negative."""
     check_tensor("elu", input)
-    return _maybe_in_place(inplace, _elu, input, number("elu", "alpha", alpha), 1.0, 1.0)
+    return _elu(input, number("elu", "alpha", alpha), 1.0, 1.0, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -406,7 +325,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     NeurIPS 2017.
     """
     check_tensor("selu", input)
-    return _maybe_in_place(inplace, _elu, input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+    return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -424,31 +343,22 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _maybe_in_place(inplace, _elu, input, alpha, 1.0, 1.0 / alpha, "CeluBackward0")
+    return _elu(input, alpha, 1.0, 1.0 / alpha, inplace, "Celu")
 
 
 def _elu(
-    x: Tensor, alpha: float, scale: float, input_scale: float, name: str = "EluBackward0"
+    x: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool, node: str = "Elu"
 ) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
 
-    def value(array: np.ndarray) -> np.ndarray:
-        kind = array.dtype.type
-        curve = np.expm1(np.minimum(array, 0) * kind(input_scale)) * kind(alpha * scale)
-        return np.where(array > 0, array * kind(scale), curve)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
         # What is above 0 must not become infinite only to be masked.
-        slope = exp(mul(masked(x, ~positive), input_scale))
-        curve = mul(mul(grad, slope), alpha * scale * input_scale)
-        return add(mul(masked(grad, positive), scale), masked(curve, ~positive))
+        slope = exp(masked(x, ~positive) * input_scale)
+        curve = grad * slope * (alpha * scale * input_scale)
+        return masked(grad, positive) * scale + masked(curve, ~positive)
 
-    kernel = ("elu", alpha * scale, scale, input_scale)
-    return _recorded(name, x, value, backward, kernel=kernel)
-
-
-_GELU_TANH = ("gelu_tanh", math.sqrt(2 / math.pi))
+    return compiled(x, ("elu", alpha * scale, scale, input_scale), gradient, inplace, node)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -471,68 +381,49 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     check_tensor("gelu", input)
     if approximate == "none":
-        return _recorded("GeluBackward0", input, _gelu, _gelu_backward, kernel=("gelu",))
+        return compiled(input, ("gelu",), _gelu_gradient, ufunc=_gelu)
     if approximate == "tanh":
-        return _recorded("GeluBackward0", input, _gelu_tanh, _gelu_tanh_backward, kernel=_GELU_TANH)
+        return compiled(input, ("gelu_tanh",), _gelu_tanh_gradient, node="Gelu")
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def _gelu(array: np.ndarray) -> np.ndarray:
-    x = array.astype(np.float32) if array.dtype.char == "e" else array
+def _gelu(x: np.ndarray) -> np.ndarray:
     return x * (erf_of(np.asarray(x * x.dtype.type(math.sqrt(0.5)))) + 1) * x.dtype.type(0.5)
 
 
-def _gelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    below = mul(add(erf(mul(x, math.sqrt(0.5))), 1), 0.5)
-    density = mul(exp(mul(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
-    return mul(grad, add(below, mul(x, density)))
+def _gelu_gradient(grad: Tensor, x: Tensor) -> Tensor:
+    below = (erf(x * math.sqrt(0.5)) + 1) * 0.5
+    density = exp(square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return grad * (below + x * density)
 
 
-def _gelu_tanh(array: np.ndarray) -> np.ndarray:
-    x = array.astype(np.float32) if array.dtype.char == "e" else array
-    inner = (x + x * x * x * x.dtype.type(0.044715)) * x.dtype.type(math.sqrt(2 / math.pi))
-    return x * (np.tanh(inner) + 1) * x.dtype.type(0.5)
-
-
-def _gelu_tanh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _gelu_tanh_gradient(grad: Tensor, x: Tensor) -> Tensor:
     squared = square(x)
     root = math.sqrt(2 / math.pi)
-    high = tanh(mul(mul(x, add(mul(squared, 0.044715), 1)), root))
-    inner_slope = mul(add(mul(squared, 3 * 0.044715), 1), root)
-    slope = mul(mul(x, rsub(square(high), 1)), inner_slope)
-    return mul(grad, mul(add(add(high, 1), slope), 0.5))
+    high = tanh(x * (squared * 0.044715 + 1) * root)
+    inner_slope = (squared * (3 * 0.044715) + 1) * root
+    slope = x * (1 - square(high)) * inner_slope
+    return grad * ((high + 1 + slope) * 0.5)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times its `sigmoid`."""
-    check_tensor("silu", input)
-    return _maybe_in_place(inplace, _silu, input)
+    return compiled(input, ("silu",), _silu_gradient, inplace)
 
 
-def _silu(x: Tensor) -> Tensor:
-    value = lambda array: array * sigmoid_of(array)  # noqa: E731
-    return _recorded("SiluBackward0", x, value, _silu_backward, kernel=("silu",))
-
-
-def _silu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _silu_gradient(grad: Tensor, x: Tensor) -> Tensor:
     s = sigmoid(x)
-    return mul(grad, mul(s, add(mul(x, rsub(s, 1)), 1)))
+    return grad * (s * (x * (1 - s) + 1))
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times the tanh of its `softplus`."""
-    check_tensor("mish", input)
-    return _maybe_in_place(inplace, _mish, input)
+    return compiled(input, ("mish",), _mish_gradient, inplace)
 
 
-def _mish(x: Tensor) -> Tensor:
-    value = lambda array: array * np.tanh(np.logaddexp(array, array.dtype.type(0)))  # noqa: E731
-    return _recorded("MishBackward0", x, value, _mish_backward, kernel=("mish",))
-
-
-def _mish_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+def _mish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     t = tanh(softplus(x))
-    return mul(grad, add(t, mul(mul(x, sigmoid(x)), rsub(square(t), 1))))
+    return grad * (t + x * sigmoid(x) * (1 - square(t)))
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -541,32 +432,17 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     beta = number("softplus", "beta", beta)
     threshold = number("softplus", "threshold", threshold)
 
-    def value(array: np.ndarray) -> np.ndarray:
-        scaled = array * array.dtype.type(beta)
-        curve = np.log1p(np.exp(np.minimum(scaled, threshold))) / array.dtype.type(beta)
-        return np.where(scaled > threshold, array, curve)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        scaled = mul(x, beta)
+    def gradient(grad: Tensor, x: Tensor) -> Tensor:
+        scaled = x * beta
         straight = scaled._array > threshold
-        return add(masked(grad, straight), masked(mul(grad, sigmoid(scaled)), ~straight))
+        return masked(grad, straight) + masked(grad * sigmoid(scaled), ~straight)
 
-    return _recorded(
-        "SoftplusBackward0", input, value, backward, kernel=("softplus", beta, threshold)
-    )
+    return compiled(input, ("softplus", beta, threshold), gradient)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """Return the logarithm of the `sigmoid` of each element."""
-    check_tensor("logsigmoid", input)
-
-    def value(array: np.ndarray) -> np.ndarray:
-        return np.minimum(array, 0) - np.log1p(np.exp(-np.absolute(array)))
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-        return mul(grad, sigmoid(neg(x)))
-
-    return _recorded("LogSigmoidBackward0", input, value, backward, kernel=("logsigmoid",))
+    return compiled(input, ("logsigmoid",), lambda g, x: g * sigmoid(-x), node="LogSigmoid")
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -597,100 +473,6 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(f"Halving dimension must be even, but dimension {along} is size {size}")
     value, gate = chunk(input, 2, along)
     return mul(value, sigmoid(gate))
-
-
-# Softmax
-
-
-def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
-    """Return exp(x) over the sum of exp(x) along an axis.
-
-    Parameters
-    ----------
-    input : Tensor of a floating-point dtype
-    dim : int
-        None is deprecated: 0 for 0, 1 and 3 axes, else 1.
-    dtype : dtype or None
-        The elements are converted to it first.
-
-    Examples
-    --------
-    >>> import convcore
-    >>> convcore.softmax(convcore.zeros(2, 2), dim=1)
-    tensor([[0.5000, 0.5000],
-            [0.5000, 0.5000]])
-    """
-    check_tensor("softmax", input)
-    x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
-    out = wrap(engine_softmax.forward(x._array, along, False))
-    if mode.enabled:
-
-        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-            if mode.enabled:
-                weighted = mul(grad, y)
-                return sub(weighted, mul(y, sum(weighted, along, True)))
-            return wrap(engine_softmax.backward(grad._array, y._array, along, False))
-
-        record("SoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(engine_softmax.forward, along=along, log=False))
-    return out
-
-
-def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
-    """Return `softmax` of -input."""
-    check_tensor("softmin", input)
-    if dim is None:
-        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
-    return softmax(neg(input), dim, dtype=dtype)
-
-
-def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Tensor:
-    """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
-    check_tensor("log_softmax", input)
-    x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
-    out = wrap(engine_softmax.forward(x._array, along, True))
-    if mode.enabled:
-
-        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-            if mode.enabled:
-                return sub(grad, mul(exp(y), sum(grad, along, True)))
-            return wrap(engine_softmax.backward(grad._array, y._array, along, True))
-
-        record("LogSoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(engine_softmax.forward, along=along, log=True))
-    return out
-
-
-def _prepared(
-    function: str, x: Tensor, dim: int | None, stacklevel: int, dtype: Any
-) -> tuple[Tensor, int]:
-    """Return the tensor in the dtype to compute in, and the axis."""
-    rank = x._array.ndim
-    if dim is None:
-        dim = _implicit_dim(function, rank, stacklevel + 1)
-    if dtype is not None and x._array.dtype != as_numpy(dtype):
-        x = cast(x, as_numpy(dtype))
-    if x._array.dtype.kind != "f":
-        kind = scalar_name(x._array.dtype)
-        raise NotImplementedError(
-            f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
-        )
-    return x, wrap_dim(dim, rank)
-
-
-def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {function} has been deprecated. Change the call to include "
-        "dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
-    return 0 if rank in (0, 1, 3) else 1
 
 
 # Directions
@@ -731,16 +513,6 @@ def pairwise_distance(
     return norm(add(sub(x1, x2), eps), p, -1, keepdim)
 
 
-def _method(function: Callable) -> Callable:
-    """Return softmax as a method, which has no _stacklevel among its arguments."""
-
-    def method(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-        return function(self, dim, 4, dtype)
-
-    method.__doc__ = function.__doc__
-    return method
-
-
 celu_ = in_place_methods(celu)["celu_"]
 elu_ = in_place_methods(elu)["elu_"]
 hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]
@@ -751,10 +523,6 @@ threshold_ = in_place_methods(threshold)["threshold_"]
 FUNCTIONS_ONLY = {
     *("celu", "celu_", "cosine_similarity", "elu", "elu_", "gelu", "glu", "hardsigmoid"),
     *("hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "logsigmoid", "mish"),
-    *("normalize", "pairwise_distance", "relu6", "selu", "selu_", "silu", "softmin"),
-    *("softplus", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_"),
-}
-METHODS = {
-    "log_softmax": _method(log_softmax),
-    "softmax": _method(softmax),
+    *("normalize", "pairwise_distance", "relu6", "selu", "selu_", "silu", "softplus"),
+    *("softshrink", "softsign", "tanhshrink", "threshold", "threshold_"),
 }

@@ -18,7 +18,7 @@ from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable, inplace
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.dispatch import pairwise
+from convcore.functions._support.dispatch import dispatch_pair
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.broadcast import broadcast_shape, fitted
@@ -137,7 +137,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
-            value = pairwise("product", np.multiply, a, b)
+            value = dispatch_pair("product", np.multiply, a, b)
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             backward = _mul_backward
         else:
@@ -206,7 +206,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
-            value = pairwise("sum", np.add, a, b)
+            value = dispatch_pair("sum", np.add, a, b)
             out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
             record("AddBackward0", (input, other), out, _add_backward)
             return out

@@ -20,13 +20,13 @@ from convcore.functions._support.arguments import (
     refuse_gradients,
 )
 from convcore.functions._support.axes import spread, wide_total_of
-from convcore.functions._support.dispatch import pairwise
+from convcore.functions._support.dispatch import dispatch_pair
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.activation import log_softmax
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.broadcast import fitted
 from convcore.functions.loss import _reduction
 from convcore.functions.shape import reshape
+from convcore.functions.softmax import log_softmax
 
 __all__ = ["cross_entropy", "nll_loss"]
 
@@ -241,7 +241,7 @@ def _soft_cross_entropy(
 
 def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float) -> Tensor:
     """Return -x * y summed over some axes, divided by a count."""
-    products = np.asarray(pairwise("product", np.multiply, x._array, y._array))
+    products = np.asarray(dispatch_pair("product", np.multiply, x._array, y._array))
     total = ignore_errstate(np.true_divide, wide_total_of(products, over, False), -count)
     out = wrap(np.asarray(total, products.dtype))
 

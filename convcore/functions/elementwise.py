@@ -2,14 +2,14 @@
 
 All take a Tensor of any shape and give one of the same shape and memory format.  Integers and bools
 are computed in the default floating-point type, except where the result is an integer anyway
-(`abs`, `floor`, ...).  Each function's backward stands below it.
+(`abs`, `floor`, ...).  Each function's gradient stands beside it or below it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
 from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
-from convcore.functions._support.dispatch import Kernel, gradient_of, value_of
+from convcore.functions._support.dispatch import Op, backward_of, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
@@ -80,124 +80,99 @@ def _as_float(array: np.ndarray) -> np.ndarray:
     return array.astype(get_default_dtype().numpy)
 
 
-def _of_input(name: str, ufunc: Callable, x: Tensor, backward: Callable) -> Tensor:
-    """Return ``ufunc(x)``, recorded, where backward(needs, grad, x) needs the input."""
-    if not isinstance(x, Tensor):
-        check_tensor(name[:-9].lower(), x)
-    out = wrap(np.asarray(ignore_errstate(ufunc, _as_float(x._array))))
-    if mode.enabled:
-        record(name, (x,), out, backward, (x,))
-        describe(out, forward=ufunc)
-    return out
+class _Unary(Protocol):
+    __name__: str
+
+    def __call__(self, input: Tensor) -> Tensor: ...
 
 
-def _of_output(
-    name: str, ufunc: Callable, x: Tensor, backward: Callable, kernel: Kernel = ()
-) -> Tensor:
-    """Return ``ufunc(x)``, recorded, where backward(needs, grad, y) needs the output.
+def _of_input(ufunc: Callable, does: str, gradient: Callable, name: str = "") -> _Unary:
+    """Return a function whose gradient needs its input x: ``gradient(grad, x)``."""
+    return _unary(ufunc, does, gradient, "input", name, ())
 
-    Where there is a kernel, it takes over for arrays that suit it.
+
+def _of_result(
+    ufunc: Callable, does: str, gradient: Callable, name: str = "", op: Op = ()
+) -> _Unary:
+    """Return a function whose gradient needs its result y: ``gradient(grad, y)``."""
+    return _unary(ufunc, does, gradient, "result", name, op)
+
+
+def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str, op: Op) -> _Unary:
+    """Return the function of a tensor that ``ufunc`` is of an array.
+
+    Parameters
+    ----------
+    ufunc : callable
+    does : str
+        What it returns, for its docstring.
+    gradient : callable
+        ``gradient(grad, saved)``, of Tensors.
+    saved : 'input' or 'result'
+        What the gradient needs.
+    name : str
+        '' for the ufunc's.
+    op : tuple
+        The compiled op that takes over for arrays of its dtypes, as in `dispatch`; () if none.
     """
-    if not isinstance(x, Tensor):
-        check_tensor(name[:-9].lower(), x)
-    array = _as_float(x._array)
-    out = wrap(np.asarray(value_of(kernel, ufunc, array)))
-    if mode.enabled:
-        backward = gradient_of(kernel, backward)
-        record(name, (x,), out, backward, (out,))
-        describe(out, forward=ufunc, kernel=kernel)
-    return out
+    name = name or ufunc.__name__.replace("arc", "a")  # PyTorch's asin is NumPy's arcsin
+    node = f"{name.title()}Backward0"
+    backward = backward_of(op, gradient)
+
+    def function(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            check_tensor(name, input)
+        out = wrap(np.asarray(dispatch(op, ufunc, _as_float(input._array))))
+        if mode.enabled:
+            record(node, (input,), out, backward, (input if saved == "input" else out,))
+            describe(out, forward=ufunc, kernel=op)
+        return out
+
+    return _named(function, name, does)
+
+
+def _named(function: Callable, name: str, does: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {does}."
+    return function
 
 
 # Exponentials and logarithms
 
 
-def exp(input: Tensor) -> Tensor:
-    """Return e to the power of each element."""
-    return _of_output("ExpBackward0", np.exp, input, _exp_backward)
-
-
-def _exp_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(grad, conj(y))
-
-
-def exp2(input: Tensor) -> Tensor:
-    """Return 2 to the power of each element."""
-    return _of_output("Exp2Backward0", np.exp2, input, _exp2_backward)
-
-
-def _exp2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(mul(grad, conj(y)), math.log(2))
-
-
-def expm1(input: Tensor) -> Tensor:
-    """Return e to the power of each element, minus 1, accurate near 0."""
-    return _of_output("Expm1Backward0", np.expm1, input, _expm1_backward)
-
-
-def _expm1_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(grad, add(conj(y), 1))
-
-
-def log(input: Tensor) -> Tensor:
-    """Return the natural logarithm of each element."""
-    return _of_input("LogBackward0", np.log, input, _log_backward)
-
-
-def _log_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, conj(x))
-
-
-def log2(input: Tensor) -> Tensor:
-    """Return the logarithm to base 2 of each element."""
-    return _of_input("Log2Backward0", np.log2, input, _log2_backward)
-
-
-def _log2_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, mul(conj(x), math.log(2)))
-
-
-def log10(input: Tensor) -> Tensor:
-    """Return the logarithm to base 10 of each element."""
-    return _of_input("Log10Backward0", np.log10, input, _log10_backward)
-
-
-def _log10_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, mul(conj(x), math.log(10)))
-
-
-def log1p(input: Tensor) -> Tensor:
-    """Return the natural logarithm of 1 plus each element, accurate near 0."""
-    return _of_input("Log1PBackward0", np.log1p, input, _log1p_backward)
-
-
-def _log1p_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, add(conj(x), 1))
+exp = _of_result(np.exp, "e to the power of each element", lambda g, y: g * conj(y))
+exp2 = _of_result(np.exp2, "2 to the power of each element", lambda g, y: g * conj(y) * math.log(2))
+expm1 = _of_result(
+    np.expm1, "exp(x) - 1 of each element x, accurate near 0", lambda g, y: g * (conj(y) + 1)
+)
+log = _of_input(np.log, "the natural logarithm of each element", lambda g, x: g / conj(x))
+log2 = _of_input(
+    np.log2, "the logarithm to base 2 of each element", lambda g, x: g / (conj(x) * math.log(2))
+)
+log10 = _of_input(
+    np.log10, "the logarithm to base 10 of each element", lambda g, x: g / (conj(x) * math.log(10))
+)
+log1p = _of_input(
+    np.log1p, "log(1 + x) of each element x, accurate near 0", lambda g, x: g / (conj(x) + 1)
+)
 
 
 # Roots and powers
-
-
-def sqrt(input: Tensor) -> Tensor:
-    """Return the square root of each element; NaN where it is negative."""
-    return _of_output("SqrtBackward0", np.sqrt, input, _sqrt_backward)
-
-
-def _sqrt_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return div(grad, mul(conj(y), 2))
-
-
-def rsqrt(input: Tensor) -> Tensor:
-    """Return 1 over the square root of each element."""
-    return _of_output("RsqrtBackward0", _rsqrt, input, _rsqrt_backward)
 
 
 def _rsqrt(array: np.ndarray) -> np.ndarray:
     return np.reciprocal(np.sqrt(array))
 
 
-def _rsqrt_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(mul(grad, conj(pow(y, 3))), -0.5)
+sqrt = _of_result(
+    np.sqrt, "the square root of each element, NaN of negative ones", lambda g, y: g / (conj(y) * 2)
+)
+rsqrt = _of_result(
+    _rsqrt,
+    "1 over the square root of each element",
+    lambda g, y: g * conj(pow(y, 3)) * -0.5,
+    "rsqrt",
+)
 
 
 def square(input: Tensor) -> Tensor:
@@ -401,19 +376,18 @@ def _rounded(ufunc: Callable) -> Callable:
     return lambda array: ufunc(array) if array.dtype.kind == "f" else array.copy(order="K")
 
 
-def floor(input: Tensor) -> Tensor:
-    """Return the largest integer that is not above each element."""
-    return _step("FloorBackward0", _rounded(np.floor), input)
+def _to_integers(ufunc: Callable, does: str) -> _Unary:
+    name = ufunc.__name__
+
+    def function(input: Tensor) -> Tensor:
+        return _step(f"{name.title()}Backward0", _rounded(ufunc), input)
+
+    return _named(function, name, does)
 
 
-def ceil(input: Tensor) -> Tensor:
-    """Return the smallest integer that is not below each element."""
-    return _step("CeilBackward0", _rounded(np.ceil), input)
-
-
-def trunc(input: Tensor) -> Tensor:
-    """Return each element without its fraction."""
-    return _step("TruncBackward0", _rounded(np.trunc), input)
+floor = _to_integers(np.floor, "the largest integer that is not above each element")
+ceil = _to_integers(np.ceil, "the smallest integer that is not below each element")
+trunc = _to_integers(np.trunc, "each element without its fraction")
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
@@ -503,58 +477,30 @@ def floor_divide(input: Any, other: Any) -> Tensor:
 # Angles
 
 
-def sin(input: Tensor) -> Tensor:
-    """Return the sine of each element, an angle in radians."""
-    return _of_input("SinBackward0", np.sin, input, _sin_backward)
-
-
-def _sin_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(grad, conj(cos(x)))
-
-
-def cos(input: Tensor) -> Tensor:
-    """Return the cosine of each element, an angle in radians."""
-    return _of_input("CosBackward0", np.cos, input, _cos_backward)
-
-
-def _cos_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return neg(mul(grad, conj(sin(x))))
-
-
-def tan(input: Tensor) -> Tensor:
-    """Return the tangent of each element, an angle in radians."""
-    return _of_output("TanBackward0", np.tan, input, _tan_backward)
-
-
-def _tan_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(grad, conj(add(square(y), 1)))
-
-
-def asin(input: Tensor) -> Tensor:
-    """Return the angle in radians whose sine each element is."""
-    return _of_input("AsinBackward0", np.arcsin, input, _asin_backward)
-
-
-def _asin_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(grad, conj(rsqrt(rsub(square(x), 1))))
-
-
-def acos(input: Tensor) -> Tensor:
-    """Return the angle in radians whose cosine each element is."""
-    return _of_input("AcosBackward0", np.arccos, input, _acos_backward)
-
-
-def _acos_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return neg(_asin_backward(needs, grad, x))
-
-
-def atan(input: Tensor) -> Tensor:
-    """Return the angle in radians whose tangent each element is."""
-    return _of_input("AtanBackward0", np.arctan, input, _atan_backward)
-
-
-def _atan_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, conj(add(square(x), 1)))
+sin = _of_input(
+    np.sin, "the sine of each element, an angle in radians", lambda g, x: g * conj(cos(x))
+)
+cos: _Unary = _of_input(
+    np.cos, "the cosine of each element, an angle in radians", lambda g, x: -(g * conj(sin(x)))
+)
+tan = _of_result(
+    np.tan, "the tangent of each element, an angle in radians", lambda g, y: g * conj(square(y) + 1)
+)
+asin = _of_input(
+    np.arcsin,
+    "the angle whose sine each element is, in radians",
+    lambda g, x: g * conj(rsqrt(1 - square(x))),
+)
+acos = _of_input(
+    np.arccos,
+    "the angle whose cosine each element is, in radians",
+    lambda g, x: -(g * conj(rsqrt(1 - square(x)))),
+)
+atan = _of_input(
+    np.arctan,
+    "the angle whose tangent each element is, in radians",
+    lambda g, x: g / conj(square(x) + 1),
+)
 
 
 def atan2(input: Tensor, other: Tensor) -> Tensor:
@@ -587,36 +533,16 @@ def _atan2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor, x: Tensor)
 # Hyperbolic functions and their relatives
 
 
-def sinh(input: Tensor) -> Tensor:
-    """Return the hyperbolic sine of each element."""
-    return _of_input("SinhBackward0", np.sinh, input, _sinh_backward)
-
-
-def _sinh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(grad, conj(cosh(x)))
-
-
-def cosh(input: Tensor) -> Tensor:
-    """Return the hyperbolic cosine of each element."""
-    return _of_input("CoshBackward0", np.cosh, input, _cosh_backward)
-
-
-def _cosh_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(grad, conj(sinh(x)))
-
-
-def tanh(input: Tensor) -> Tensor:
-    """Return the hyperbolic tangent of each element."""
-    return _of_output("TanhBackward0", np.tanh, input, _tanh_backward, ("tanh",))
-
-
-def _tanh_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(grad, conj(rsub(square(y), 1)))
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """Return 1 / (1 + exp(-x)) of each element."""
-    return _of_output("SigmoidBackward0", sigmoid_of, input, _sigmoid_backward, ("sigmoid",))
+sinh = _of_input(np.sinh, "the hyperbolic sine of each element", lambda g, x: g * conj(cosh(x)))
+cosh: _Unary = _of_input(
+    np.cosh, "the hyperbolic cosine of each element", lambda g, x: g * conj(sinh(x))
+)
+tanh = _of_result(
+    np.tanh,
+    "the hyperbolic tangent of each element",
+    lambda g, y: g * conj(1 - square(y)),
+    op=("tanh",),
+)
 
 
 def sigmoid_of(array: np.ndarray) -> np.ndarray:
@@ -629,13 +555,12 @@ def sigmoid_of(array: np.ndarray) -> np.ndarray:
     return np.reciprocal(value, out=value)
 
 
-def _sigmoid_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-    return mul(grad, conj(mul(y, rsub(y, 1))))
-
-
-def erf(input: Tensor) -> Tensor:
-    """Return the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)."""
-    return _of_input("ErfBackward0", erf_of, input, _erf_backward)
+sigmoid = _of_result(
+    sigmoid_of,
+    "1 / (1 + exp(-x)) of each element x",
+    lambda g, y: g * conj(y * (1 - y)),
+    *("sigmoid", ("sigmoid",)),
+)
 
 
 def erf_of(array: np.ndarray) -> np.ndarray:
@@ -645,8 +570,12 @@ def erf_of(array: np.ndarray) -> np.ndarray:
     return np.asarray(special.erf(array), array.dtype)
 
 
-def _erf_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return mul(mul(grad, exp(neg(square(x)))), 2 / math.sqrt(math.pi))
+erf = _of_input(
+    erf_of,
+    "the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)",
+    lambda g, x: g * exp(-square(x)) * (2 / math.sqrt(math.pi)),
+    "erf",
+)
 
 
 # Of three tensors
@@ -700,25 +629,15 @@ def _lerp_backward(
 
 def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
-    a, b = tensor1._array, tensor2._array
-    product = compute(np.multiply, a, b)
-    if value != 1:
-        product = compute(np.multiply, product, value)
-    out = wrap(compute(np.add, input._array, product))
-    if mode.enabled:
-        backward = fitted(
-            lambda needs, grad, a, b: (
-                grad if needs[0] else None,
-                _scaled(mul(grad, conj(b)), value) if needs[1] else None,
-                _scaled(mul(grad, conj(a)), value) if needs[2] else None,
-            ),
-            input,
-            tensor1,
-            tensor2,
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(mul(grad, conj(b)), value) if needs[1] else None,
+            _scaled(mul(grad, conj(a)), value) if needs[2] else None,
         )
-        operands = (input, tensor1, tensor2)
-        record("AddcmulBackward0", operands, out, backward, (tensor1, tensor2))
-    return out
+
+    return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
@@ -730,29 +649,32 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
         All are integers: their quotient is none.
     """
     check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
-    a, b = tensor1._array, tensor2._array
-    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+    if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: convert a tensor to a "
             "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
         )
-    quotient = compute(np.true_divide, a, b)
-    if value != 1:
-        quotient = compute(np.multiply, quotient, value)
-    out = wrap(compute(np.add, input._array, quotient))
-    if mode.enabled:
-        backward = fitted(
-            lambda needs, grad, a, b: (
-                grad if needs[0] else None,
-                _scaled(div(grad, conj(b)), value) if needs[1] else None,
-                _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
-            ),
-            input,
-            tensor1,
-            tensor2,
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(div(grad, conj(b)), value) if needs[1] else None,
+            _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
         )
-        operands = (input, tensor1, tensor2)
-        record("AddcdivBackward0", operands, out, backward, (tensor1, tensor2))
+
+    return _add_scaled("Addcdiv", np.true_divide, gradients, value, input, tensor1, tensor2)
+
+
+def _add_scaled(
+    node: str, ufunc: np.ufunc, gradients: Callable, value: Any, x: Tensor, a: Tensor, b: Tensor
+) -> Tensor:
+    """Return x + value * ufunc(a, b)."""
+    change = compute(ufunc, a._array, b._array)
+    if value != 1:
+        change = compute(np.multiply, change, value)
+    out = wrap(compute(np.add, x._array, change))
+    if mode.enabled:
+        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
     return out
 
 
@@ -778,17 +700,14 @@ METHODS = {
     "__rmod__": lambda self, other: remainder(other, self),
     "__rpow__": lambda self, other: pow(other, self),
 }
-_METHODS = (
+_IN_PLACE = (
     *(abs, acos, addcdiv, addcmul, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1),
     *(floor, floor_divide, fmod, frac, lerp, log, log10, log1p, log2, pow, reciprocal, remainder),
     *(round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan, tanh, trunc),
 )
-for _function in _METHODS:
-    METHODS[_function.__name__] = _function
-METHODS |= in_place_methods(*_METHODS)
+METHODS |= in_place_methods(*_IN_PLACE)
 for _alias, _name in (
     *(("absolute", "abs"), ("arccos", "acos"), ("arcsin", "asin"), ("arctan", "atan")),
     *(("arctan2", "atan2"),),
 ):
-    METHODS[_alias] = METHODS[_name]
     METHODS[f"{_alias}_"] = METHODS[f"{_name}_"]

@@ -129,7 +129,7 @@ def _distance(
     """
     x, y = input._array, target._array
     if elementwise.has_kernel("huber", x, y):
-        values = elementwise.gradient("huber", y, x, (most, factor))
+        values = elementwise.binary("huber", y, x, (most, factor))
     else:
         difference = compute(np.subtract, x, y)
         check_kind(kernel, wrap(difference), "f")
@@ -143,7 +143,7 @@ def _distance(
         a, b = x._array, y._array
         if reduction != "none" and not mode.enabled and elementwise.has_kernel("huber", a, b):
             by = factor * float(grad._array) / (a.size if reduction == "mean" else 1)
-            grad_input = wrap(elementwise.gradient("huber_slope", b, a, (most, by)))
+            grad_input = wrap(elementwise.binary("huber_slope", b, a, (most, by)))
         else:
             slope = mul(clamp(sub(x, y), -most, most), factor)
             grad_input = mul(slope, _each(grad, reduction, shape))

@@ -20,5 +20,6 @@ from convcore.functions.one_hot import *  # noqa: F403
 from convcore.functions.padding import *  # noqa: F403
 from convcore.functions.patches import *  # noqa: F403
 from convcore.functions.pooling import *  # noqa: F403
+from convcore.functions.softmax import *  # noqa: F403
 
 __all__ = [name for name in dir() if not name.startswith("_")]

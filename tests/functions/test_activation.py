@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import REAL, SEEDS, SHAPES, TOLERANCE, drawn, few
+from elements import (
+    ACTIVATIONS,
+    IDS,
+    REAL,
+    SEEDS,
+    SHAPES,
+    TOLERANCE,
+    drawn,
+    few,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,34 +22,6 @@ import convcore
 from convcore import nn
 from convcore.autograd import gradcheck, gradgradcheck
 from convcore.nn import functional as F
-
-# (name, further arguments, whether it has inplace=)
-ACTIVATIONS = [
-    ("celu", {"alpha": 0.7}, True),
-    ("elu", {"alpha": 0.7}, True),
-    ("gelu", {}, False),
-    ("gelu", {"approximate": "tanh"}, False),
-    ("hardshrink", {"lambd": 0.6}, False),
-    ("hardsigmoid", {}, True),
-    ("hardswish", {}, True),
-    ("hardtanh", {"min_val": -0.7, "max_val": 1.2}, True),
-    ("leaky_relu", {"negative_slope": 0.2}, True),
-    ("leaky_relu", {"negative_slope": 1.5}, True),
-    ("leaky_relu", {"negative_slope": 0.0}, True),
-    ("logsigmoid", {}, False),
-    ("mish", {}, True),
-    ("relu", {}, True),
-    ("relu6", {}, True),
-    ("selu", {}, True),
-    ("silu", {}, True),
-    ("softplus", {}, False),
-    ("softplus", {"beta": 2.0, "threshold": 3.0}, False),
-    ("softshrink", {"lambd": 0.6}, False),
-    ("softsign", {}, False),
-    ("tanhshrink", {}, False),
-    ("threshold", {"threshold": 0.3, "value": 5.0}, True),
-]
-IDS = [f"{name} {[*arguments.values()]}" for name, arguments, _ in ACTIVATIONS]
 
 
 def functional(lib):

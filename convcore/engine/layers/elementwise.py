@@ -1,7 +1,8 @@
-"""Functions of each element, in one pass on all threads.
+"""Elementwise ops and their gradients: compiled, in one pass on all threads.
 
-NumPy computes what is of another dtype or has gaps in memory, and, as fast, what is small: `suits`
-tells which arrays come here.  Results lie in memory as their arguments do.
+The ops are those of kernels/layers/ops.h, by name.  Their kernels take float32 and float64 without
+gaps in memory; `forward` and `gradient` convert what is else, such as float16.  Results lie in
+memory as their arguments do.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,56 +20,63 @@ from convcore.kernels.layers import _elementwise
 
 Array = np.ndarray[Any, Any]
 
-# Smaller arrays are not worth the call, which takes as long as some four of NumPy's; there are
-# functions that NumPy has in one.  Chosen by hand.
+
+class Op(NamedTuple):
+    """What kernels/layers/ops.h says of an op."""
+
+    number: int
+    saved: str  # what its gradient needs: 'input' or 'result'; '' of an op of two arrays
+    parameters: int
+    cost: float  # of an element, in multiply-adds
+    has_double: bool
+
+
+OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
+
+# Smaller arrays are not worth the call where NumPy has the op: it takes as long as some four of
+# NumPy's.  Chosen by hand.
 _LEAST = 16
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
 _LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
-# How long an element takes, in multiply-adds: what decides on the number of threads.
-_CHEAP = dict.fromkeys(
-    (
-        "relu",
-        "clamp",
-        "leaky_relu",
-        "prelu",
-        "prelu_slope",
-        "sum",
-        "product",
-        "huber",
-        "huber_slope",
-    ),
-    8.0,
-)
-_DEAR = dict.fromkeys(_elementwise.FUNCTIONS.keys() - _CHEAP.keys(), 32.0)
-_WORK = _CHEAP | _DEAR
+# From float16 and back an element takes 7 ns (x86-64), several times as long as a cheap op.
+_CHEAP = 8
 
-_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-
-# The only one without a kernel for float64.
-_SINGLE_ONLY = "gelu"
+_HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 
 
-def has_kernel(function: str, array: Array, *others: Array) -> bool:
+def computes(op: str, dtype: np.dtype) -> bool:
+    """Return whether `forward` and `gradient` take arrays of a dtype."""
+    return dtype.kind == "f" and (dtype != _DOUBLE or OPS[op].has_double)
+
+
+def is_worth_converting(op: str, dtype: np.dtype) -> bool:
+    """Return whether it takes less time to convert to and from float32 than NumPy's masks do."""
+    return dtype != _HALF or OPS[op].cost > _CHEAP
+
+
+def has_kernel(op: str, array: Array, *others: Array) -> bool:
     """Return whether arrays are worth it, of one dtype of a kernel, and lie alike without gaps."""
-    if array.size < _LEAST_OF_ONE.get(function, _LEAST):
+    if array.size < _LEAST_OF_ONE.get(op, _LEAST):
         return False
-    if array.dtype != _SINGLE and (array.dtype != _DOUBLE or function == _SINGLE_ONLY):
+    return _is_ready(op, array) and all(_lie_alike(other, array) for other in others)
+
+
+def _is_ready(op: str, array: Array) -> bool:
+    """Return whether a kernel takes an array as it is."""
+    if array.dtype != _SINGLE and (array.dtype != _DOUBLE or not OPS[op].has_double):
         return False
-    for other in others:
-        if (
-            other.dtype != array.dtype
-            or other.shape != array.shape
-            or (other.strides != array.strides and not _alike(other, array))
-        ):
-            return False
     return is_dense(array)
 
 
-def _alike(array: Array, other: Array) -> bool:
-    """Return whether the elements of two dense arrays of one shape come in the same order."""
+def _lie_alike(other: Array, array: Array) -> bool:
+    """Return whether the elements of two arrays, one of them dense, come in the same order."""
+    if other.dtype != array.dtype or other.shape != array.shape:
+        return False
+    if other.strides == array.strides:
+        return other.flags.aligned
     axes = zip(array.shape, array.strides, other.strides, strict=True)
-    return all(size == 1 or a == b for size, a, b in axes)
+    return other.flags.aligned and all(size == 1 or a == b for size, a, b in axes)
 
 
 def is_dense(array: Array) -> bool:
@@ -103,81 +111,106 @@ def laid_out_like(array: Array, model: Array) -> Array:
     return copy
 
 
-def step_of(function: str, terms: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
+def step_of(op: str, params: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
     """Return f(x, other, out) for float32 arrays that lie alike, of any size; other may be None.
 
     For programs that do the same again and again.
     """
-    number, work, constants = _elementwise.FUNCTIONS[function], _WORK[function], tuple(terms)
+    number, params = OPS[op].number, tuple(params)
     apply = _elementwise.apply
 
     def step(x: Array, other: Array | None, out: Array) -> None:
-        apply(number, x, other, out, work, constants)
+        apply(number, x, other, out, params)
 
     return step
 
 
-def forward(
-    function: str, x: Array, terms: Sequence[float] = (), out: Array | None = None
-) -> Array:
-    """Return a function of each element of an array that `suits`.
+def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
+    """Return an op of each element.
 
     Parameters
     ----------
-    function : str
-        One of `convcore.kernels.layers._elementwise.FUNCTIONS`.
-    x : float32 or float64
-    terms : numbers
-        The function's constants.
-    out : Array, optional
-        Where the result is put: x itself, or an array like it.
+    op : str
+        An op of one array.
+    x : float16, float32 or float64, of any strides
+    params : as many numbers as the op has
     """
-    if out is None:
-        out = empty_like(x)
-    _elementwise.apply(_elementwise.FUNCTIONS[function], x, None, out, _WORK[function], terms)
+    if not _is_ready(op, x):
+        return _converted(forward, op, params, x)
+    out = empty_like(x)
+    _elementwise.apply(OPS[op].number, x, None, out, params)
     return out
 
 
-def gradient(
-    function: str,
-    grad: Array,
-    kept: Array,
-    terms: Sequence[float] = (),
-    out: Array | None = None,
-) -> Array:
-    """Return the gradient of a function's argument; ``grad`` and ``kept`` suit each other.
+def forward_in_place(op: str, x: Array) -> None:
+    """Replace each element of an array that has a kernel by an op of it."""
+    _elementwise.apply(OPS[op].number, x, None, x)
 
-    Of 'sum' and other functions of two arrays, return that of the two.
+
+def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -> Array:
+    """Return the gradient of an op's argument.
 
     Parameters
     ----------
-    function : str
+    op : str
+        An op of one array.
     grad : Array
-        The gradient of the function's result.
-    kept : Array, like grad
-        The argument or the result, as the function says in kernels/layers/elementwise.h.
-    terms : numbers
-    out : Array, optional
-        Where the result is put: one of the two, or an array like them.
+        The gradient of the op's result.
+    saved : Array, of grad's shape and dtype
+        The op's argument or its result: `OPS` says which.
+    params : numbers
     """
-    if out is None:
-        out = empty_like(grad)
-    _elementwise.apply(_elementwise.FUNCTIONS[function], kept, grad, out, _WORK[function], terms)
+    if not _is_ready(op, saved) or not _lie_alike(grad, saved):
+        return _converted(gradient, op, params, grad, saved)
+    out = empty_like(grad)
+    _elementwise.apply(OPS[op].number, saved, grad, out, params)
     return out
 
 
-def by_channel(function: str, x: Array, numbers: Array) -> Array | None:
-    """Return a function of two arrays, one of which has a number a channel; None if not for these.
+def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Array) -> Array:
+    """Call a function with copies that a kernel takes, in float32 but where they are float64.
+
+    The result has the arrays' dtype, and the layout that a ufunc of NumPy would give it.
+    """
+    dtype = arrays[0].dtype
+    wide = _DOUBLE if dtype == _DOUBLE else _SINGLE
+    model = _ufunc_result(arrays, wide)
+    with np.errstate(over="ignore"):
+        rounded = [float(dtype.type(number)) for number in params]
+        value = function(op, *(laid_out_like(array, model) for array in arrays), rounded)
+        return value.astype(dtype, copy=False)
+
+
+def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
+    """Return an array, not cleared, that lies as NumPy lays out the result of a ufunc."""
+    operands: Any = (*arrays, None)
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    dtypes = [None] * len(arrays) + [dtype]
+    return np.nditer(operands, ["zerosize_ok"], flags, dtypes).operands[-1]
+
+
+def binary(
+    op: str, a: Array, b: Array, params: Sequence[float] = (), out: Array | None = None
+) -> Array:
+    """Return an op of two arrays that have a kernel, such as 'sum'; ``out`` may be one of them."""
+    if out is None:
+        out = empty_like(a)
+    _elementwise.apply(OPS[op].number, b, a, out, params)
+    return out
+
+
+def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
+    """Return an op of two arrays, one of which has a number a channel; None if not for these.
 
     Parameters
     ----------
-    function : 'sum', 'product', 'prelu' or 'prelu_slope'
+    op : 'sum', 'product', 'prelu' or 'prelu_slope'
     x : (N, C, *sizes), float32 or float64, in one of the two memory formats
     numbers : (N, C, 1, ...) or (1, C, 1, ...), of x's dtype
     """
     shape, images = x.shape, numbers.shape[:1]
     if (
-        x.size < _LEAST_BY_CHANNEL.get(function, _LEAST)
+        x.size < _LEAST_BY_CHANNEL.get(op, _LEAST)
         or x.dtype not in (_SINGLE, _DOUBLE)
         or numbers.dtype != x.dtype
         or len(shape) < 3
@@ -191,16 +224,13 @@ def by_channel(function: str, x: Array, numbers: Array) -> Array | None:
     out = empty_like(x)
     numbers = np.ascontiguousarray(numbers)
     pixels = math.prod(shape[2:])
-    _elementwise.apply_channels(
-        *(_elementwise.FUNCTIONS[function], x, numbers, out, images[0], shape[1], pixels, last),
-        _WORK[function],
-    )
+    _elementwise.apply_channels(OPS[op].number, x, numbers, out, images[0], shape[1], pixels, last)
     return out
 
 
 def add_to(total: Array, array: Array) -> None:
     """Add an array, which broadcasts and is converted as NumPy does it, in place."""
     if has_kernel("sum", total, array):
-        gradient("sum", total, array, out=total)
+        binary("sum", total, array, out=total)
     else:
         np.add(total, array, out=total)

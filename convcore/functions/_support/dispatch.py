@@ -1,6 +1,6 @@
-"""Where functions of each element leave NumPy for the kernels: arrays that suit them.
+"""Kernel dispatch of elementwise ops: which arrays go to the compiled op, and which to NumPy.
 
-A kernel is named in a tuple, with the function's constants behind the name: ("leaky_relu", 0.1).
+An op is a tuple of its name and its parameters: ("leaky_relu", 0.1).
 """
 
 from __future__ import annotations
@@ -10,39 +10,94 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import describe, record
 from convcore.engine.layers import elementwise
+from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 
 __all__: list[str] = []
 
-Kernel = tuple[Any, ...]
+Op = tuple[Any, ...]
 
 
-def value_of(kernel: Kernel, function: Callable, array: np.ndarray) -> Any:
-    """Return the kernel of an array that suits it, or ``function(array)``."""
-    if kernel and elementwise.has_kernel(kernel[0], array):
-        return elementwise.forward(kernel[0], array, kernel[1:])
-    return ignore_errstate(function, array)
+def dispatch(op: Op, ufunc: Callable, array: np.ndarray) -> Any:
+    """Return the compiled op of an array, or ``ufunc(array)`` if there is none for the array."""
+    if op and elementwise.has_kernel(op[0], array):
+        return elementwise.forward(op[0], array, op[1:])
+    return ignore_errstate(ufunc, array)
 
 
-def gradient_of(kernel: Kernel, backward: Callable) -> Callable:
-    """Return a backward that has the kernel compute what is not to be differentiated again.
-
-    ``backward(needs, grad, kept)`` has one tensor saved: what the kernel's gradient is told from.
-    """
-
-    def large(needs: tuple[bool, ...], grad: Tensor, kept: Tensor) -> Tensor:
-        if not mode.enabled and elementwise.has_kernel(kernel[0], grad._array, kept._array):
-            return wrap(elementwise.gradient(kernel[0], grad._array, kept._array, kernel[1:]))
-        return backward(needs, grad, kept)
-
-    return large if kernel else backward
-
-
-def pairwise(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any:
+def dispatch_pair(op: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any:
     """Return the sum or product of two arrays of one shape and dtype."""
-    if elementwise.has_kernel(kernel, a, b):
-        return elementwise.gradient(kernel, a, b)
+    if elementwise.has_kernel(op, a, b):
+        return elementwise.binary(op, a, b)
     return ignore_errstate(ufunc, a, b)
+
+
+def backward_of(op: Op, gradient: Callable) -> Callable:
+    """Return the backward of a node: its gradient is the compiled op's, if there is an op.
+
+    ``gradient(grad, saved)``, written in differentiable functions, is left what is to be
+    differentiated again, and what is of another dtype.
+    """
+    if not op:
+        return lambda needs, grad, saved: gradient(grad, saved)
+    name, *params = op
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, saved: Tensor) -> Tensor:
+        dtype = saved._array.dtype
+        is_compiled = elementwise.computes(name, dtype) and not mode.enabled
+        if is_compiled and elementwise.is_worth_converting(name, dtype):
+            return wrap(elementwise.gradient(name, grad._array, saved._array, params))
+        return gradient(grad, saved)
+
+    return backward
+
+
+def compiled(
+    x: Tensor,
+    op: Op,
+    gradient: Callable,
+    inplace: bool = False,
+    node: str = "",
+    ufunc: Callable | None = None,
+) -> Tensor:
+    """Return a compiled op of a tensor, recorded with what its gradient needs.
+
+    Parameters
+    ----------
+    x : Tensor
+    op : tuple
+    gradient : callable
+        As for `backward_of`.
+    inplace : bool
+        Whether the result replaces x.
+    node : str
+        What the graph's node is named after; '' for the op.
+    ufunc : callable, optional
+        The op of an array of a dtype without a kernel.
+
+    Raises
+    ------
+    NotImplementedError
+        The tensor is not of a real floating-point dtype.
+    """
+    check_tensor(op[0], x)
+    if inplace:
+        return views.inplace(x, lambda x: compiled(x, op, gradient, node=node, ufunc=ufunc))
+    array, node = x._array, node or op[0].title().replace("_", "")
+    if array.dtype.kind != "f":
+        kind = scalar_name(array.dtype)
+        raise NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
+    if ufunc is None or elementwise.computes(op[0], array.dtype):
+        out = wrap(elementwise.forward(op[0], array, op[1:]))
+    else:
+        out = wrap(np.asarray(ignore_errstate(ufunc, array)))
+    if mode.enabled:
+        saved = x if elementwise.OPS[op[0]].saved == "input" else out
+        record(f"{node}Backward0", (x,), out, backward_of(op, gradient), (saved,))
+        describe(out, kernel=op)
+    return out

@@ -90,8 +90,8 @@ INLINE T OF(decay)(T x)
 INLINE T OF(cut_decay)(T x)
 {
     T r;
-    const T kept = x < DECAY_LEAST ? DECAY_LEAST : x;
-    const T t = OF(reduced)(kept, &r), e = (1 + OF(series)(r)) * OF(power)(t);
+    const T clamped = x < DECAY_LEAST ? DECAY_LEAST : x;
+    const T t = OF(reduced)(clamped, &r), e = (1 + OF(series)(r)) * OF(power)(t);
     return x < DECAY_LEAST ? 0 : e;
 }
 

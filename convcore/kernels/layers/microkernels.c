@@ -108,21 +108,6 @@
 #include "separable.h"
 #include "clip_grad.h"
 
-#define MAP(name)                                                                               \
-    {                                                                                           \
-        {name##_float, name##_gradient_float}, {name##_double, name##_gradient_double}          \
-    }
-
-#define OF_TWO(name)                                                                            \
-    {                                                                                           \
-        {NULL, name##_of_two_float}, {NULL, name##_of_two_double}                               \
-    }
-
-#define OF_TWO_OR_WITH(name)                                                                    \
-    {                                                                                           \
-        {name##_with_float, name##_of_two_float}, {name##_with_double, name##_of_two_double}    \
-    }
-
 #define NORM(form, type)                                                                        \
     {                                                                                           \
         moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
@@ -143,27 +128,17 @@ const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
                   {forward_weighted_double, gradient_weighted_double}},
     .norm_runs = {NORM(runs, float), NORM(runs, double)},
     .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
-    .maps = {
-        [CONVCORE_RELU] = MAP(relu),
-        [CONVCORE_CLAMP_BETWEEN] = MAP(clamp),
-        [CONVCORE_LEAKY_RELU] = MAP(leaky),
-        [CONVCORE_HARDSIGMOID] = MAP(hardsigmoid),
-        [CONVCORE_HARDSWISH] = MAP(hardswish),
-        [CONVCORE_SIGMOID] = MAP(sigmoid),
-        [CONVCORE_TANH] = MAP(tanh),
-        [CONVCORE_SILU] = MAP(silu),
-        [CONVCORE_ELU] = MAP(elu),
-        [CONVCORE_SOFTPLUS] = MAP(softplus),
-        [CONVCORE_GELU] = {{gelu_float, gelu_gradient_float}, {NULL, NULL}},
-        [CONVCORE_GELU_TANH] = MAP(gelu_tanh),
-        [CONVCORE_LOGSIGMOID] = MAP(logsigmoid),
-        [CONVCORE_MISH] = MAP(mish),
-        [CONVCORE_SUM] = OF_TWO_OR_WITH(sum),
-        [CONVCORE_PRODUCT] = OF_TWO_OR_WITH(product),
-        [CONVCORE_PRELU] = OF_TWO_OR_WITH(prelu),
-        [CONVCORE_PRELU_SLOPE] = OF_TWO_OR_WITH(prelu_slope),
-        [CONVCORE_HUBER] = OF_TWO(huber),
-        [CONVCORE_HUBER_SLOPE] = OF_TWO(huber_slope),
+    .ops = {
+#define LOOPS(name, type) {forward_##name##_##type, gradient_##name##_##type}
+#define UNARY(name, saved, params, cost, ...)                                                   \
+    {#name, #saved, params, cost, {LOOPS(name, float), LOOPS(name, double)}},
+#define UNARY_FLOAT(name, saved, params, cost, ...)                                             \
+    {#name, #saved, params, cost, {LOOPS(name, float), {NULL, NULL}}},
+#define BINARY(name, cost, value)                                                               \
+    {#name, "", 0, cost, {LOOPS(name, float), LOOPS(name, double)}},
+#define PAIR(name, params, cost, value)                                                         \
+    {#name, "", params, cost, {{NULL, gradient_##name##_float}, {NULL, gradient_##name##_double}}},
+#include "ops.h"
     },
     .steps = {
         [CONVCORE_SGD] = BOTH(sgd),

@@ -11,39 +11,33 @@
 
 #include <stddef.h>
 
-/* ---- element by element: elementwise.h ---- */
+/* ---- elementwise ops: listed in ops.h, their loops in elementwise.h ---- */
 
 enum {
-    CONVCORE_RELU,
-    CONVCORE_CLAMP_BETWEEN,
-    CONVCORE_LEAKY_RELU,
-    CONVCORE_HARDSIGMOID,
-    CONVCORE_HARDSWISH,
-    CONVCORE_SIGMOID,
-    CONVCORE_TANH,
-    CONVCORE_SILU,
-    CONVCORE_ELU,
-    CONVCORE_SOFTPLUS,
-    CONVCORE_GELU,               /* of floats alone */
-    CONVCORE_GELU_TANH,
-    CONVCORE_LOGSIGMOID,
-    CONVCORE_MISH,
-    CONVCORE_SUM,                /* gx = gy + kept; y = terms[0] + x; so the next three */
-    CONVCORE_PRODUCT,
-    CONVCORE_PRELU,
-    CONVCORE_PRELU_SLOPE,
-    CONVCORE_HUBER,              /* of two, without a forward */
-    CONVCORE_HUBER_SLOPE,
-    CONVCORE_MAPS
+#define UNARY(name, ...) CONVCORE_OP_##name,
+#define UNARY_FLOAT UNARY
+#define BINARY UNARY
+#define PAIR UNARY
+#include "ops.h"
+    CONVCORE_OPS
 };
 
-/* y[i] = f(x[i]); gx[i] = gy[i] f', told from `kept`, which is x or y as the function says.  `terms`
- * are the function's constants. */
+/* forward: y[i] = f(x[i]).  gradient: gx[i] of gy[i] and of what is saved; of an op of two arrays,
+ * the op itself.  NULL where ops.h has none.  `params` are three numbers, of which the op says how
+ * many it needs; an op of two arrays has the first in place of the other array. */
 typedef struct {
-    void (*forward)(const void *x, ptrdiff_t count, const double *terms, void *y);
-    void (*gradient)(const void *gy, const void *kept, ptrdiff_t count, const double *terms,
+    void (*forward)(const void *x, ptrdiff_t count, const double *params, void *y);
+    void (*gradient)(const void *gy, const void *saved, ptrdiff_t count, const double *params,
                      void *gx);
-} convcore_map;
+} convcore_op_loops;
+
+typedef struct {
+    const char *name;
+    const char *saved;          /* what the gradient reads: "input" or "result"; "" of two arrays */
+    int params;
+    double cost;                /* of an element, in multiply-adds */
+    convcore_op_loops loops[2];
+} convcore_op;
 
 /* ---- normalisations: norm.h ---- */
 
@@ -161,7 +155,7 @@ typedef struct {
     convcore_norm_rows norm_rows[2];
     convcore_norm_runs norm_runs[2];
     convcore_norm_pixels norm_pixels[2];
-    convcore_map maps[CONVCORE_MAPS][2];
+    convcore_op ops[CONVCORE_OPS];
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pools pools[2];
     convcore_clipping clipping[2];

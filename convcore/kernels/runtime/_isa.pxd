@@ -254,35 +254,22 @@ cdef extern from "layers/pooling.h":
 
 cdef extern from "layers/microkernels.h":
     enum:
-        RELU "CONVCORE_RELU"
-        CLAMP_BETWEEN "CONVCORE_CLAMP_BETWEEN"
-        LEAKY_RELU "CONVCORE_LEAKY_RELU"
-        HARDSIGMOID "CONVCORE_HARDSIGMOID"
-        HARDSWISH "CONVCORE_HARDSWISH"
-        SIGMOID "CONVCORE_SIGMOID"
-        TANH "CONVCORE_TANH"
-        SILU "CONVCORE_SILU"
-        ELU "CONVCORE_ELU"
-        SOFTPLUS "CONVCORE_SOFTPLUS"
-        GELU "CONVCORE_GELU"
-        GELU_TANH "CONVCORE_GELU_TANH"
-        LOGSIGMOID "CONVCORE_LOGSIGMOID"
-        MISH "CONVCORE_MISH"
-        SUM "CONVCORE_SUM"
-        PRODUCT "CONVCORE_PRODUCT"
-        PRELU "CONVCORE_PRELU"
-        PRELU_SLOPE "CONVCORE_PRELU_SLOPE"
-        HUBER "CONVCORE_HUBER"
-        HUBER_SLOPE "CONVCORE_HUBER_SLOPE"
-        MAPS "CONVCORE_MAPS"
+        OP_COUNT "CONVCORE_OPS"
 
-    ctypedef struct Map "convcore_map":
+    ctypedef struct OpLoops "convcore_op_loops":
         void (*forward)(
-            const void *x, Py_ssize_t count, const double *terms, void *y,
+            const void *x, Py_ssize_t count, const double *params, void *y,
         ) noexcept nogil
         void (*gradient)(
-            const void *gy, const void *kept, Py_ssize_t count, const double *terms, void *gx,
+            const void *gy, const void *saved, Py_ssize_t count, const double *params, void *gx,
         ) noexcept nogil
+
+    ctypedef struct Op "convcore_op":
+        const char *name
+        const char *saved
+        int params
+        double cost
+        OpLoops[2] loops
 
     enum:
         LINEAR "CONVCORE_LINEAR"
@@ -392,7 +379,7 @@ cdef extern from "layers/microkernels.h":
         NormRows[2] norm_rows
         NormRuns[2] norm_runs
         NormPixels[2] norm_pixels
-        Map[32][2] maps          # the first MAPS rows
+        Op[64] ops               # the first OP_COUNT
         Step[8][2] steps         # the first RULES rows
         Pools[2] pools
         Clipping[2] clipping

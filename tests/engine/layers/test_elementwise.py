@@ -1,9 +1,12 @@
-"""The compiled functions of each element: large arrays of any layout, beside NumPy's own path."""
+"""The compiled elementwise ops: arrays of any layout and dtype, beside their formulas."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from elements import ACTIVATIONS, FORMULAS, IDS
 from scipy import special
 
 import convcore
@@ -29,28 +32,21 @@ def numbers_of_channels(x, images):
     return convcore.from_numpy(numbers.astype(x.numpy(force=True).dtype))
 
 
-# (name, function of a Tensor)
-FUNCTIONS = {
-    "relu": convcore.relu,
-    "relu6": F.relu6,
-    "hardtanh": lambda x: F.hardtanh(x, -0.7, 1.3),
-    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
-    "leaky_relu 1.5": lambda x: F.leaky_relu(x, 1.5),
-    "leaky_relu 0": lambda x: F.leaky_relu(x, 0.0),
-    "hardsigmoid": F.hardsigmoid,
-    "hardswish": F.hardswish,
+def kernel_of(function):
+    """Return the compiled op that a function of a Tensor is, with its parameters, or None."""
+    node = function(convcore.ones(3, requires_grad=True)).grad_fn
+    return ("relu",) if node.name() == "ReluBackward0" else node.attributes.get("kernel")
+
+
+UNARY = {
     "sigmoid": convcore.sigmoid,
     "tanh": convcore.tanh,
-    "silu": F.silu,
-    "elu": lambda x: F.elu(x, 0.7),
-    "selu": F.selu,
-    "celu": lambda x: F.celu(x, 0.6),
-    "softplus": F.softplus,
-    "softplus 2, 3": lambda x: F.softplus(x, 2.0, 3.0),
-    "gelu": F.gelu,
-    "gelu tanh": lambda x: F.gelu(x, "tanh"),
-    "logsigmoid": F.logsigmoid,
-    "mish": F.mish,
+} | {
+    id: partial(getattr(F, name), **arguments)
+    for id, (name, arguments, _) in zip(IDS, ACTIVATIONS, strict=True)
+}
+UNARY = {id: function for id, function in UNARY.items() if kernel_of(function)}
+PAIRS = {
     "prelu": lambda x: F.prelu(x, numbers_of_channels(x, 1).flatten()),
     "prelu of one slope": lambda x: F.prelu(x, numbers_of_channels(x, 1).flatten()[1:2]),
     "shift of channels": lambda x: x + numbers_of_channels(x, 1),
@@ -59,6 +55,7 @@ FUNCTIONS = {
     "sum": lambda x: x + F.relu(x),
     "product": lambda x: x * F.relu(x),
 }
+FUNCTIONS = UNARY | PAIRS
 
 
 @pytest.fixture
@@ -73,30 +70,96 @@ def numbers(rng):
     return array
 
 
-def results(function, array, grad):
+def results(function, array, grad, create_graph=False):
     """Return a function of an array, and the gradient of that array."""
     x = convcore.from_numpy(array).requires_grad_()
     y = function(x)
-    y.backward(convcore.from_numpy(grad))
-    return y.detach().numpy(), x.grad.numpy()
+    (grad_x,) = convcore.autograd.grad(y, x, convcore.from_numpy(grad), create_graph=create_graph)
+    return y.detach().numpy(), grad_x.detach().numpy()
+
+
+def agree(found, expected, tolerance):
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.strides == theirs.strides
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_every_op_has_a_formula_and_is_tested():
+    unary = {name for name, op in elementwise.OPS.items() if op.saved}
+    assert unary == FORMULAS.keys()
+    assert {kernel_of(function)[0] for function in UNARY.values()} == unary
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_kernel_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkeypatch):
+@pytest.mark.parametrize("name", UNARY)
+def test_op_gives_what_its_formula_gives(numbers, rng, name, dtype, layout):
     array = LAYOUTS[layout](numbers.astype(dtype))
     grad = LAYOUTS[layout](rng.standard_normal(SHAPE).astype(dtype))
-    assert elementwise.has_kernel("relu", array, grad)
-    found = results(FUNCTIONS[name], array, grad)
-    monkeypatch.setattr(elementwise, "suits", lambda *args: False)
+    op, *params = kernel_of(UNARY[name])
+    value, found = results(UNARY[name], array, grad)
+    with np.errstate(all="ignore"):
+        exact = FORMULAS[op](array.astype("f8" if dtype == "float32" else "g"), *params)
+    # Both round, and slopes such as 1 - tanh(x)^2 and 1 + erf(x) cancel; gelu's with tanh is
+    # the first of these times x + 0.13 x^3, which is 70 for the largest x.
+    tolerance = (200 if op == "gelu_tanh" else 8) * np.finfo(dtype).eps
+    # What is to be differentiated again is computed by differentiable functions.
+    _, expected = results(UNARY[name], array, grad, create_graph=True)
+    agree((value, found), (exact.astype(dtype), expected), tolerance)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_op_of_two_arrays_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkeypatch):
+    array = LAYOUTS[layout](numbers.astype(dtype))
+    grad = LAYOUTS[layout](rng.standard_normal(SHAPE).astype(dtype))
+    assert elementwise.has_kernel("sum", array, grad)
+    found = results(PAIRS[name], array, grad)
+    monkeypatch.setattr(elementwise, "has_kernel", lambda *args: False)
     monkeypatch.setattr(elementwise, "by_channel", lambda *args: None)
-    expected = results(FUNCTIONS[name], array, grad)
+    agree(found, results(PAIRS[name], array, grad), 8 * np.finfo(dtype).eps)
+
+
+GAPS = {
+    "every other channel": lambda array: array[:, ::2],
+    "every other channel, channels_last": lambda array: LAYOUTS["channels_last"](array)[:, ::2],
+    "turned round": lambda array: array[:, :, ::-1],
+    "one image again and again": lambda array: np.broadcast_to(array[:1], array.shape),
+    "one number": lambda array: np.broadcast_to(array[0, 0, 0, 0], array.shape),
+    "none": lambda array: array[:0],
+}
+
+
+def converted(op, params, array, grad):
+    """Return an op and its gradient, computed by the kernel in float32 but of float64."""
+    dtype = array.dtype
+    wide = "f8" if dtype == "f8" else "f4"
+    params = [float(dtype.type(number)) for number in params]
+    value = elementwise.forward(op, array.astype(wide, "C"), params).astype(dtype)
+    saved = array if elementwise.OPS[op].saved == "input" else value
+    gradient = elementwise.gradient(op, grad.astype(wide, "C"), saved.astype(wide, "C"), params)
+    return value, gradient.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("gaps", GAPS)
+@pytest.mark.parametrize("name", UNARY)
+def test_arrays_that_no_kernel_takes_are_converted(numbers, rng, name, gaps, dtype):
+    op, *params = kernel_of(UNARY[name])
+    if not elementwise.computes(op, np.dtype(dtype)):
+        pytest.skip("no kernel")
+    array = GAPS[gaps](numbers.astype(dtype))
+    grad = rng.standard_normal(array.shape).astype(dtype)
+    found = results(UNARY[name], array, grad)
+    with np.errstate(over="ignore"):
+        expected = converted(op, params, array, grad)
+    assert found[0].strides == np.negative(array).strides
+    if dtype != "float16":
+        assert found[1].strides == np.multiply(grad, array).strides
+    # NumPy has these two itself.
+    tolerance = 8 * np.finfo(dtype).eps if op in ("sigmoid", "tanh") else 0
     for ours, theirs in zip(found, expected, strict=True):
-        assert ours.strides == theirs.strides
-        # Both round, and slopes such as 1 - tanh(x)^2 and 1 + erf(x) cancel; gelu's with tanh is
-        # the first of these times x + 0.13 x^3, which is 70 for the largest x.
-        tolerance = (200 if name == "gelu tanh" else 8) * np.finfo(dtype).eps
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
@@ -175,17 +238,7 @@ def test_in_place_relu_writes_the_array(numbers):
 # Accuracy: errors in units of the last place, over all exponents
 
 
-def logistic(x):
-    e = np.exp(-np.abs(x))
-    return np.where(x > 0, 1, e) / (1 + e)
-
-
-WIDE = {
-    "sigmoid": ((), logistic),
-    "tanh": ((), np.tanh),
-    "elu": ((1.0, 1.0, 1.0), lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
-    "softplus": ((1.0, 1e9), lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))),
-}
+WIDE = {"sigmoid": (), "tanh": (), "elu": (1.0, 1.0, 1.0), "softplus": (1.0, 1e9)}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -200,10 +253,9 @@ def test_exponentials_are_exact_to_three_units_of_the_last_place(name, dtype, rn
             pytest.skip("this system has no wider type")
         x = rng.standard_normal(300_000) * np.exp2(rng.uniform(-60, 10, 300_000))
     x = np.concatenate([x, np.array([0, np.inf, -np.inf, np.nan], x.dtype)])
-    terms, function = WIDE[name]
-    y = elementwise.forward(name, x, terms)
+    y = elementwise.forward(name, x, WIDE[name])
     with np.errstate(all="ignore"):
-        exact = function(x.astype(wide))
+        exact = FORMULAS[name](x.astype(wide), *WIDE[name])
     nearest = exact.astype(x.dtype)
     np.testing.assert_array_equal(np.isfinite(y), np.isfinite(nearest))
     np.testing.assert_array_equal(np.isnan(y), np.isnan(nearest))

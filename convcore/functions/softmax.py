@@ -1,0 +1,127 @@
+"""softmax, log_softmax and softmin along an axis."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from convcore._dtype import as_numpy
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import describe, record
+from convcore.engine.layers import softmax as engine_softmax
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions.arithmetic import mul, neg, sub
+from convcore.functions.broadcast import cast
+from convcore.functions.elementwise import exp
+from convcore.functions.reduce import sum
+
+__all__ = ["log_softmax", "softmax", "softmin"]
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return exp(x) over the sum of exp(x) along an axis.
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point dtype
+    dim : int
+        None is deprecated: 0 for 0, 1 and 3 axes, else 1.
+    dtype : dtype or None
+        The elements are converted to it first.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.softmax(convcore.zeros(2, 2), dim=1)
+    tensor([[0.5000, 0.5000],
+            [0.5000, 0.5000]])
+    """
+    check_tensor("softmax", input)
+    x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
+    out = wrap(engine_softmax.forward(x._array, along, False))
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+            if mode.enabled:
+                weighted = mul(grad, y)
+                return sub(weighted, mul(y, sum(weighted, along, True)))
+            return wrap(engine_softmax.backward(grad._array, y._array, along, False))
+
+        record("SoftmaxBackward0", (x,), out, backward, (out,))
+        describe(out, forward=partial(engine_softmax.forward, along=along, log=False))
+    return out
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return `softmax` of -input."""
+    check_tensor("softmin", input)
+    if dim is None:
+        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
+    return softmax(neg(input), dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
+    check_tensor("log_softmax", input)
+    x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
+    out = wrap(engine_softmax.forward(x._array, along, True))
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
+            if mode.enabled:
+                return sub(grad, mul(exp(y), sum(grad, along, True)))
+            return wrap(engine_softmax.backward(grad._array, y._array, along, True))
+
+        record("LogSoftmaxBackward0", (x,), out, backward, (out,))
+        describe(out, forward=partial(engine_softmax.forward, along=along, log=True))
+    return out
+
+
+def _prepared(
+    function: str, x: Tensor, dim: int | None, stacklevel: int, dtype: Any
+) -> tuple[Tensor, int]:
+    """Return the tensor in the dtype to compute in, and the axis."""
+    rank = x._array.ndim
+    if dim is None:
+        dim = _implicit_dim(function, rank, stacklevel + 1)
+    if dtype is not None and x._array.dtype != as_numpy(dtype):
+        x = cast(x, as_numpy(dtype))
+    if x._array.dtype.kind != "f":
+        kind = scalar_name(x._array.dtype)
+        raise NotImplementedError(
+            f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
+        )
+    return x, wrap_dim(dim, rank)
+
+
+def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {function} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if rank in (0, 1, 3) else 1
+
+
+def _method(function: Callable) -> Callable:
+    """Return softmax as a method, which has no _stacklevel among its arguments."""
+
+    def method(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+        return function(self, dim, 4, dtype)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+FUNCTIONS_ONLY = {"softmin"}
+METHODS = {"log_softmax": _method(log_softmax), "softmax": _method(softmax)}
