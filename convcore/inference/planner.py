@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.layers.global_avg_pooling import write_plane_means
+from convcore.engine.layers.global_avg_pooling import write_global_avg_pool
 from convcore.engine.layers.strided_copy import concatenate
 from convcore.engine.runtime.checks import Array
 from convcore.inference.building import Building, UnplannedError, computed
@@ -84,14 +84,14 @@ def _shaped(building: Building, operation: Operation) -> Value:
 
 
 def _mean(building: Building, operation: Operation) -> Value:
-    """Add a mean over whole planes."""
+    """Add a global average pool."""
     x = computed(building.take(*operation.taken)[0])
     axes = tuple(range(2, len(x.shape)))
     attributes = operation.node.attributes
     if attributes.get("dim") != axes or not axes:
         raise UnplannedError("a mean over other axes")
     means = Value((*x.shape[:2], *(1,) * len(axes)), x.channels_last)
-    building.step(write_plane_means, x, means)
+    building.step(write_global_avg_pool, x, means)
     if attributes["keepdim"]:
         return means
     return Value(x.shape[:2], False, means, lambda array: array.reshape(x.shape[:2]))

@@ -135,7 +135,7 @@ class Adam(Fused):
         steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]
-        terms = (
+        settings = (
             -1 if options["maximize"] else 1,
             decay,
             1 - options["lr"] * decay if decoupled else 1,
@@ -149,7 +149,7 @@ class Adam(Fused):
         flags = engine.DECAYS if decay and not decoupled else 0
         flags |= engine.AMSGRAD if amsgrad else 0
         arrays = [*arrays_of(parameter), *written(state, *names)]
-        return engine.Step("adam", arrays, terms, flags)
+        return engine.Step("adam", arrays, settings, flags)
 
 
 class AdamW(Adam):

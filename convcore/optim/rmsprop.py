@@ -132,7 +132,7 @@ class RMSprop(Fused):
         remembered = written(state, "square_avg")
         remembered += written(state, "grad_avg") if centered else []
         remembered += written(state, "momentum_buffer") if momentum else []
-        terms = (
+        settings = (
             -1 if options["maximize"] else 1,
             options["weight_decay"],
             options["lr"],
@@ -145,4 +145,4 @@ class RMSprop(Fused):
         flags |= engine.CENTERED if centered else 0
         flags |= engine.MOMENTUM if momentum else 0
         arrays = [*arrays_of(parameter), *remembered]
-        return engine.Step("rmsprop", arrays, terms, flags)
+        return engine.Step("rmsprop", arrays, settings, flags)

@@ -124,16 +124,16 @@ class SGD(Fused):
         arrays = arrays_of(parameter)
         flags = engine.DECAYS if options["weight_decay"] else 0
         if options["momentum"]:
-            flags |= engine.REMEMBERS | (engine.NESTEROV if options["nesterov"] else 0)
+            flags |= engine.VELOCITY | (engine.NESTEROV if options["nesterov"] else 0)
             if state.get("momentum_buffer") is None:
                 flags |= engine.FIRST
                 state["momentum_buffer"] = wrap(np.empty_like(parameter._array))
             arrays += written(state, "momentum_buffer")
-        terms = (
+        settings = (
             -1 if options["maximize"] else 1,
             options["weight_decay"],
             options["lr"],
             options["momentum"],
             1 - options["dampening"],
         )
-        return engine.Step("sgd", arrays, terms, flags)
+        return engine.Step("sgd", arrays, settings, flags)
