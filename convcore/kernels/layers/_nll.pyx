@@ -1,7 +1,7 @@
 """Negative log likelihood of classes (NLL loss), label smoothing, and the gradient, each one pass.
 
-Logarithms are (N, C, S) or, in NHWC, (N, S, C), and classes (N, S).  A class that is `ignore` counts
-for nothing.  Of `smoothing` all classes have equal parts.
+Logarithms are (N, C, S) or, in NHWC, (N, S, C), and classes (N, S).  A class that is `ignore`
+counts for nothing.  Of `smoothing` all classes have equal parts.
 """
 
 from cython.parallel cimport parallel, prange

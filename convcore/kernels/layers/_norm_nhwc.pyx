@@ -33,8 +33,8 @@ cdef struct Shape:
     Py_ssize_t chunks            # of an image
     Py_ssize_t block             # rows of a chunk
 
-# Parameters are (5, images, repeat * channels), sums (2, images, channels).  The workspace, (images,
-# 2 * chunks + 1, repeat * channels), has (images, chunks, 2, ...) partial sums, then shifts.
+# Parameters are (5, images, repeat * channels), sums (2, images, channels).  The workspace has
+# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts.
 
 cdef struct Chunk:
     Py_ssize_t image

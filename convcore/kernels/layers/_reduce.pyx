@@ -8,10 +8,10 @@ from convcore.kernels.runtime._isa cimport MOST_CHANNELS, Sums, layer_microkerne
 from convcore.kernels.runtime._threads cimport thread_count
 
 cdef enum:
-    NCHW_CHUNK = 1 << 12   # pixels of a chunk whose pixels are side by side: vectors add them
+    NCHW_CHUNK = 1 << 12   # pixels of a chunk that lie side by side: vectors add them
     NHWC_CHUNK = 1 << 7    # pixels of another chunk, added one after another
     PART = 16              # chunks of one item
-    WORK = 16              # multiply-adds that an element takes as long as, out of another core's cache
+    WORK = 16              # multiply-adds of an element, out of another core's cache
 
 # All are of real numbers: a complex one is two channels.
 cdef struct Job:
@@ -43,7 +43,8 @@ cdef void plan(Job *job, Py_ssize_t cell) noexcept:
     else:
         # Many small planes are one item.
         job.together = cell
-        job.width = cell * max(1, min(MOST_CHANNELS, NHWC_CHUNK * PART // max(1, job.n * job.pixels)))
+        job.width = NHWC_CHUNK * PART // max(1, job.n * job.pixels)
+        job.width = cell * max(1, min(MOST_CHANNELS, job.width))
     job.blocks = (job.channels + job.width - 1) // job.width
 
 
@@ -118,7 +119,9 @@ def channel_sums(
     partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
     if partials == NULL:
         raise MemoryError("no memory for the partial sums")
-    threads = thread_count(groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels)
+    threads = thread_count(
+        groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels
+    )
     with nogil:
         sum_all(&job, x_ptr, partials, threads)
         add_parts(&job, partials, o_ptr, wide)

@@ -1,7 +1,7 @@
 """Softmax and its logarithm along an axis, and their gradients.
 
-Arrays are (outer, count, inner) in memory, the axis in the middle.  Where inner is 1 its vectors are
-rows, else they are columns that lie side by side.
+Arrays are (outer, count, inner) in memory, the axis in the middle.  Where inner is 1 its vectors
+are rows, else they are columns that lie side by side.
 """
 
 from cython.parallel cimport parallel, prange
@@ -23,43 +23,37 @@ cdef struct Axis:
     int log
 
 
-cdef void softmax_rows(
-    const Axis *axis, const Softmax *microkernel, Py_ssize_t item, const char *x, const char *gy,
-    char *out,
+cdef void softmax_item(
+    const Axis *axis, Py_ssize_t item, const char *x, const char *gy, char *out
 ) noexcept nogil:
-    cdef Py_ssize_t first = item * axis.rows, rows = min(axis.rows, axis.outer - first)
-    cdef Py_ssize_t at = first * axis.count * axis.size
+    """Some rows, or some columns side by side."""
+    cdef const Softmax *s = &layer_microkernels().softmax[axis.size == 8]
+    cdef Py_ssize_t first, at, n
+    if axis.inner == 1:
+        first = item * axis.rows
+        n, at = min(axis.rows, axis.outer - first), first * axis.count * axis.size
+        if gy == NULL:
+            s.rows(x + at, n, axis.count, axis.log, out + at)
+        else:
+            s.rows_gradient(gy + at, x + at, n, axis.count, axis.log, out + at)
+        return
+    first = item % axis.blocks * MOST_COLUMNS
+    n = min(MOST_COLUMNS, axis.inner - first)
+    at = (item // axis.blocks * axis.count * axis.inner + first) * axis.size
     if gy == NULL:
-        microkernel.rows(x + at, rows, axis.count, axis.log, out + at)
+        s.columns(x + at, n, axis.count, axis.inner, axis.log, out + at)
     else:
-        microkernel.rows_gradient(gy + at, x + at, rows, axis.count, axis.log, out + at)
-
-
-cdef void softmax_columns(
-    const Axis *axis, const Softmax *microkernel, Py_ssize_t item, const char *x, const char *gy,
-    char *out,
-) noexcept nogil:
-    cdef Py_ssize_t first = item % axis.blocks * MOST_COLUMNS
-    cdef Py_ssize_t columns = min(MOST_COLUMNS, axis.inner - first)
-    cdef Py_ssize_t at = (item // axis.blocks * axis.count * axis.inner + first) * axis.size
-    if gy == NULL:
-        microkernel.columns(x + at, columns, axis.count, axis.inner, axis.log, out + at)
-    else:
-        microkernel.columns_gradient(gy + at, x + at, columns, axis.count, axis.inner, axis.log, out + at)
+        s.columns_gradient(gy + at, x + at, n, axis.count, axis.inner, axis.log, out + at)
 
 
 cdef void softmax_all(
     const Axis *axis, Py_ssize_t items, const char *x, const char *gy, char *out, int threads,
 ) noexcept nogil:
-    cdef const Softmax *microkernel = &layer_microkernels().softmax[axis.size == 8]
     cdef Py_ssize_t i
     with parallel(num_threads=threads):
         # A thread owns whole rows, or whole columns, of out.
         for i in prange(items, schedule="static"):
-            if axis.inner == 1:
-                softmax_rows(axis, microkernel, i, x, gy, out)
-            else:
-                softmax_columns(axis, microkernel, i, x, gy, out)
+            softmax_item(axis, i, x, gy, out)
 
 
 def softmax(

@@ -1,19 +1,18 @@
-/* Maxima under windows, line by line, and their gradient; for numbers of type T and integers I of
- * the same width.
+/* Max pooling, line by line, and its gradient; for numbers of type T and integers I of the same
+ * width.
  *
  * The number of the tap that won is a byte: an eighth of what an index takes.  The first of equal
  * elements wins, and a NaN over all, the last one over the others.
  *
- * Whatever lies side by side is worked on in pieces of a constant length, which compilers make
- * vectors of without loops around them.  In channels_last these are a pixel's channels; where there
- * are fewer, or a rest, a piece goes on into the next pixel, which is written over it later.  Along
- * a line of a plane they are windows side by side: of each tap, every stride-th element of the
- * line, copied, with -inf around it.
+ * What lies side by side is worked on in pieces of a constant length, which compilers make vectors
+ * of without loops around them.  In NHWC a piece is channels of a pixel; where there are fewer, it
+ * goes on into the next pixel, which is written over it later.  In NCHW it is windows along a line:
+ * of each tap, every stride-th element of the line, copied, with -inf around it.
  */
 
 #define PIECE 16
 
-/* Fewer windows than this to a line are looked at one by one. */
+/* Fewer windows than this to a line are done one by one. */
 #define LEAST_WINDOWS 4
 
 INLINE void OF(as_bytes)(const I *taps, ptrdiff_t count, uint8_t *out)
@@ -37,16 +36,16 @@ typedef struct {
     int count;
 } OF(window);
 
-/* best[i] = the largest of `terms` elements of window i, and of best[i] unless `begin`. */
-INLINE void OF(max_and_taps)(const int terms, const int begin, const T *const *at, const I *tap,
+/* best[i] = the largest of `n_taps` taps of window i, and of best[i] unless `begin`, and its tap. */
+INLINE void OF(max_and_taps)(const int n_taps, const int begin, const T *const *at, const I *tap,
                              ptrdiff_t shift, ptrdiff_t count, T *best, I *taps)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
+    UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
         I won = begin ? tap[0] : taps[i];
-        UNROLLED for (int t = begin; t < terms; t++) {
+        UNROLLED for (int t = begin; t < n_taps; t++) {
             const T value = v[t][i];
             const int larger = (value > held) | (value != value);
             held = larger ? value : held;
@@ -57,7 +56,8 @@ INLINE void OF(max_and_taps)(const int terms, const int begin, const T *const *a
     }
 }
 
-/* The value if it is chosen.  Of a single choice compilers make a branch, unless it is one of bits. */
+/* The value if it is chosen.  Of a single choice compilers make a branch, unless it is one of
+ * bits. */
 INLINE T OF(choose)(const int alone, int chosen, T value, T other)
 {
     I bits, others;
@@ -69,33 +69,33 @@ INLINE T OF(choose)(const int alone, int chosen, T value, T other)
     return value;
 }
 
-INLINE void OF(max_alone)(const int terms, const int begin, const T *const *at,
-                                   ptrdiff_t shift, ptrdiff_t count, T *best)
+INLINE void OF(max_alone)(const int n_taps, const int begin, const T *const *at, ptrdiff_t shift,
+                          ptrdiff_t count, T *best)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
+    UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
-        UNROLLED for (int t = begin; t < terms; t++) {
+        UNROLLED for (int t = begin; t < n_taps; t++) {
             const T value = v[t][i];
-            held = OF(choose)(terms == begin + 1, (value > held) | (value != value), value, held);
+            held = OF(choose)(n_taps == begin + 1, (value > held) | (value != value), value, held);
         }
         best[i] = held;
     }
 }
 
-#define TAKE(terms)                                                                          \
-    case terms:                                                                              \
-        if (taps)                                                                            \
-            OF(max_and_taps)(terms, begin, w->at + t, w->tap + t, shift, count, best, taps); \
-        else                                                                                 \
-            OF(max_alone)(terms, begin, w->at + t, shift, count, best);             \
-        t += terms;                                                                          \
+#define TAKE(n_taps)                                                                            \
+    case n_taps:                                                                                \
+        if (taps)                                                                               \
+            OF(max_and_taps)(n_taps, begin, w->at + t, w->tap + t, shift, count, best, taps);   \
+        else                                                                                    \
+            OF(max_alone)(n_taps, begin, w->at + t, shift, count, best);                        \
+        t += n_taps;                                                                            \
         break;
 
-/* Terms [t, ...) of windows, as many as one loop takes; returns how far that is. */
+/* Taps [t, ...) of windows, as many as one loop takes; returns how far that is. */
 INLINE int OF(max_of_some)(const OF(window) *w, int t, const int begin, ptrdiff_t shift,
-                         ptrdiff_t count, T *best, I *taps)
+                           ptrdiff_t count, T *best, I *taps)
 {
     const int left = w->count - t;
     switch (left >= 9 ? 9 : left >= 6 ? 6 : left == 5 ? 4 : left) {
@@ -106,19 +106,19 @@ INLINE int OF(max_of_some)(const OF(window) *w, int t, const int begin, ptrdiff_
 
 #undef TAKE
 
-/* All terms of `count` windows side by side. */
+/* All taps of `count` windows side by side. */
 INLINE void OF(max_of_all)(const OF(window) *w, const int begin, ptrdiff_t shift, ptrdiff_t count,
-                         T *best, I *taps)
+                           T *best, I *taps)
 {
     int t = OF(max_of_some)(w, 0, begin, shift, count, best, taps);
     while (t < w->count) t = OF(max_of_some)(w, t, 0, shift, count, best, taps);
 }
 
-/* ---- channels_last ---- */
+/* ---- NHWC ---- */
 
-/* What one window of channels_last images sees. */
-INLINE void OF(window_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h, ptrdiff_t w,
-                     OF(window) *found)
+/* What one window of NHWC images sees. */
+INLINE void OF(window_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                            ptrdiff_t w, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     found->count = 0;
@@ -137,7 +137,7 @@ INLINE void OF(window_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d,
 
 /* `count` channels of one window, those `shift` beyond what it sees. */
 INLINE void OF(max_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count, T *y,
-                                   uint8_t *out)
+                                uint8_t *out)
 {
     I taps[PIECE];
     if (!w->count)
@@ -150,14 +150,14 @@ INLINE void OF(max_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t 
 }
 
 /* Fewer than PIECE of them, of which there are few. */
-static ALONE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift,
-                                              ptrdiff_t count, T *y, uint8_t *out)
+static ALONE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count,
+                                           T *y, uint8_t *out)
 {
     OF(max_of_channels)(w, shift, count, y, out);
 }
 
 static void OF(max_pool_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
-                                 T *y, uint8_t *out)
+                              T *y, uint8_t *out)
 {
     const convcore_windows *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
@@ -183,11 +183,11 @@ static void OF(max_pool_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t 
     }
 }
 
-/* ---- planes ---- */
+/* ---- NCHW ---- */
 
 /* `count` elements of a line from input `from` on, -inf where that is outside of it. */
 static ALONE void OF(pad_line)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
-                                 T *edge)
+                               T *edge)
 {
     const ptrdiff_t first = from < 0 ? -from : 0, last = size - from < count ? size - from : count;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) edge[i] = (T)-INFINITY;
@@ -196,7 +196,7 @@ static ALONE void OF(pad_line)(const T *line, ptrdiff_t size, ptrdiff_t from, pt
 
 /* What a line of windows sees: of each tap every stride-th element of a line, side by side. */
 INLINE void OF(windows_nchw)(const convcore_max_pool *m, const ptrdiff_t stride, const T *x,
-                           ptrdiff_t d, ptrdiff_t h, T *scratch, OF(window) *found)
+                             ptrdiff_t d, ptrdiff_t h, T *scratch, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t pieces = (W->out + PIECE - 1) / PIECE, inputs = D->size * H->size * W->size;
@@ -232,7 +232,7 @@ INLINE void OF(windows_nchw)(const convcore_max_pool *m, const ptrdiff_t stride,
 
 /* Windows [p, p + PIECE) of a line. */
 INLINE void OF(max_of_windows)(const convcore_max_pool *m, const OF(window) *window, ptrdiff_t d,
-                                  ptrdiff_t h, ptrdiff_t p, ptrdiff_t count, T *best, I *taps)
+                               ptrdiff_t h, ptrdiff_t p, ptrdiff_t count, T *best, I *taps)
 {
     const convcore_windows *W = &m->axis[2];
     const ptrdiff_t last = p + count - 1;
@@ -267,7 +267,7 @@ INLINE void OF(copy_bytes)(uint8_t *to, const uint8_t *from, ptrdiff_t count)
 #undef MOVE
 
 INLINE void OF(max_pool_nchw)(const convcore_max_pool *m, const ptrdiff_t stride, const T *x,
-                               ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
+                              ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
 {
     OF(window) window;
     OF(windows_nchw)(m, stride, x, d, h, scratch, &window);
@@ -287,7 +287,7 @@ INLINE void OF(max_pool_nchw)(const convcore_max_pool *m, const ptrdiff_t stride
 
 /* One window of a plane. */
 static void OF(max_of_window)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
-                        ptrdiff_t w, T *y, uint8_t *out)
+                              ptrdiff_t w, T *y, uint8_t *out)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     T best = (T)-INFINITY;
@@ -310,7 +310,7 @@ static void OF(max_of_window)(const convcore_max_pool *m, const T *x, ptrdiff_t 
 }
 
 static void OF(max_pool)(const convcore_max_pool *m, const void *from, ptrdiff_t d, ptrdiff_t h,
-                       void *to, uint8_t *out, void *scratch)
+                         void *to, uint8_t *out, void *scratch)
 {
     const convcore_windows *W = &m->axis[2];
     const T *x = from;
@@ -347,7 +347,7 @@ INLINE ptrdiff_t OF(tap_of)(const convcore_windows *w, ptrdiff_t j, ptrdiff_t i)
 }
 
 static void OF(add_windows)(const convcore_windows *W, const T *gy, const uint8_t *taps,
-                           ptrdiff_t tap, ptrdiff_t channels, T *gx)
+                            ptrdiff_t tap, ptrdiff_t channels, T *gx)
 {
     for (ptrdiff_t j = 0; j < W->out; j++) {
         for (ptrdiff_t c = W->low[j]; c < W->high[j]; c++)
@@ -364,8 +364,8 @@ typedef struct {
 } OF(seen);
 
 /* The lines of windows that see line (d, h); returns how many there are. */
-INLINE int OF(windows_over)(const convcore_max_pool *m, const T *gy, const uint8_t *taps, ptrdiff_t d,
-                         ptrdiff_t h, OF(seen) *seen)
+INLINE int OF(windows_over)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
+                            ptrdiff_t d, ptrdiff_t h, OF(seen) *seen)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     int count = 0;
@@ -426,8 +426,8 @@ static ALONE void OF(add_last_channels)(const convcore_windows *W, const OF(seen
     }
 }
 
-/* One line of the gradient of channels_last images, of windows at a stride: no more of them see an
- * input than there are taps. */
+/* One line of the gradient of NHWC images, of windows at a stride: no more of them see an input
+ * than there are taps. */
 static void OF(gradient_at_stride)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
                                    ptrdiff_t d, ptrdiff_t h, T *gx)
 {
@@ -451,7 +451,7 @@ static void OF(gradient_at_stride)(const convcore_max_pool *m, const T *gy, cons
 
 /* The same of any windows, of which any number may see an input. */
 static void OF(gradient_of_any)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
-                                       ptrdiff_t d, ptrdiff_t h, T *gx)
+                                ptrdiff_t d, ptrdiff_t h, T *gx)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
@@ -466,9 +466,9 @@ static void OF(gradient_of_any)(const convcore_max_pool *m, const T *gy, const u
     }
 }
 
-/* One line of the gradient of channels_last images. */
-static void OF(max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *gy, const uint8_t *taps,
-                                ptrdiff_t d, ptrdiff_t h, void *gx)
+/* One line of the gradient of NHWC images. */
+static void OF(max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *gy,
+                                       const uint8_t *taps, ptrdiff_t d, ptrdiff_t h, void *gx)
 {
     if (m->axis[0].stride && m->axis[1].stride && m->axis[2].stride)
         OF(gradient_at_stride)(m, gy, taps, d, h, gx);
@@ -476,9 +476,9 @@ static void OF(max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *g
         OF(gradient_of_any)(m, gy, taps, d, h, gx);
 }
 
-/* The gradient of one plane. */
+/* The gradient of one plane of NCHW. */
 static void OF(max_pool_gradient_nchw)(const convcore_max_pool *m, const void *grad,
-                                      const uint8_t *taps, void *to)
+                                       const uint8_t *taps, void *to)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const T *gy = grad;

@@ -1,4 +1,4 @@
-/* One level's leaves of layers: compiled once an instruction set, with CONVCORE_ISA its name. */
+/* The microkernels of layers: compiled once an instruction set, with CONVCORE_ISA its name. */
 #include "microkernels.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "runtime/vec_double.h"
 
 #define JOINED(a, b) a##b
-#define TABLE(level) JOINED(convcore_layer_microkernels_, level)
-#define TEXT(level) QUOTED(level)
-#define QUOTED(level) #level
+#define TABLE(isa) JOINED(convcore_layer_microkernels_, isa)
+#define TEXT(isa) QUOTED(isa)
+#define QUOTED(isa) #isa
 
 /* What is written for any T: I are integers as wide, LINE is a vector of them, LINE_NUMBERS its
  * comparisons'. */

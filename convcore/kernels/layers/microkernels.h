@@ -1,7 +1,8 @@
-/* The leaf loops of all layers but convolutions, of one instruction set: a second table beside
- * microkernels.h's, in a file of its own (microkernels.c), so that the two are compiled side by side.
+/* The microkernels of all layers but convolutions, of one instruction set: a table as that of
+ * conv/microkernels.h, in a file of its own (microkernels.c), so that the two are compiled side by
+ * side.
  *
- * A leaf is a static function on plain pointers: no threads, no allocation, nothing that can fail.
+ * A microkernel is a static function on plain pointers: no threads, no allocation, no failure.
  * Sizes and strides are in elements.  Tables with two columns are for float and double.
  */
 #ifndef CONVCORE_LAYERS_H
@@ -63,8 +64,8 @@ typedef struct {
 } convcore_norm_parameters;
 
 /* Sums are added to: sums of x - shift and of its square, or of gy and of gy * (x - mean).  What is
- * left of gy by the clamp is `masked`, where that is CONVCORE_FROM_RESULT.  In NHWC each channel has
- * sums and a shift; `row` is how far the second sums are from the first. */
+ * left of gy by the clamp is `masked`, where that is CONVCORE_FROM_RESULT.  In NHWC each channel
+ * has sums and a shift; `row` is how far the second sums are from the first. */
 typedef struct {
     void (*moments)(const void *x, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step, double shift,
                     double *sums);
@@ -89,8 +90,8 @@ typedef struct {
                      const convcore_norm_parameters *p, void *gx);
 } convcore_norm_nhwc;
 
-/* A row of `count` elements: parameters are (2, count), weights and biases, sums (2, count), what is
- * added to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
+/* A row of `count` elements: parameters are (2, count), weights and biases, sums (2, count), what
+ * is added to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
 typedef struct {
     void (*forward)(const void *x, ptrdiff_t count, double mean, double root,
                     const void *parameters, void *y);

@@ -1,9 +1,9 @@
 /* Batch, group, instance and layer norm, for numbers of type T; the formulas are in microkernels.h.
  *
- * Sums are of doubles, but for gradients, of which a few vectors are added in T before.  Moments are
- * taken about a shift K that is an element of what is summed.  Then (mean - K)^2 <= n variance, and
- * the error of the variance is at most some n 2^-53 of it, times the length of the longest chain of
- * sums, whatever the numbers.
+ * Sums are of doubles, but for gradients, of which a few vectors are added in T before.  Moments
+ * are taken about a shift K that is an element of what is summed.  Then (mean - K)^2 <= n variance,
+ * and the error of the variance is at most some n 2^-53 of it, times the length of the longest
+ * chain of sums, whatever the numbers.
  *
  * T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing the sample variance", The
  * American Statistician 37 (1983), section 3.
@@ -101,7 +101,7 @@ INLINE void OF(moments_rows)(const int R, const T *x, ptrdiff_t channels, const 
 }
 
 static void OF(moments_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t channels,
-                               const double *shift, double *sums, ptrdiff_t row)
+                             const double *shift, double *sums, ptrdiff_t row)
 {
     const T *x = from;
     ptrdiff_t p = 0;
@@ -118,7 +118,8 @@ static void OF(moments_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t chann
 #define PARAMETER(name) (each ? name[i] : name##_of_all)
 
 INLINE void OF(forward_span)(const int each, const int clamped, const int more, const T *x,
-                             const T *residual, ptrdiff_t count, const convcore_norm_parameters *t, T *y)
+                             const T *residual, ptrdiff_t count, const convcore_norm_parameters *t,
+                             T *y)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
     const T mean_of_all = mean[0], scale_of_all = scale[0], bias_of_all = bias[0];
@@ -136,7 +137,8 @@ INLINE void OF(forward_span)(const int each, const int clamped, const int more, 
 
 /* Planes, or rows of channels, of `count` elements, `step` apart. */
 INLINE void OF(forward_any)(const int each, const void *x, const void *residual, ptrdiff_t count,
-                            ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t, void *y)
+                            ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t,
+                            void *y)
 {
     const int clamped = t->activation != CONVCORE_LINEAR;
     for (ptrdiff_t r = 0; r < planes; r++) {
@@ -157,7 +159,7 @@ static void OF(forward_nchw)(const void *x, const void *residual, ptrdiff_t coun
 }
 
 static void OF(forward_nhwc)(const void *x, const void *residual, ptrdiff_t pixels,
-                               ptrdiff_t channels, const convcore_norm_parameters *t, void *y)
+                             ptrdiff_t channels, const convcore_norm_parameters *t, void *y)
 {
     OF(forward_any)(1, x, residual, channels, pixels, channels, t, y);
 }
@@ -210,8 +212,8 @@ INLINE void OF(pour)(LINE *v, double *sums)
 }
 
 INLINE void OF(gradient_planes)(const int activation, const T *gys, const T *xs, const T *ys,
-                             T *all_masked, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step,
-                             const convcore_norm_parameters *t, double *sums)
+                                T *all_masked, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step,
+                                const convcore_norm_parameters *t, double *sums)
 {
     const T m = *(const T *)t->mean, a = *(const T *)t->scale, b = *(const T *)t->bias;
     const T low = (T)t->low, high = (T)t->high;
@@ -249,8 +251,8 @@ INLINE void OF(gradient_planes)(const int activation, const T *gys, const T *xs,
 }
 
 static void OF(gradient_sums_nchw)(const void *gy, const void *x, const void *y, ptrdiff_t count,
-                                   ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t,
-                                   void *masked, double *sums)
+                                   ptrdiff_t planes, ptrdiff_t step,
+                                   const convcore_norm_parameters *t, void *masked, double *sums)
 {
     switch (t->activation) {
     case CONVCORE_LINEAR:
@@ -303,8 +305,8 @@ INLINE void OF(gradient_rows)(const int activation, const int R, POINTERS, ptrdi
 }
 
 INLINE void OF(gradient_sums_any)(const int activation, POINTERS, ptrdiff_t pixels,
-                                  ptrdiff_t channels, const convcore_norm_parameters *t, double *sums,
-                                  ptrdiff_t row)
+                                  ptrdiff_t channels, const convcore_norm_parameters *t,
+                                  double *sums, ptrdiff_t row)
 {
     ptrdiff_t p = 0;
     for (; p + SIDE <= pixels; p += SIDE)
@@ -315,10 +317,9 @@ INLINE void OF(gradient_sums_any)(const int activation, POINTERS, ptrdiff_t pixe
                           sums + row);
 }
 
-static void OF(gradient_sums_nhwc)(const void *gy, const void *x, const void *y,
-                                     ptrdiff_t pixels, ptrdiff_t channels,
-                                     const convcore_norm_parameters *t, void *masked, double *sums,
-                                     ptrdiff_t row)
+static void OF(gradient_sums_nhwc)(const void *gy, const void *x, const void *y, ptrdiff_t pixels,
+                                   ptrdiff_t channels, const convcore_norm_parameters *t,
+                                   void *masked, double *sums, ptrdiff_t row)
 {
     switch (t->activation) {
     case CONVCORE_LINEAR:
@@ -357,7 +358,8 @@ INLINE void OF(gradient_span)(const int each, const int clamped, const T *gy, co
 }
 
 INLINE void OF(gradient_any)(const int each, const void *gy, const void *x, ptrdiff_t count,
-                             ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t, void *gx)
+                             ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t,
+                             void *gx)
 {
     const int clamped = t->activation == CONVCORE_FROM_INPUT;
     for (ptrdiff_t r = 0; r < planes; r++) {
@@ -374,8 +376,8 @@ static void OF(gradient_nchw)(const void *gy, const void *x, ptrdiff_t count, pt
     OF(gradient_any)(0, gy, x, count, planes, step, t, gx);
 }
 
-static void OF(gradient_nhwc)(const void *gy, const void *x, ptrdiff_t pixels,
-                                ptrdiff_t channels, const convcore_norm_parameters *t, void *gx)
+static void OF(gradient_nhwc)(const void *gy, const void *x, ptrdiff_t pixels, ptrdiff_t channels,
+                              const convcore_norm_parameters *t, void *gx)
 {
     OF(gradient_any)(1, gy, x, channels, pixels, channels, t, gx);
 }
@@ -383,7 +385,7 @@ static void OF(gradient_nhwc)(const void *gy, const void *x, ptrdiff_t pixels,
 /* ---- layer norm: rows with a weight an element ---- */
 
 static void OF(layer_norm)(const void *from, ptrdiff_t count, double mean, double root,
-                             const void *parameters, void *to)
+                           const void *parameters, void *to)
 {
     const T *x = from, *weight = parameters, *bias = weight + count;
     T *y = to;
@@ -396,8 +398,9 @@ static void OF(layer_norm)(const void *from, ptrdiff_t count, double mean, doubl
 /* gx, and what the row adds to the gradients of weight (sums) and bias (sums + count).
  *
  * With z = (x - mean) * root and h = gy * weight: gx = (h - mean(h) - z * mean(h * z)) * root. */
-static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_t count, double mean,
-                                   double root, const void *parameters, void *to, double *sums)
+static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_t count,
+                                    double mean, double root, const void *parameters, void *to,
+                                    double *sums)
 {
     const T *gy = grad, *x = from, *weight = parameters;
     T *gx = to;

@@ -1,9 +1,9 @@
 /* One step of an optimizer on a run of a parameter's elements, for numbers of type T.
  *
  * arrays[0] is the parameter, arrays[1] its gradient, which is only read; the others are the
- * optimizer's state, as microkernels.h lists it with the settings and flags.  A loop is written once
- * for all flags: they are constants where it is called, so that each case becomes a loop without
- * branches.  ROOT is the type's square root.
+ * optimizer's state, as microkernels.h lists it with the settings and flags.  A loop is written
+ * once for all flags: they are constants where it is called, so that each case becomes a loop
+ * without branches.  ROOT is the type's square root.
  */
 
 #define CASE(rule, n)                                                                           \

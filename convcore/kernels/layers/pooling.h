@@ -21,8 +21,8 @@ typedef struct {
 } convcore_windows;
 
 /* Max pooling of dense images: depth, rows, columns.  Tap (d, h, w) of a window has number
- * (d * kernel of rows + h) * kernel of columns + w, below CONVCORE_NOWHERE, which marks windows that
- * see no input.  A line is a row of an image: in NHWC it is (columns, channels). */
+ * (d * kernel of rows + h) * kernel of columns + w, below CONVCORE_NOWHERE, which marks windows
+ * that see no input.  A line is a row of an image: in NHWC it is (columns, channels). */
 enum { CONVCORE_NOWHERE = 255 };
 
 typedef struct {
@@ -31,7 +31,8 @@ typedef struct {
 } convcore_max_pool;
 
 /* The weights of one axis, a sparse matrix by rows: output j is the sum over its taps i, in
- * [begin[j], begin[j + 1]), of input from[i] times weight[i], a float or a double as the elements are.
+ * [begin[j], begin[j + 1]), of input from[i] times weight[i], a float or a double as the elements
+ * are.
  *
  * Where it repeats itself, outputs p + phases * q for q in [low, high) have the taps of
  * p + phases * low, (q - low) * stride inputs further; phases is 0 where nothing repeats.
@@ -50,8 +51,8 @@ typedef struct {
     const void *divisor;         /* one an output, or NULL */
 } convcore_axis_weights;
 
-/* A separable map of images: weights along each axis; the sums are divided at the end by the product
- * of their axes' divisors, and by `divisor`. */
+/* A separable map of images: weights along each axis; the sums are divided at the end by the
+ * product of their axes' divisors, and by `divisor`. */
 typedef struct {
     convcore_axis_weights axis[3];
     ptrdiff_t channels;          /* of NHWC; 0: NCHW, planes one after the other */

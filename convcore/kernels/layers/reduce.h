@@ -1,5 +1,5 @@
-/* Sums over pixels, for numbers of type T: a few are added in T, one after another in each lane, and
- * these in double. */
+/* Sums over pixels, for numbers of type T: a few are added in T, one after another in each lane,
+ * and these in double. */
 
 INLINE T OF(sum_of_lanes)(LINE v)
 {
@@ -31,7 +31,7 @@ static void OF(sum_nchw)(const void *from, ptrdiff_t count, double *sum)
 /* sums[c] += x[0][c] + ... of pixels `step` apart, whose up to CONVCORE_MOST_CHANNELS channels are
  * neighbours. */
 static void OF(sum_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
-                            double *sums)
+                         double *sums)
 {
     const T *x = from;
     T some[CONVCORE_MOST_CHANNELS];

@@ -1,8 +1,8 @@
-/* Linear maps of images, one along each axis, a line at a time; for numbers of type T.
+/* Separable linear maps of images, a line at a time; for numbers of type T.
  *
  * The lines that a line of outputs is made of are summed first, element by element; then the
- * line's own axis is mapped.  Of planes, where that repeats itself, outputs side by side are made as
- * vectors: of parts of the line, each with every stride-th element, one part of outputs a phase.
+ * weights of the line's own axis apply.  In NCHW, where these repeat themselves, outputs side by
+ * side are made as vectors: of deinterleaved parts of the line, one part of outputs a phase.
  */
 
 /* out[i] (+)= sum over n of rows[n][i] * weights[n], for n < taps <= 4 */
@@ -22,8 +22,8 @@ INLINE void OF(add_rows)(const int taps, const int add, const T *const *rows, co
     }
 }
 
-static void OF(combine)(int taps, int add, const T *const *rows, const T *weights,
-                        ptrdiff_t count, T *out)
+static void OF(combine)(int taps, int add, const T *const *rows, const T *weights, ptrdiff_t count,
+                        T *out)
 {
     switch (taps + 4 * (add != 0)) {
     case 1: OF(add_rows)(1, 0, rows, weights, count, out); break;
@@ -79,8 +79,8 @@ INLINE T OF(run_sum)(const T *v, ptrdiff_t count)
 }
 
 /* Outputs [first, end) of a line of a plane, each by itself. */
-static void OF(weigh_each)(const convcore_axis_weights *W, const T *line, ptrdiff_t first, ptrdiff_t end,
-                         T *y)
+static void OF(weigh_each)(const convcore_axis_weights *W, const T *line, ptrdiff_t first,
+                           ptrdiff_t end, T *y)
 {
     const T *weight = W->weight;
     for (ptrdiff_t j = first; j < end; j++) {
@@ -145,7 +145,7 @@ static void OF(line_nchw)(const convcore_axis_weights *W, const T *line, T *y, T
 
 /* Channels of one pixel: the sum of `taps` rows, four at a time. */
 INLINE void OF(weigh_pixel)(const T *const *rows, const T *weights, ptrdiff_t taps,
-                          ptrdiff_t channels, T *y)
+                            ptrdiff_t channels, T *y)
 {
     if (taps == 1 && weights[0] == 1)
         memcpy(y, rows[0], channels * sizeof(T));
@@ -182,8 +182,8 @@ static void OF(line_nhwc)(const convcore_axis_weights *W, const T *line, ptrdiff
 }
 
 /* A line of pixels from at most two lines, of at most two pixels each. */
-static void OF(line_of_pairs_nhwc)(const convcore_axis_weights *W, const T *const *lines, const T *scales,
-                          int n_lines, ptrdiff_t channels, T *y)
+static void OF(line_of_pairs_nhwc)(const convcore_axis_weights *W, const T *const *lines,
+                                   const T *scales, int n_lines, ptrdiff_t channels, T *y)
 {
     const T *weight = W->weight;
     for (ptrdiff_t j = 0; j < W->out; j++, y += channels) {
