@@ -173,14 +173,10 @@ def _places(out: int, step: Any, align_corners: bool, real: Any) -> Array:
     return j * step if align_corners else step * (j + real(0.5)) - real(0.5)
 
 
-def _nearest(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    j = np.arange(out, dtype=real)
-    source = np.minimum(np.floor(j * step).astype(np.intp), size - 1)
-    return source, np.ones(out)
-
-
-def _nearest_exact(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    j = np.arange(out, dtype=real) + real(0.5)
+def _nearest(
+    size: int, out: int, step: Any, align: bool, real: Any, at: float = 0.0
+) -> tuple[Array, Array]:
+    j = np.arange(out, dtype=real) + real(at)
     source = np.minimum(np.floor(j * step).astype(np.intp), size - 1)
     return source, np.ones(out)
 
@@ -208,7 +204,7 @@ def _cubic(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Arra
 
 WEIGHTS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "nearest": _nearest,
-    "nearest-exact": _nearest_exact,
+    "nearest-exact": functools.partial(_nearest, at=0.5),
     "linear": _linear,
     "cubic": _cubic,
 }

@@ -108,4 +108,5 @@ def backward(
         )  # fmt: skip
         memory.give(scratch)
     shape = x.shape[x.ndim - axes :]
-    return grad_input, *(s.astype(x.dtype).reshape(shape) for s in sums)
+    grad_weight, grad_bias = (s.astype(x.dtype).reshape(shape) for s in sums)
+    return grad_input, grad_weight, grad_bias

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime import memory
 from convcore.kernels.layers import _nll
 
 Array = np.ndarray[Any, Any]
-
-_KERNELS = (np.dtype("f4"), np.dtype("f8"))
 
 # How long a pixel takes, in multiply-adds; its gradient also clears as many numbers as classes.
 _WORK = 64.0
@@ -74,7 +73,7 @@ def forward(
         A class that is not ignored is none of C.
     """
     nhwc = is_nhwc(x)
-    dtype = x.dtype if x.dtype in _KERNELS else _KERNELS[0]
+    dtype = x.dtype if x.dtype in FLOATS else FLOATS[0]
     if x.dtype != dtype or not (nhwc or x.flags.c_contiguous) or not x.flags.aligned:
         x, nhwc = _prepared(x, dtype), False
     n, c, pixels, nhwc = _sizes(x.shape, nhwc)
@@ -117,7 +116,7 @@ def backward(
         As they went forward.
     """
     shape, dtype, nhwc = like
-    kernel = dtype if dtype in _KERNELS else _KERNELS[0]
+    kernel = dtype if dtype in FLOATS else FLOATS[0]
     out = _empty(shape, kernel, nhwc)
     classes = _prepared(classes, np.dtype(np.int64))
     if weight is not None:

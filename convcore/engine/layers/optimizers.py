@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine.layers.elementwise import is_dense, laid_out_like
+from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime.layout import real_parts
 from convcore.kernels.layers import _optimizers
 
@@ -29,8 +30,6 @@ CENTERED, MOMENTUM = 2, 4
 # How long an element takes in multiply-adds, which decides on the number of threads: it is memory
 # that takes long, and less of it where the state is smaller.
 _WORK = 8.0
-
-_FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 
 class Step(NamedTuple):
@@ -88,7 +87,7 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
     first = arrays[0]
     strides = first.strides
     if (
-        first.dtype in _FLOATS
+        first.dtype in FLOATS
         and all(
             array.strides == strides and array.dtype == first.dtype and array.flags.aligned
             for array in arrays
@@ -96,7 +95,7 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
         and (first.flags.c_contiguous or is_dense(first))
     ):
         return arrays
-    dtype = first.dtype if first.dtype in _FLOATS else np.dtype("f4")
+    dtype = first.dtype if first.dtype in FLOATS else np.dtype("f4")
     dense = is_dense(first)
     model = np.empty_like(first, dtype) if dense else np.empty(first.shape, dtype)
     return [laid_out_like(array, model) for array in arrays]
