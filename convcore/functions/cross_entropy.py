@@ -90,7 +90,7 @@ def _class_loss(
         loss = loss / total if total else ignore_errstate(np.divide, loss, total)
     out = wrap(np.asarray(loss, x.dtype))
     if mode.enabled:
-        like = x.shape, x.dtype, nll.is_last(x)
+        like = x.shape, x.dtype, nll.is_nhwc(x)
 
         def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
             options = ignore_index, reduction, smoothing

@@ -17,8 +17,8 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_checked
-from convcore.engine.layers.global_avg_pooling import plane_means
-from convcore.engine.layers.max_pooling import Picked, adaptive_max_pool_taps, max_pool_taps
+from convcore.engine.layers.global_avg_pooling import global_avg_pool
+from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.errstate import ignore_errstate
 
@@ -155,29 +155,29 @@ def _differentiated(input: Tensor) -> bool:
     return mode.enabled and input.requires_grad
 
 
-def _by_taps(name: str, input: Tensor, picked: Picked) -> Tensor:
+def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
     """Wrap what a pool picked, and record at which taps: they take an eighth of what indices do."""
-    output = wrap(picked.values)
-    if picked.taps is not None:
+    output = wrap(pooled.values)
+    if pooled.taps is not None:
         record(
             f"{name}Backward0",
             (input,),
             output,
-            lambda needs, grad, taps: _put_back(name, grad, taps, picked),
-            (wrap(picked.taps),),
+            lambda needs, grad, taps: _put_back(name, grad, taps, pooled),
+            (wrap(pooled.taps),),
         )
     return output
 
 
-def _put_back(name: str, grad: Tensor, taps: Tensor, picked: Picked) -> Tensor:
+def _put_back(name: str, grad: Tensor, taps: Tensor, pooled: MaxPooled) -> Tensor:
     """Put gradients back to the elements that won, in planes of zeros."""
-    planes = wrap(computed(picked.gradient, grad._array, taps._array))
+    planes = wrap(computed(pooled.pool.gradient, grad._array, taps._array))
     record(
         f"{name}BackwardBackward0",
         (grad,),
         planes,
         lambda needs, grad, taps: _gather(
-            name, grad, wrap(picked.indices(taps._array)), picked.pool.sizes
+            name, grad, wrap(pooled.pool.indices(taps._array)), pooled.pool.sizes
         ),
         (taps,),
     )
@@ -399,7 +399,7 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     array = input._array
     one = set(outs) == {1}
     if one and array.size and array.ndim == rank + 2:
-        output = wrap(ignore_errstate(plane_means, array))
+        output = wrap(ignore_errstate(global_avg_pool, array))
     else:
         output = wrap(computed(engine.adaptive_avg_pool, array, outs))
     sizes = array.shape[-rank:]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.layers.global_avg_pooling import write_plane_means
+from convcore.engine.layers.global_avg_pooling import write_global_avg_pool
 from convcore.engine.layers.strided_copy import concatenate
 from convcore.engine.runtime.checks import Array
 from convcore.inference.convolutions import (
@@ -91,7 +91,7 @@ def _mean(builder: PlanBuilder, op: Op) -> Value:
     if attributes.get("dim") != axes or not axes:
         raise UnplannedError("a mean over other axes")
     means = Value((*x.shape[:2], *(1,) * len(axes)), x.channels_last)
-    builder.step(write_plane_means, x, means)
+    builder.step(write_global_avg_pool, x, means)
     if attributes["keepdim"]:
         return means
     return Value(x.shape[:2], False, means, lambda array: array.reshape(x.shape[:2]))

@@ -99,7 +99,7 @@ class SGD(Fused):
         arrays = arrays_of(parameter)
         flags = engine.DECAYS if options["weight_decay"] else 0
         if options["momentum"]:
-            flags |= engine.REMEMBERS | (engine.NESTEROV if options["nesterov"] else 0)
+            flags |= engine.VELOCITY | (engine.NESTEROV if options["nesterov"] else 0)
             if state.get("momentum_buffer") is None:
                 flags |= engine.FIRST
                 state["momentum_buffer"] = wrap(np.empty_like(parameter._array))

@@ -809,8 +809,8 @@ def assert_max_pool_is_the_references(x: np.ndarray, layout: str, steps, rng) ->
         )
         by_taps = max_pooling.max_pool_taps(True, input, kernel, *steps[1:])
         g = lay_out(rng.integers(-9, 10, values.shape).astype(x.dtype), layout, rng)
-        grad = by_taps.gradient(g, by_taps.taps)
-        np.testing.assert_array_equal(by_taps.indices(by_taps.taps), indices)
+        grad = by_taps.pool.gradient(g, by_taps.taps)
+        np.testing.assert_array_equal(by_taps.pool.indices(by_taps.taps), indices)
         np.testing.assert_array_equal(grad, engine.scatter_pixels(g, indices, x.shape[2:]))
         assert_format_kept(g, grad)
 
@@ -878,7 +878,7 @@ def test_pools_have_the_same_bits_for_any_number_of_threads(layout, rng, threads
         mean = engine.avg_pool(x, 3, 2, 1, False, False)
         results.append(
             (
-                *(picked.values, picked.taps, picked.gradient(mean, picked.taps), mean),
+                *(picked.values, picked.taps, picked.pool.gradient(mean, picked.taps), mean),
                 engine.avg_pool_grad(mean, (33, 46), 3, 2, 1, False, False),
                 engine.adaptive_avg_pool(x, (5, 7)),
                 engine.adaptive_avg_pool(x, 1),

@@ -1,28 +1,28 @@
-"""The mean of the elements under a window, and its adjoint: see pooling.py."""
+"""Average pooling, also adaptive, and the gradients."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from convcore.engine.geometry import Axis, Spatial, index, per_axis
-from convcore.engine.layers.global_avg_pooling import plane_means
+from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.pooling import (
     FLOATS,
     as_batch,
+    cached_if_small,
     check_adaptive,
     check_planes,
     checked_flag,
     checked_sizes,
     empty_results,
     output_sizes,
-    remembered_if_small,
 )
-from convcore.engine.layers.separable import Map, Terms, window_terms
+from convcore.engine.layers.separable import SeparableMap, window_weights
 from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
@@ -86,7 +86,7 @@ def avg_pool(
     if not batch.size:
         (means,) = empty_results(batch, outs, batch.dtype)
     else:
-        made = remembered_if_small(outs, _regular)
+        made = cached_if_small(outs, _regular)
         means = made(axes, include, override, batch.dtype, False)(batch)
     return means[0] if unbatched else means
 
@@ -101,7 +101,7 @@ def avg_pool_grad(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Spread every mean over the elements it was made of: the adjoint of `avg_pool`.
+    """Return the gradient of `avg_pool`: every mean expanded over its elements (the adjoint).
 
     grad_input[n, c, i] = sum over the windows j that cover i of grad_output[n, c, j] / count[j].
 
@@ -147,13 +147,13 @@ def avg_pool_grad(
     if not batch.size:
         (grads,) = empty_results(batch, sizes, batch.dtype)
     else:
-        made = remembered_if_small(outs, _regular)
+        made = cached_if_small(outs, _regular)
         grads = made(axes, include, override, batch.dtype, True)(batch)
     return grads[0] if unbatched else grads
 
 
 def avg_pool_checked(input: Array, sizes: tuple[int, ...] | None, *steps: Any) -> Array:
-    """Return what `avg_pool` does, or `avg_pool_grad` of an input of ``sizes``; the quick way.
+    """Return `avg_pool`, or `avg_pool_grad` of an input of ``sizes``; the quick way.
 
     steps : all arguments of `avg_pool`, with one int an axis; checked once for arrays of one shape
     """
@@ -171,7 +171,9 @@ def avg_pool_checked(input: Array, sizes: tuple[int, ...] | None, *steps: Any) -
 
 
 @functools.lru_cache(maxsize=64)
-def _map_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], back: bool, *steps: Any) -> Map:
+def _map_of_steps(
+    shape: tuple[int, ...], dtype: np.dtype[Any], back: bool, *steps: Any
+) -> SeparableMap:
     any_array = np.broadcast_to(np.zeros((), dtype), (1, *shape))
     axes, include, override = _checked_steps(any_array, *steps)[2:]
     return _regular(axes, include, override, dtype, back)
@@ -218,7 +220,7 @@ def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
 
 
 def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
-    """Spread every mean over its window: the adjoint of `adaptive_avg_pool`.
+    """Return the gradient of `adaptive_avg_pool`: every mean expanded over its window.
 
     Parameters
     ----------
@@ -251,43 +253,6 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
         (grads,) = empty_results(batch, sizes, batch.dtype)
         grads[...] = 0
     return grads[0] if unbatched else grads
-
-
-class _Averaging(NamedTuple):
-    """A pool of means: sums along each axis, over one divisor an axis, or one a window of it."""
-
-    axes: tuple[Terms, ...]
-    counts: tuple[Array, ...]
-    override: int | None = None
-
-    def mean(self, dtype: np.dtype[Any]) -> Map:
-        """Return the map: its sums are divided at the end."""
-        if self.override is not None:
-            return Map(self.axes, dtype, self.override)
-        axes = [
-            t if _one(count) else t._replace(divisor=count)
-            for t, count in zip(self.axes, self.counts, strict=True)
-        ]
-        return Map(axes, dtype, self._common_divisor())
-
-    def spread(self, dtype: np.dtype[Any]) -> Map:
-        """Return its adjoint: divisors that differ become weights."""
-        if self.override is not None:
-            return Map([t.adjoint() for t in self.axes], dtype, self.override)
-        axes = [
-            t if _one(count) else t._replace(weight=t.weight / np.repeat(count, np.diff(t.begin)))
-            for t, count in zip(self.axes, self.counts, strict=True)
-        ]
-        return Map([t.adjoint() for t in axes], dtype, self._common_divisor())
-
-    def _common_divisor(self) -> float:
-        # Of floats: three large kernels cover more than an int64 can count.
-        return math.prod(float(count[0]) for count in self.counts if _one(count))
-
-
-def _one(counts: Array) -> bool:
-    """Return whether all windows of an axis have as many elements."""
-    return bool((counts == counts[0]).all())
 
 
 def _checked_steps(
@@ -329,41 +294,64 @@ def _regular(
     override: int | None,
     dtype: np.dtype[Any],
     back: bool,
-) -> Map:
+) -> SeparableMap:
     """Return the map of means of windows at a stride, or its adjoint."""
-    terms, counts = [], []
+    windows = []
     for a in axes:
         pad = a.before if include_pad else 0
         start = np.arange(a.out) * a.stride - a.before
         end = start + a.kernel
-        terms.append(window_terms(a.size, np.maximum(start, 0), np.minimum(end, a.size)))
-        counts.append(np.minimum(end, a.size + pad) - np.maximum(start, -pad))
-    pool = _Averaging(tuple(terms), tuple(counts), override)
-    return pool.spread(dtype) if back else pool.mean(dtype)
+        counts = np.minimum(end, a.size + pad) - np.maximum(start, -pad)
+        windows.append((a.size, np.maximum(start, 0), np.minimum(end, a.size), counts))
+    return _averaging(windows, override, dtype, back)
 
 
 @functools.lru_cache(maxsize=64)
 def _adaptive(
     sizes: tuple[int, ...], outs: tuple[int, ...], dtype: np.dtype[Any], back: bool
-) -> Map:
+) -> SeparableMap:
     """Return the map of means of windows that cut ``sizes`` into ``outs`` parts, or its adjoint."""
-    terms, counts = [], []
+    windows = []
     for size, out in zip(sizes, outs, strict=True):
         parts = np.arange(out)
         start, end = parts * size // out, -(-(parts + 1) * size // out)
-        terms.append(window_terms(size, start, end))
-        counts.append(end - start)
-    pool = _Averaging(tuple(terms), tuple(counts))
-    return pool.spread(dtype) if back else pool.mean(dtype)
+        windows.append((size, start, end, end - start))
+    return _averaging(windows, None, dtype, back)
+
+
+def _averaging(
+    windows: list[tuple[int, Array, Array, Array]],
+    override: int | None,
+    dtype: np.dtype[Any],
+    back: bool,
+) -> SeparableMap:
+    """Return the map of means, or its adjoint, from (size, starts, ends, counts) of each axis.
+
+    Counts that are all alike make one divisor of all sums.  Others divide sums along their axis;
+    in the adjoint they become weights.
+    """
+    axes, divisor = [], 1.0 if override is None else override
+    for size, start, end, counts in windows:
+        weights = window_weights(size, start, end)
+        if override is None and (counts == counts[0]).all():
+            # Of floats: three large kernels cover more than an int64 can count.
+            divisor *= float(counts[0])
+        elif override is None and back:
+            each = np.repeat(counts, np.diff(weights.begin))
+            weights = weights._replace(weight=weights.weight / each)
+        elif override is None:
+            weights = weights._replace(divisor=counts)
+        axes.append(weights.adjoint() if back else weights)
+    return SeparableMap(axes, dtype, divisor)
 
 
 def _adaptive_map(
     batch: Array, sizes: tuple[int, ...], outs: tuple[int, ...], back: bool
 ) -> Callable[[Array], Array]:
     """Return the map for an array's memory: the mean of whole planes is that of one long line."""
-    made = remembered_if_small(outs, _adaptive)
+    made = cached_if_small(outs, _adaptive)
     if set(outs) == {1} and not back:
-        return plane_means
+        return global_avg_pool
     if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):
         return made(sizes, outs, batch.dtype, back)
     line = made((math.prod(sizes),), (1,), batch.dtype, back)

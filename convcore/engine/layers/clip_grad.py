@@ -1,4 +1,4 @@
-"""The length of many arrays as of one vector, and its being made shorter, in compiled loops."""
+"""Gradient-norm clipping: the global norm of many arrays, and scaling or clamping in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from convcore.kernels.layers import _clip_grad
 Array = np.ndarray[Any, Any]
 
 
-def suit(arrays: Sequence[Array]) -> bool:
+def has_kernel(arrays: Sequence[Array]) -> bool:
     """Return whether the arrays are of one real dtype, without gaps, and may be written."""
     return all(
         array.dtype == arrays[0].dtype
@@ -25,8 +25,8 @@ def suit(arrays: Sequence[Array]) -> bool:
     )
 
 
-def length(arrays: Sequence[Array]) -> float:
-    """Return sqrt(sum of the squares of all elements).
+def global_norm(arrays: Sequence[Array]) -> float:
+    """Return the 2-norm of all elements: sqrt(sum of their squares).
 
     Squares are of the arrays' dtype, and summed in chunks that depend on the arrays' sizes alone;
     the chunks' sums are float64.
@@ -38,10 +38,10 @@ def length(arrays: Sequence[Array]) -> float:
 
 
 def scale(array: Array, factor: float) -> None:
-    """Multiply an array that suits, in place."""
+    """Multiply an array that has a kernel, in place."""
     _clip_grad.change(array, False, factor)
 
 
 def clip(array: Array, bound: float) -> None:
-    """Put each element of an array that suits between -bound and bound, in place; NaN stays."""
+    """Clamp each element of an array that has a kernel to [-bound, bound], in place; NaN stays."""
     _clip_grad.change(array, True, bound)

@@ -1,4 +1,4 @@
-"""The means of whole planes: what a net ends its convolutions with."""
+"""Global average pooling: the mean of each channel of an image."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import math
 
 import numpy as np
 
-from convcore.engine.layers.images import empty_lines, lines_of
+from convcore.engine.layers import images
 from convcore.engine.layers.pooling import wide_enough
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.kernels.layers._reduce import channel_sums
 
 
-def plane_means(batch: Array) -> Array:
+def global_avg_pool(batch: Array) -> Array:
     """Return the means of an (N, C, *sizes) array over its sizes, which are all 1 in the result.
 
     float16, float32 or float64, not empty; the result lies in memory as the array does.
     """
     wide = wide_enough(batch.dtype)
-    x = batch.astype(wide, copy=False)
     channels = batch.shape[1] if is_channels_last(batch.shape, batch.strides) else 0
-    dense, means = empty_lines(batch, (1,) * (batch.ndim - 2), wide, channels)
-    write_plane_means(x, dense)
+    dense, means = images.empty(batch, (1,) * (batch.ndim - 2), wide, channels)
+    write_global_avg_pool(batch.astype(wide, copy=False), dense)
     return means.astype(batch.dtype, copy=False)
 
 
-def write_plane_means(x: Array, means: Array) -> None:
+def write_global_avg_pool(x: Array, means: Array) -> None:
     """Write the means of a float32 or float64 (N, C, *sizes) array to N * C dense elements."""
-    lines, _, channels = lines_of(x)
+    dense, _, channels = images.dense(x)
     n, c, pixels = *x.shape[:2], math.prod(x.shape[2:])
     strides = (c * pixels, 1, channels) if channels else (c * pixels, pixels, 1)
-    channel_sums(x.dtype.char, lines, means, n, 1, c, pixels, strides)
+    channel_sums(x.dtype.char, dense, means, n, 1, c, pixels, strides)
     np.divide(means, pixels, out=means)

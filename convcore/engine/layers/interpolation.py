@@ -1,6 +1,6 @@
-"""Images of other sizes: each output weighs the inputs around the place that it stands for.
+"""Interpolation (resize) of images: each output weighs the inputs around its own place.
 
-A map of its own along each axis; see separable.py.  Places and weights are computed as PyTorch
+Each axis has weights of its own: see separable.py.  Places and weights are computed as PyTorch
 does, in the precision of the result, so that both choose the same inputs.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.layers.images import empty_lines
-from convcore.engine.layers.pooling import FLOATS, as_batch, remembered_if_small, wide_enough
-from convcore.engine.layers.separable import Map, Terms
+from convcore.engine.layers import images
+from convcore.engine.layers.pooling import FLOATS, as_batch, cached_if_small, wide_enough
+from convcore.engine.layers.separable import AxisWeights, SeparableMap
 from convcore.engine.runtime.checks import Array
 
 MODES = ("nearest", "nearest-exact", "linear", "cubic", "lanczos")
@@ -60,7 +60,7 @@ def interpolate(
 
     Notes
     -----
-    Each axis is mapped by itself: a line of scratch a thread, and about the sum of the axes' terms
+    Each axis is mapped by itself: a line of scratch a thread, and about the sum of the axes' taps
     of multiply-adds an output.
 
     References
@@ -125,9 +125,9 @@ def _mapped(array: Array, sizes: Sequence[int], back: Any, how: tuple) -> Array:
             f"but got input {list(here)} and output {list(others)}"
         )
     if not batch.size:
-        result = empty_lines(batch, others, batch.dtype, 0)[1]
+        result = images.empty(batch, others, batch.dtype, 0)[1]
     else:
-        made = remembered_if_small(others if back is None else here, _map)
+        made = cached_if_small(others if back is None else here, _map)
         scales = scales or (None,) * len(here)
         kind = (mode, bool(align_corners), scales, bool(antialias), batch.dtype)
         pair = (here, others) if back is None else (others, here)
@@ -145,19 +145,19 @@ def _map(
     antialias: bool,
     dtype: np.dtype[Any],
     back: bool,
-) -> Map:
+) -> SeparableMap:
     real = wide_enough(dtype).type
     axes = []
     for size, out, scale in zip(sizes, outs, scales, strict=True):
         step = _step(size, out, scale, align_corners and not mode.startswith("nearest"), real)
         if antialias or mode == "lanczos":
-            terms = _filtered(size, out, step, mode, align_corners, real)
+            weights = _filtered(size, out, step, mode, align_corners, real)
         else:
-            source, weight = TERMS[mode](size, out, step, align_corners, real)
+            source, weight = WEIGHTS[mode](size, out, step, align_corners, real)
             begin = np.arange(out + 1) * (source.size // out)
-            terms = Terms(size, out, begin, source.ravel(), weight.ravel())
-        axes.append(terms.adjoint() if back else terms)
-    return Map(axes, dtype)
+            weights = AxisWeights(size, out, begin, source.ravel(), weight.ravel())
+        axes.append(weights.adjoint() if back else weights)
+    return SeparableMap(axes, dtype)
 
 
 def _step(size: int, out: int, scale: float | None, align_corners: bool, real: Any) -> Any:
@@ -173,14 +173,10 @@ def _places(out: int, step: Any, align_corners: bool, real: Any) -> Array:
     return j * step if align_corners else step * (j + real(0.5)) - real(0.5)
 
 
-def _nearest(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    j = np.arange(out, dtype=real)
-    source = np.minimum(np.floor(j * step).astype(np.intp), size - 1)
-    return source, np.ones(out)
-
-
-def _nearest_exact(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    j = np.arange(out, dtype=real) + real(0.5)
+def _nearest(
+    size: int, out: int, step: Any, align: bool, real: Any, at: float = 0.0
+) -> tuple[Array, Array]:
+    j = np.arange(out, dtype=real) + real(at)
     source = np.minimum(np.floor(j * step).astype(np.intp), size - 1)
     return source, np.ones(out)
 
@@ -206,9 +202,9 @@ def _cubic(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Arra
     return np.clip(source, 0, size - 1), weight
 
 
-TERMS: dict[str, Callable[..., tuple[Array, Array]]] = {
+WEIGHTS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "nearest": _nearest,
-    "nearest-exact": _nearest_exact,
+    "nearest-exact": functools.partial(_nearest, at=0.5),
     "linear": _linear,
     "cubic": _cubic,
 }
@@ -237,8 +233,8 @@ FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {
 }
 
 
-def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any) -> Terms:
-    """Return terms whose filters are as wide as their outputs are far apart, at least."""
+def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any) -> AxisWeights:
+    """Return weights whose filters are as wide as their outputs are far apart, at least."""
     half, weigh = FILTERS[mode]
     wide = max(step, real(1))
     support = real(half) * wide
@@ -251,4 +247,4 @@ def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any)
     source = np.arange(begin[-1]) - begin[j] + low[j]
     weight = weigh(np.abs((source.astype(real) - center[j] + real(0.5)) / wide))
     total = np.bincount(j, weight, minlength=out).astype(real)
-    return Terms(size, out, begin, source, weight / total[j])
+    return AxisWeights(size, out, begin, source, weight / total[j])

@@ -1,4 +1,4 @@
-"""Normalisation over the last axes: each row by its own mean and variance, a weight an element.
+"""Layer norm: over the last axes, each row by its own mean and variance, with a weight an element.
 
 References
 ----------
@@ -8,12 +8,13 @@ J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer normalization", 2016.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from convcore.engine.runtime import memory
-from convcore.kernels.layers import _layer_norm
+from convcore.kernels.layers._layer_norm import LayerNorm
 
 Array = np.ndarray[Any, Any]
 
@@ -24,11 +25,14 @@ _MOST_ITEMS = 64
 _WORK = 8.0
 
 
-def _job(x: Array, axes: int, eps: float) -> dict[str, Any]:
-    length = math.prod(x.shape[x.ndim - axes :])
-    rows = math.prod(x.shape[: x.ndim - axes])
+@lru_cache(maxsize=1024)
+def _plan(shape: tuple[int, ...], axes: int) -> tuple[Any, int, int, int]:
+    """Return the kernel, and how many rows, elements of a row and items there are."""
+    length = math.prod(shape[len(shape) - axes :])
+    rows = math.prod(shape[: len(shape) - axes])
     block = max(1, _LEAST_ITEM // max(1, length), math.ceil(rows / _MOST_ITEMS))
-    return {"rows": rows, "length": length, "block": block, "eps": eps, "work": _WORK * x.size}
+    kernel = LayerNorm({"rows": rows, "length": length, "block": block}, _WORK * rows * length)
+    return kernel, rows, length, -(-rows // block)
 
 
 def _contiguous(x: Array) -> Array:
@@ -40,12 +44,12 @@ def _contiguous(x: Array) -> Array:
     return copy
 
 
-def _weights(weight: Array | None, bias: Array | None, length: int, dtype: np.dtype) -> Array:
+def _parameters(weight: Array | None, bias: Array | None, length: int, dtype: np.dtype) -> Array:
     """Return (2, length): weight and bias, or ones and zeros."""
-    terms = np.empty((2, length), dtype)
-    terms[0] = 1 if weight is None else weight.reshape(-1)
-    terms[1] = 0 if bias is None else bias.reshape(-1)
-    return terms
+    parameters = np.empty((2, length), dtype)
+    parameters[0] = 1 if weight is None else weight.reshape(-1)
+    parameters[1] = 0 if bias is None else bias.reshape(-1)
+    return parameters
 
 
 def forward(
@@ -69,12 +73,12 @@ def forward(
         Means and variances.
     """
     x = _contiguous(x)
-    job = _job(x, axes, eps)
+    kernel, rows, length, _ = _plan(x.shape, axes)
     y = memory.empty(x.shape, x.dtype)
-    statistics = np.zeros((2, job["rows"]))
+    statistics = np.zeros((2, rows))
     if x.size:
-        terms = _weights(weight, bias, job["length"], x.dtype)
-        _layer_norm.forward(job, x, y, terms, statistics)
+        parameters = _parameters(weight, bias, length, x.dtype)
+        kernel.run(eps, x=x, y=y, parameters=parameters, statistics=statistics)
     return y, statistics
 
 
@@ -92,14 +96,17 @@ def backward(
         What `forward` returned.
     """
     x, grad = _contiguous(x), _contiguous(grad)
-    job = _job(x, axes, eps)
+    kernel, _, length, items = _plan(x.shape, axes)
     grad_input = memory.empty(x.shape, x.dtype)
-    items = -(-job["rows"] // job["block"])
-    sums = np.zeros((2, job["length"]))
+    sums = np.zeros((2, length))
     if x.size:
-        terms = _weights(weight, None, job["length"], x.dtype)
+        parameters = _parameters(weight, None, length, x.dtype)
         scratch = memory.take(items * sums.nbytes)
-        _layer_norm.backward(job, grad, x, grad_input, terms, statistics, sums, scratch)
+        kernel.run(
+            eps, gy=grad, x=x, gx=grad_input, parameters=parameters, statistics=statistics,
+            sums=sums, workspace=scratch,
+        )  # fmt: skip
         memory.give(scratch)
     shape = x.shape[x.ndim - axes :]
-    return grad_input, *(s.astype(x.dtype).reshape(shape) for s in sums)
+    grad_weight, grad_bias = (s.astype(x.dtype).reshape(shape) for s in sums)
+    return grad_input, grad_weight, grad_bias

@@ -1,25 +1,25 @@
-"""The largest element under a window, where it is, and the way back: see pooling.py.
+"""Max pooling: the largest element under a window, where it is, and the gradient.
 
-Compiled loops (max_pooling_compiled.py) do floats under windows of at most 255 taps, NumPy
-(max_pooling_numpy.py) all others.
+Compiled loops do floats under windows of at most 255 taps, and save of each maximum its tap in its
+window, a byte.  PyTorch's indices are eight times as large, and are made of the taps where they are
+asked for; the gradient goes back by the taps.  NumPy (max_pooling_numpy.py) does all others.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from convcore.engine.geometry import Axis, Spatial
-from convcore.engine.layers.max_pooling_compiled import (
-    Pool,
-    indices_of,
-    maxima,
-    maxima_gradient,
-    pool_of,
+from convcore.engine.layers import images
+from convcore.engine.layers.max_pooling_numpy import (
+    adaptive_max_pool_by_numpy,
+    max_pool_by_numpy,
 )
-from convcore.engine.layers.max_pooling_numpy import adaptive_maxima, regular_maxima
 from convcore.engine.layers.pooling import (
     FLOATS,
     INTEGERS,
@@ -27,9 +27,18 @@ from convcore.engine.layers.pooling import (
     check_adaptive,
     check_planes,
     checked_flag,
+    wide_enough,
 )
 from convcore.engine.layers.windows import pool_axes
+from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
+from convcore.kernels.layers._max_pool import MOST_TAPS, MaxPoolKernel
+
+_BYTE = np.dtype(np.uint8)
+_INDEX = np.dtype(np.int64)
+
+# An axis of a pool: of windows at a stride, or (size, out) of windows that adapt.
+PoolAxis = Axis | tuple[int, int]
 
 
 def max_pool(
@@ -90,104 +99,9 @@ def max_pool(
     ([[[5.0, 7.0], [13.0, 15.0]]], [[[5, 7], [13, 15]]])
     """
     batch, unbatched, axes = _checked_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
-    pool = pool_of(axes, batch.dtype)
-    if pool is not None:
-        values, indices = _with_indices(batch, pool)
-    else:
-        values, indices = regular_maxima(batch, axes)
-    return (values[0], indices[0]) if unbatched else (values, indices)
-
-
-def max_pool_taps(with_taps: bool, input: Array, *steps: Any) -> Picked | None:
-    """Return what `max_pool` with the same arguments picks, by taps; None if it must be by indices.
-
-    with_taps : whether the gradient will be asked for
-    steps : with one int an axis, and a bool
-    """
-    unbatched = input.ndim == len(steps[0]) + 1
-    shape = input.shape if unbatched else (1, *input.shape[1:])
-    try:
-        pool = _pool_of_steps(shape, input.dtype, *steps)
-    except ValueError:
-        _checked_pool(input, *steps)  # whose error names the whole shape
-        raise
-    return _picked(with_taps, input, unbatched, pool)
-
-
-def adaptive_max_pool_taps(with_taps: bool, input: Array, outs: tuple[int, ...]) -> Picked | None:
-    """Return what `adaptive_max_pool` picks, as `max_pool_taps` does."""
-    if 0 in outs or not input.size:
-        return None
-    batch, unbatched, outs = _checked_adaptive(input, outs)
-    pool = pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
-    return _picked(with_taps, input, unbatched, pool)
-
-
-@functools.lru_cache(maxsize=64)
-def _pool_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], *steps: Any) -> Pool | None:
-    """Check the steps of a pool once, for arrays of one shape."""
-    any_array = np.broadcast_to(np.zeros((), dtype), shape)
-    return pool_of(_checked_pool(any_array, *steps)[2], dtype)
-
-
-class Picked(NamedTuple):
-    """Maxima, and where each was found: the number of its tap in its window."""
-
-    values: Array
-    taps: Array | None
-    pool: Pool
-
-    def gradient(self, grad: Array, taps: Array) -> Array:
-        """Return the gradient of the pool's input."""
-        if grad.ndim == len(self.pool.sizes) + 1:
-            return maxima_gradient(grad[np.newaxis], taps[np.newaxis], self.pool)[0]
-        return maxima_gradient(grad, taps, self.pool)
-
-    def indices(self, taps: Array) -> Array:
-        """Return the int64 indices of the maxima in their planes."""
-        if taps.ndim == len(self.pool.sizes) + 1:
-            return indices_of(taps[np.newaxis], self.pool)[0]
-        return indices_of(taps, self.pool)
-
-
-def _picked(with_taps: bool, input: Array, unbatched: bool, pool: Pool | None) -> Picked | None:
-    if pool is None:
-        return None
-    values, taps = maxima(input[np.newaxis] if unbatched else input, pool, with_taps)
-    if unbatched:
-        return Picked(values[0], None if taps is None else taps[0], pool)
-    return Picked(values, taps, pool)
-
-
-def _with_indices(batch: Array, pool: Pool) -> tuple[Array, Array]:
-    values, taps = maxima(batch, pool, True)
-    assert taps is not None
-    return values, indices_of(taps, pool)
-
-
-def _checked_pool(
-    input: Any,
-    kernel_size: Spatial,
-    stride: Spatial | None = None,
-    padding: Spatial = 0,
-    dilation: Spatial = 1,
-    ceil_mode: bool = False,
-) -> tuple[Array, bool, tuple[Axis, ...]]:
-    """Return (input with a batch axis, whether it had none, the axes of the pool)."""
-    batch, unbatched, kernel = as_batch(
-        "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
-    )
-    check_planes(batch, unbatched)
-    ceil = checked_flag("ceil_mode", ceil_mode)
-    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil)
-    return batch, unbatched, axes
-
-
-def _checked_adaptive(input: Any, output_size: Spatial) -> tuple[Array, bool, tuple[int, ...]]:
-    """Return the same for an adaptive pool, with its sizes for axes."""
-    batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
-    check_adaptive(batch, unbatched, outs)
-    return batch, unbatched, outs
+    pool = _pool_of(axes, batch.dtype)
+    found = max_pool_by_numpy(batch, axes) if pool is None else pool.with_indices(batch)
+    return (found[0][0], found[1][0]) if unbatched else found
 
 
 def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]:
@@ -223,11 +137,185 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
     (array([[3., 2.]]), array([[0, 2]]))
     """
     batch, unbatched, outs = _checked_adaptive(input, output_size)
-    pool = None
-    if batch.size and 0 not in outs:
-        pool = pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
-    if pool is not None:
-        values, indices = _with_indices(batch, pool)
+    if batch.size and 0 not in outs and (pool := _adaptive_pool_of(batch, outs)) is not None:
+        found = pool.with_indices(batch)
     else:
-        values, indices = adaptive_maxima(batch, outs)
-    return (values[0], indices[0]) if unbatched else (values, indices)
+        found = adaptive_max_pool_by_numpy(batch, outs)
+    return (found[0][0], found[1][0]) if unbatched else found
+
+
+def max_pool_taps(with_taps: bool, input: Array, *steps: Any) -> MaxPooled | None:
+    """Return what `max_pool` with the same arguments does, with taps; None where it needs indices.
+
+    with_taps : whether the gradient will be asked for
+    steps : with one int an axis, and a bool
+    """
+    shape = input.shape if input.ndim == len(steps[0]) + 1 else (1, *input.shape[1:])
+    try:
+        pool = _pool_of_steps(shape, input.dtype, *steps)
+    except ValueError:
+        _checked_pool(input, *steps)  # whose error names the whole shape
+        raise
+    return None if pool is None else MaxPooled(*pool.forward(input, with_taps), pool)
+
+
+def adaptive_max_pool_taps(
+    with_taps: bool, input: Array, outs: tuple[int, ...]
+) -> MaxPooled | None:
+    """Return what `adaptive_max_pool` does, as `max_pool_taps` does."""
+    if 0 in outs or not input.size:
+        return None
+    batch, _, outs = _checked_adaptive(input, outs)
+    pool = _adaptive_pool_of(batch, outs)
+    return None if pool is None else MaxPooled(*pool.forward(input, with_taps), pool)
+
+
+class MaxPooled(NamedTuple):
+    """Maxima, the tap in its window at which each was found, and the pool that found them."""
+
+    values: Array
+    taps: Array | None
+    pool: MaxPool
+
+
+class MaxPool(NamedTuple):
+    """Compiled max pooling of images of some sizes: (N, C, *sizes) or (C, *sizes)."""
+
+    kernel: MaxPoolKernel
+    sizes: tuple[int, ...]
+    outs: tuple[int, ...]
+
+    def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
+        """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
+        if input.ndim == len(self.sizes) + 1:
+            values, taps = self.forward(input[np.newaxis], with_taps)
+            return values[0], None if taps is None else taps[0]
+        wide = wide_enough(input.dtype)
+        x, n, channels = images.dense(input.astype(wide, copy=False))
+        dense_y, y = images.empty(input, self.outs, wide, channels)
+        dense_taps = taps = None
+        if with_taps:
+            dense_taps, taps = images.empty(input, self.outs, _BYTE, channels)
+        if y.size:
+            is_wide = wide == images.FLOATS[1]
+            threads = self.kernel.threads(n, channels, is_wide)
+            scratch = memory.take(threads * self.kernel.scratch_bytes(is_wide))
+            self.kernel.forward(x, dense_y, dense_taps, scratch, n, channels, is_wide, threads)
+            memory.give(scratch)
+        return y.astype(input.dtype, copy=False), taps
+
+    def with_indices(self, batch: Array) -> tuple[Array, Array]:
+        """Return the maxima of an (N, C, *sizes) array and their indices."""
+        values, taps = self.forward(batch, True)
+        assert taps is not None
+        return values, self.indices(taps)
+
+    def gradient(self, grad: Array, taps: Array) -> Array:
+        """Return the gradient of the array whose maxima were found at the taps."""
+        if grad.ndim == len(self.sizes) + 1:
+            return self.gradient(grad[np.newaxis], taps[np.newaxis])[0]
+        wide = wide_enough(grad.dtype)
+        t, n, channels = images.dense(taps)
+        gy = images.as_format(grad.astype(wide, copy=False), channels > 0)
+        dense_gx, gx = images.empty(grad, self.sizes, wide, channels)
+        if gx.size:
+            is_wide = wide == images.FLOATS[1]
+            threads = self.kernel.threads(n, channels, is_wide)
+            self.kernel.gradient(gy, t, dense_gx, n, channels, is_wide, threads)
+        return gx.astype(grad.dtype, copy=False)
+
+    def indices(self, taps: Array) -> Array:
+        """Return the int64 index in its plane of each maximum; -1 of a window that saw no input."""
+        if taps.ndim == len(self.sizes) + 1:
+            return self.indices(taps[np.newaxis])[0]
+        t, n, channels = images.dense(taps)
+        dense_indices, indices = images.empty(taps, self.outs, _INDEX, channels)
+        if taps.size:
+            threads = self.kernel.threads(n, channels, False)
+            self.kernel.indices(t, dense_indices, n, channels, threads)
+        return indices
+
+
+@functools.lru_cache(maxsize=64)
+def _pool_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], *steps: Any) -> MaxPool | None:
+    """Check the steps of a pool once, for arrays of one shape."""
+    any_array = np.broadcast_to(np.zeros((), dtype), shape)
+    return _pool_of(_checked_pool(any_array, *steps)[2], dtype)
+
+
+def _checked_pool(
+    input: Any,
+    kernel_size: Spatial,
+    stride: Spatial | None = None,
+    padding: Spatial = 0,
+    dilation: Spatial = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, bool, tuple[Axis, ...]]:
+    """Return (input with a batch axis, whether it had none, the axes of the pool)."""
+    batch, unbatched, kernel = as_batch(
+        "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
+    )
+    check_planes(batch, unbatched)
+    ceil = checked_flag("ceil_mode", ceil_mode)
+    axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, dilation, ceil)
+    return batch, unbatched, axes
+
+
+def _checked_adaptive(input: Any, output_size: Spatial) -> tuple[Array, bool, tuple[int, ...]]:
+    """Return the same for an adaptive pool, with its sizes for axes."""
+    batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
+    check_adaptive(batch, unbatched, outs)
+    return batch, unbatched, outs
+
+
+def _adaptive_pool_of(batch: Array, outs: Sequence[int]) -> MaxPool | None:
+    return _pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
+
+
+def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | None:
+    """Return the pool of these axes; None where the kernel is not for it."""
+    taps = math.prod(a.kernel if isinstance(a, Axis) else -(-a[0] // a[1]) + 1 for a in axes)
+    return _pool(axes) if dtype.kind == "f" and taps <= MOST_TAPS else None
+
+
+@functools.lru_cache(maxsize=64)
+def _pool(axes: tuple[PoolAxis, ...]) -> MaxPool:
+    missing: list[PoolAxis] = [Axis(1, 1)] * (3 - len(axes))
+    rows, tables = [], []
+    for axis in (*missing, *axes):
+        row, table = _regular(axis) if isinstance(axis, Axis) else _adaptive(*axis)
+        rows.append(row)
+        tables += table
+    kernel = MaxPoolKernel(rows, np.concatenate(tables).astype(np.intp))
+    sizes, outs = zip(*(row[:2] for row in rows[-len(axes) :]), strict=True)
+    return MaxPool(kernel, sizes, outs)
+
+
+def _regular(a: Axis) -> tuple[tuple[int, ...], list[Array]]:
+    """Return the numbers and tables of windows at a stride, as layers/pooling.h has them."""
+    start = np.arange(a.out) * a.stride - a.before
+    low = np.clip(-(start // a.dilation), 0, a.kernel)
+    high = np.clip(-((start - a.size) // a.dilation), 0, a.kernel)
+    last = start + (a.kernel - 1) * a.dilation
+    # Padded lines are as long as what windows cover, which dilation and padding can make endless.
+    padded = a.stride * (a.out + 2) + a.kernel * a.dilation
+    stride = a.stride if padded <= 4 * a.size + 64 else 0
+    row = (a.size, a.out, a.kernel, a.dilation, stride, a.before)
+    return row, [start, low, high, *_seen(a.size, start, last)]
+
+
+def _adaptive(size: int, out: int) -> tuple[tuple[int, ...], list[Array]]:
+    """Return the same of windows that cut ``size`` into ``out`` parts."""
+    if size % out == 0:
+        return _regular(Axis(size, size // out, size // out))
+    start = np.arange(out) * size // out
+    end = -(-(np.arange(out) + 1) * size // out)
+    count = end - start
+    row = (size, out, int(count.max()), 1, 0, 0)
+    return row, [start, np.zeros(out, np.intp), count, *_seen(size, start, end - 1)]
+
+
+def _seen(size: int, first: Array, last: Array) -> tuple[Array, Array]:
+    """Return the range of windows, from their first and last elements, that see each input."""
+    inputs = np.arange(size)
+    return np.searchsorted(last, inputs, "left"), np.searchsorted(first, inputs, "right")

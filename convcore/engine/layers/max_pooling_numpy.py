@@ -1,8 +1,8 @@
-"""Maxima by NumPy alone: integers, and windows of more taps than a byte can number.
+"""Max pooling by NumPy: integers, and windows of more taps than a byte can number.
 
 Small windows are walked tap by tap, each tap a strided slice of the input that is as large as the
-output; windows that are larger than the output, or differ in length, one by one.  What compiled
-loops do with the others is in max_pooling_compiled.py.
+output; windows that are larger than the output, or differ in length, one by one.  The
+others are compiled: see max_pooling.py.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from convcore.engine.geometry import Axis
 from convcore.engine.layers.pooling import (
+    cached_if_small,
     empty_results,
     output_sizes,
-    remembered_if_small,
     wide_enough,
 )
 from convcore.engine.layers.windows import (
@@ -36,35 +36,42 @@ from convcore.engine.runtime.checks import Array
 _INDEX = np.dtype(np.int64)
 
 
-def regular_maxima(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Array]:
+def max_pool_by_numpy(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Array]:
     """Return the maxima of an (N, C, *sizes) array under windows at a stride, and their indices."""
     outs = output_sizes(axes)
     values, indices = empty_results(batch, outs, batch.dtype, _INDEX)
     if math.prod(outs) < math.prod(a.kernel for a in axes):
-        _maxima_by_window(batch, map(clipped_windows, axes), values, indices)
+        _by_blocks(_by_window, batch, lambda: list(map(clipped_windows, axes)), values, indices)
     else:
-        _maxima_by_tap(batch, axes, values, indices)
+        table = cached_if_small(outs, _tap_table)
+        _by_blocks(_by_tap, batch, lambda: table(axes), values, indices)
     return values, indices
 
 
-def adaptive_maxima(batch: Array, outs: tuple[int, ...]) -> tuple[Array, Array]:
+def adaptive_max_pool_by_numpy(batch: Array, outs: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the same under windows that cut each axis into so many parts."""
     values, indices = empty_results(batch, outs, batch.dtype, _INDEX)
-    _maxima_by_window(batch, map(adaptive_windows, batch.shape[2:], outs), values, indices)
+    sizes = batch.shape[2:]
+    _by_blocks(_by_window, batch, lambda: list(map(adaptive_windows, sizes, outs)), values, indices)
     return values, indices
 
 
-def _maxima_by_tap(x: Array, axes: tuple[Axis, ...], values: Array, indices: Array) -> None:
-    """Write the maxima and their indices, all windows at a time."""
-    if not values.size:
-        return
-    table = remembered_if_small(output_sizes(axes), _tap_table)(axes)
-    for block in blocks(x.shape, x.itemsize):
-        _block_by_tap(x[block], table, values[block], indices[block])
+def _by_blocks(
+    write: Callable[..., None],
+    x: Array,
+    windows: Callable[[], Any],
+    values: Array,
+    indices: Array,
+) -> None:
+    """Write the maxima and their indices block by block, if there are any."""
+    if values.size:
+        made = windows()
+        for block in blocks(x.shape, x.itemsize):
+            write(x[block], made, values[block], indices[block])
 
 
-def _block_by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> None:
-    """Write the maxima and their indices of one block.
+def _by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> None:
+    """Write the maxima and their indices of one block, tap by tap.
 
     Taps come in order and only a larger element replaces an earlier one.  The numbers of the taps
     that did so only grow, so that a product and a maximum of small integers keep the last.
@@ -116,21 +123,8 @@ def _tap_table(axes: tuple[Axis, ...]) -> _TapTable:
     return _TapTable(taps, firsts, nowhere if nowhere.any() else None, origins, offsets.ravel())
 
 
-def _maxima_by_window(
-    x: Array, windows: Iterable[Sequence[slice]], values: Array, indices: Array
-) -> None:
-    """Write the maxima and their indices, one window at a time."""
-    if not values.size:
-        return
-    windows = list(windows)
-    for block in blocks(x.shape, x.itemsize):
-        _block_by_window(x[block], windows, values[block], indices[block])
-
-
-def _block_by_window(
-    x: Array, windows: Sequence[Sequence[slice]], values: Array, indices: Array
-) -> None:
-    """Write the maxima and their indices of one block."""
+def _by_window(x: Array, windows: Sequence[Sequence[slice]], values: Array, indices: Array) -> None:
+    """Write the maxima and their indices of one block, one window at a time."""
     n, c, *sizes = x.shape
     numbers = np.arange(math.prod(sizes)).reshape(sizes)
     for window in itertools.product(*map(window_moves, windows)):

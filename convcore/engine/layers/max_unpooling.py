@@ -1,4 +1,4 @@
-"""Elements of planes by their indices: what a pool of maxima has picked, and the way back."""
+"""Max unpooling, and the gradients of max pooling by indices: gather and scatter of pixels."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
     (planes,) = empty_results(batch, sizes, batch.dtype)
     channels_last = layout.is_channels_last(planes.shape, planes.strides)
     for block in blocks(planes.shape, planes.itemsize):
-        terms, (at, kept) = batch[block], _memory_places(places[block], sizes, channels_last)
-        if kept.all():
-            terms, at = _memory(terms, channels_last), _memory(at, channels_last)
+        grads, (at, valid) = batch[block], _places(places[block], sizes, channels_last)
+        if valid.all():
+            grads, at = _memory(grads, channels_last), _memory(at, channels_last)
         else:
-            terms, at = terms[kept], at[kept]
+            grads, at = grads[valid], at[valid]
         memory = _memory(planes[block], channels_last)
-        sums = np.bincount(at.ravel(), terms.ravel(), minlength=memory.size)
+        sums = np.bincount(at.ravel(), grads.ravel(), minlength=memory.size)
         memory[...] = sums.reshape(memory.shape)
     return planes[0] if unbatched else planes
 
@@ -100,7 +100,7 @@ def place_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Ar
     (planes,) = empty_results(batch, sizes, batch.dtype)
     planes[...] = 0
     channels_last = layout.is_channels_last(planes.shape, planes.strides)
-    at, _ = _memory_places(places, sizes, channels_last)
+    at, _ = _places(places, sizes, channels_last)
     memory = _memory(planes, channels_last).reshape(-1)
     memory[_memory(at, channels_last)] = _memory(batch, channels_last)
     return planes[0] if unbatched else planes
@@ -144,13 +144,13 @@ def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Arra
     (values,) = empty_results(batch, places.shape[2:], batch.dtype)
     sizes, channels_last = batch.shape[2:], layout.is_channels_last(batch.shape, batch.strides)
     for block in blocks(places.shape, places.itemsize):
-        at, kept = _memory_places(places[block], sizes, channels_last)
+        at, valid = _places(places[block], sizes, channels_last)
         memory = _memory(batch[block], channels_last).reshape(-1)
-        if kept.all():
+        if valid.all():
             values[block] = memory[at]
         else:
             values[block] = 0
-            values[block][kept] = memory[at[kept]]
+            values[block][valid] = memory[at[valid]]
     return values[0] if unbatched else values
 
 
@@ -195,9 +195,7 @@ def _memory(array: Array, channels_last: bool) -> Array:
     return np.moveaxis(array, 1, -1) if channels_last else array
 
 
-def _memory_places(
-    indices: Array, sizes: Sequence[int], channels_last: bool
-) -> tuple[Array, Array]:
+def _places(indices: Array, sizes: Sequence[int], channels_last: bool) -> tuple[Array, Array]:
     """Return where in a dense block of planes each index points, and which indices are not -1."""
     n, c = indices.shape[:2]
     indices = indices.astype(np.int64, copy=False)  # small or unsigned ones could not hold places

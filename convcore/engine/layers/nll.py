@@ -1,8 +1,8 @@
-"""The negative likelihood of classes, and its gradient: each one pass, sums in float64.
+"""Negative log likelihood of classes (NLL loss), and its gradient: one pass each, sums in float64.
 
     loss = -weight[k] x[k] of each pixel's class k, or their sum,    total = sum weight[k]
 
-x is (N, C), (C,) or (N, C, d1, ...), contiguous or with its classes last in memory, and its
+x is (N, C), (C,) or (N, C, d1, ...), contiguous or NHWC, with its classes last, and its
 gradient lies alike.  A class that is ``ignore`` counts for nothing; of ``smoothing``, a number from
 [0, 1], all classes have equal parts, each with its weight; float16 is computed in float32.
 """
@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime import memory
-from convcore.kernels.layers import _softmax
+from convcore.kernels.layers import _nll
 
 Array = np.ndarray[Any, Any]
-
-_KERNELS = (np.dtype("f4"), np.dtype("f8"))
 
 # How long a pixel takes, in multiply-adds; its gradient also clears as many numbers as classes.
 _WORK = 64.0
@@ -30,21 +29,21 @@ def class_axis(shape: tuple[int, ...]) -> int:
     return 1 if len(shape) > 1 else 0
 
 
-def is_last(x: Array) -> bool:
+def is_nhwc(x: Array) -> bool:
     """Return whether a dense array of images has its classes last in memory, not second."""
     if x.ndim <= 2 or x.flags.c_contiguous:
         return False
     return x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous
 
 
-def _sizes(shape: tuple[int, ...], last: bool) -> tuple[int, int, int, bool]:
-    """Return images, classes, pixels and whether the classes are last.
+def _sizes(shape: tuple[int, ...], nhwc: bool) -> tuple[int, int, int, bool]:
+    """Return images, classes, pixels and whether it is NHWC: classes last.
 
     Where they are, images and rows are but more pixels.
     """
     axis = class_axis(shape)
     c = shape[axis]
-    if last or len(shape) <= 2:
+    if nhwc or len(shape) <= 2:
         return 1, c, math.prod(shape[:axis] + shape[axis + 1 :]), True
     return shape[0], c, math.prod(shape[2:]), False
 
@@ -73,20 +72,20 @@ def forward(
     IndexError
         A class that is not ignored is none of C.
     """
-    last = is_last(x)
-    dtype = x.dtype if x.dtype in _KERNELS else _KERNELS[0]
-    if x.dtype != dtype or not (last or x.flags.c_contiguous) or not x.flags.aligned:
-        x, last = _prepared(x, dtype), False
-    n, c, pixels, last = _sizes(x.shape, last)
+    nhwc = is_nhwc(x)
+    dtype = x.dtype if x.dtype in FLOATS else FLOATS[0]
+    if x.dtype != dtype or not (nhwc or x.flags.c_contiguous) or not x.flags.aligned:
+        x, nhwc = _prepared(x, dtype), False
+    n, c, pixels, nhwc = _sizes(x.shape, nhwc)
     classes = _prepared(classes, np.dtype(np.int64))
     if weight is not None:
         weight = _prepared(weight, dtype)
     losses = memory.empty(classes.shape, dtype) if each else None
     loss = total = wrong = 0.0
     if classes.size:
-        sums = np.empty(3 * _softmax.items_of(n, pixels))
-        loss, total, wrong = _softmax.losses(
-            *(x, classes, weight, losses, sums, n, c, pixels, last, ignore, smoothing),
+        sums = np.empty(3 * _nll.items_of(n, pixels))
+        loss, total, wrong = _nll.forward(
+            *(x, classes, weight, losses, sums, n, c, pixels, nhwc, ignore, smoothing),
             _WORK + c * (smoothing > 0),
         )
     if wrong:
@@ -112,28 +111,28 @@ def backward(
         The gradient of each loss, or, without axes, of all.
     total : float
         What losses were divided by.
-    like : (shape, dtype, whether it `is_last`) of x
+    like : (shape, dtype, whether it `is_nhwc`) of x
     classes, weight, ignore, smoothing
         As they went forward.
     """
-    shape, dtype, last = like
-    kernel = dtype if dtype in _KERNELS else _KERNELS[0]
-    out = _empty(shape, kernel, last)
+    shape, dtype, nhwc = like
+    kernel = dtype if dtype in FLOATS else FLOATS[0]
+    out = _empty(shape, kernel, nhwc)
     classes = _prepared(classes, np.dtype(np.int64))
     if weight is not None:
         weight = _prepared(weight, kernel)
     grads, one = (_prepared(grad, kernel), 1.0) if grad.ndim else (None, float(grad))
     if out.size:
-        n, c, pixels, last = _sizes(shape, last)
-        _softmax.losses_gradient(
-            *(out, classes, weight, grads, one, total, n, c, pixels, last, ignore, smoothing),
+        n, c, pixels, nhwc = _sizes(shape, nhwc)
+        _nll.gradient(
+            *(out, classes, weight, grads, one, total, n, c, pixels, nhwc, ignore, smoothing),
             _WORK + c,
         )
     return out if kernel == dtype else out.astype(dtype)
 
 
-def _empty(shape: tuple[int, ...], dtype: np.dtype, last: bool) -> Array:
-    if not last:
+def _empty(shape: tuple[int, ...], dtype: np.dtype, nhwc: bool) -> Array:
+    if not nhwc:
         return memory.empty(shape, dtype)
     out = memory.empty((shape[0], *shape[2:], shape[1]), dtype)
     return out.transpose(0, len(shape) - 1, *range(1, len(shape) - 1))

@@ -1,9 +1,8 @@
-"""Normalisation by means and variances: of each channel of a batch, or of groups within an image.
+"""Batch, group and instance norm, with a residual and a clamp in the same pass, and the gradients.
 
 y = (x - mean) / sqrt(variance + eps) * weight + bias, where mean and variance are of the elements
 of a channel over the whole batch (batch norm), or of a group of channels of one image (group norm;
-with a channel a group, instance norm).  A residual may be added and the sum clamped in the same
-pass, and so may all of that be differentiated.
+with a channel a group, instance norm).
 
 Sums are made in float64, and variances about an element of what is summed, so that neither a large
 mean nor a large array costs digits: see kernels/layers/norm.h for the bound.
@@ -25,16 +24,17 @@ import numpy as np
 
 from convcore.engine.layers.elementwise import empty_like, laid_out_like
 from convcore.engine.runtime import layout, memory
-from convcore.kernels.layers import _norm_nchw, _norm_nhwc
-from convcore.kernels.layers._norm_nchw import ACTIVATIONS
+from convcore.kernels.layers._norm import ACTIVATIONS
+from convcore.kernels.layers._norm_nchw import NormNchw
+from convcore.kernels.layers._norm_nhwc import NormNhwc
 
 Array = np.ndarray[Any, Any]
 
-# Of items on which threads work; chosen by hand.
+# Elements of an item on which one thread works, and the most chunks; chosen by hand.
 _LEAST_ITEM = 1 << 15
-_MOST_RUNS = 64
+_MOST_CHUNKS = 64
 
-# Elements of a row that are worth a leaf's call; fewer channels are repeated.
+# Elements of a row that are worth a microkernel's call; fewer channels are repeated.
 _ROW = 256
 
 # Multiply-adds that an element takes as long as, forward and backward.
@@ -45,20 +45,32 @@ CLAMPS = {"relu": (0.0, math.inf), "relu6": (0.0, 6.0)}
 
 
 class _Plan(NamedTuple):
-    """How an array is walked: the kernels' module, its job, and the sizes of its small arrays."""
+    """How an array is walked: its kernel, and the sizes of the kernel's small arrays."""
 
-    by_pixels: bool
-    job: dict[str, Any]
+    kernel: Any
     units: int
     images: int
     channels: int
-    repeat: int  # how often a weight stands in the terms, for each image
-    workspace: int  # bytes
+    repeat: int = 1  # how often a weight stands in the parameters, for each image
+    workspace: int = 0  # bytes
 
-    @property
-    def lines(self) -> int:
-        """How many weights the terms hold."""
-        return self.images * self.repeat * self.channels
+    def parameters(self, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
+        """Return the kernel's parameters, with weight and bias wherever they stand."""
+        parameters = np.empty((5, self.images * self.repeat, self.channels), dtype)
+        parameters[1] = 1 if weight is None else weight
+        parameters[2] = 0 if bias is None else bias
+        return parameters
+
+    def run(
+        self, eps: float, moments: bool, activation: str | None, how: str, **arrays: Array | None
+    ) -> None:
+        """Run the kernel; ``how`` is what gradients tell the activation from."""
+        clamp = CLAMPS[activation] if activation else (0.0, 0.0)
+        kind = ACTIVATIONS[how if activation else "linear"]
+        scratch = memory.take(self.workspace) if self.workspace else None
+        self.kernel.run(eps, moments, kind, *clamp, workspace=scratch, **arrays)
+        if scratch is not None:
+            memory.give(scratch)
 
 
 @lru_cache(maxsize=1024)
@@ -69,31 +81,32 @@ def _plan(shape: tuple[int, ...], groups: int | None, channels_last: bool) -> _P
     work = _WORK * n * channels * pixels
     if channels_last:
         images, units = (1, channels) if groups is None else (n, n * groups)
-        pixels = n * pixels // images
-        return _pixels_plan(images, pixels, channels, units, work)
+        return _plan_nhwc(images, n * pixels // images, channels, units, work)
     if groups is None:
-        runs, units, step, run_step, lines = n, channels, pixels, channels * pixels, 1
+        planes, units, step, plane_step, weights = n, channels, pixels, channels * pixels, 1
     else:
-        runs = lines = channels // groups
-        units, step, run_step = n * groups, runs * pixels, pixels
-    job = {
-        "units": units, "runs": runs, "length": pixels, "unit_step": step, "run_step": run_step,
-        "lines": lines, "block": max(1, _LEAST_ITEM // max(1, runs * pixels)), "work": work,
+        planes = weights = channels // groups
+        units, step, plane_step = n * groups, planes * pixels, pixels
+    fields = {
+        "units": units, "planes": planes, "pixels": pixels, "unit_step": step,
+        "plane_step": plane_step, "weights": weights,
+        "block": max(1, _LEAST_ITEM // max(1, planes * pixels)),
     }  # fmt: skip
-    return _Plan(False, job, units, 1 if groups is None else n, channels, 1, 0)
+    return _Plan(NormNchw(fields, work), units, 1 if groups is None else n, channels)
 
 
-def _pixels_plan(images: int, pixels: int, channels: int, units: int, work: float) -> _Plan:
+def _plan_nhwc(images: int, pixels: int, channels: int, units: int, work: float) -> _Plan:
     # Each place of a row has sums of its own to add up: no more of them than rows, about.
     repeat = max(1, min(_ROW // channels, math.isqrt(4 * pixels // channels)))
     rows, width = pixels // repeat, repeat * channels
-    block = max(8, _LEAST_ITEM // width, math.ceil(rows * images / _MOST_RUNS))
-    runs = max(1, math.ceil(rows / block))
-    job = {
+    block = max(8, _LEAST_ITEM // width, math.ceil(rows * images / _MOST_CHUNKS))
+    chunks = max(1, math.ceil(rows / block))
+    fields = {
         "images": images, "pixels": pixels, "channels": channels, "groups": units // images,
-        "repeat": repeat, "runs": runs, "block": block, "work": work,
+        "repeat": repeat, "chunks": chunks, "block": block,
     }  # fmt: skip
-    return _Plan(True, job, units, images, channels, repeat, images * (2 * runs + 1) * width * 8)
+    workspace = images * (2 * chunks + 1) * width * 8
+    return _Plan(NormNhwc(fields, work), units, images, channels, repeat, workspace)
 
 
 def _is_channels_last(x: Array, groups: int | None) -> bool | None:
@@ -113,24 +126,6 @@ def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
     copy = layout.empty(x.shape, x.dtype, layout.is_channels_last(x.shape, x.strides))
     copy[...] = x
     return copy, bool(_is_channels_last(copy, groups))
-
-
-def _terms(plan: _Plan, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
-    """Return the kernels' terms, with weight and bias wherever they stand."""
-    terms = np.empty((5, plan.images * plan.repeat, plan.channels), dtype)
-    terms[1] = 1 if weight is None else weight
-    terms[2] = 0 if bias is None else bias
-    return terms
-
-
-def _job(
-    plan: _Plan, eps: float, moments: bool, activation: str | None, how: str = "from_result"
-) -> dict[str, Any]:
-    low, high = CLAMPS[activation] if activation else (0.0, 0.0)
-    kind = ACTIVATIONS[how if activation else "linear"]
-    return plan.job | {
-        "eps": eps, "moments": moments, "low": low, "high": high, "activation": kind,
-    }  # fmt: skip
 
 
 def forward(
@@ -168,28 +163,24 @@ def forward(
 
     Notes
     -----
-    A contiguous batch norm reads x from memory once, where a channel fits in cache; a channels_last
-    one twice.  Parallel over channels, or over runs of pixels fixed by the shape: the bits do not
-    depend on the number of threads.
+    A batch norm of NCHW reads x from memory once, where a channel fits in cache; one of NHWC twice.
+    Parallel over channels, or over chunks of pixels fixed by the shape: the bits do not depend on
+    the number of threads.
     """
     x, channels_last = _laid_out(x, groups)
     plan = _plan(x.shape, groups, channels_last)
-    given = statistics is not None
+    moments = statistics is None
     if statistics is None:
         statistics = np.zeros((2, plan.units))
     y = empty_like(x)
     if residual is not None:
         residual = laid_out_like(residual, x)
-    job = _job(plan, eps, not given, activation)
-    terms = _terms(plan, x.dtype, weight, bias)
-    if x.size == 0:
-        return y, statistics
-    if plan.by_pixels:
-        scratch = memory.take(plan.workspace)
-        _norm_nhwc.forward(job, x, residual, y, terms, statistics, scratch)
-        memory.give(scratch)
-    else:
-        _norm_nchw.forward(job, x, residual, y, terms, statistics)
+    if x.size:
+        parameters = plan.parameters(x.dtype, weight, bias)
+        plan.run(
+            eps, moments, activation, "from_result", x=x, residual=residual, y=y,
+            parameters=parameters, statistics=statistics,
+        )  # fmt: skip
     return y, statistics
 
 
@@ -234,22 +225,20 @@ def backward(
     x, channels_last = _laid_out(x, groups)
     plan = _plan(x.shape, groups, channels_last)
     grad = laid_out_like(grad, x)
-    by_result = activation is not None and result is not None
-    job = _job(plan, eps, not given, activation, "from_result" if by_result else "from_input")
-    terms = _terms(plan, x.dtype, weight, bias)
-    sums = np.empty((2, plan.images, plan.channels))
+    sums = np.zeros((2, plan.images, plan.channels))
     grad_input = empty_like(x) if needs_input else None
-    kept = empty_like(x) if by_result else None
-    y = laid_out_like(result, x) if by_result and result is not None else None
-    if x.size == 0:
-        sums[...] = 0
-    elif plan.by_pixels:
-        scratch = memory.take(plan.workspace)
-        _norm_nhwc.backward(job, grad, x, y, kept, grad_input, terms, statistics, sums, scratch)
-        memory.give(scratch)
-    else:
-        _norm_nchw.backward(job, grad, x, y, kept, grad_input, terms, statistics, sums)
+    y = masked = None
+    if activation is not None and result is not None:
+        y, masked = laid_out_like(result, x), empty_like(x)
+    if x.size:
+        parameters = plan.parameters(x.dtype, weight, bias)
+        plan.run(
+            eps, not given, activation, "from_input" if y is None else "from_result", gy=grad, x=x,
+            y=y, masked=masked, gx=grad_input, parameters=parameters, statistics=statistics,
+            sums=sums,
+        )  # fmt: skip
     roots = 1 / np.sqrt(statistics[1] + eps)
     roots = np.repeat(roots.reshape(plan.images, -1), plan.channels * plan.images // plan.units, 1)
     grad_weight = (sums[1] * roots).sum(0).astype(x.dtype)
-    return grad_input, grad if kept is None else kept, grad_weight, sums[0].sum(0).astype(x.dtype)
+    grad_bias = sums[0].sum(0).astype(x.dtype)
+    return grad_input, grad if masked is None else masked, grad_weight, grad_bias

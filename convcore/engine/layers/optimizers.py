@@ -1,4 +1,4 @@
-"""Steps of optimizers, in place: each parameter is read and written once, all in one region.
+"""Optimizer steps (SGD, Adam, RMSprop) in place: each parameter is read and written once.
 
 A rule's formula is in kernels/layers/optimizers.h.  What the kernels do not take as it lies
 is copied, stepped and written back: a parameter with gaps in memory, float16 in float32, and what
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine.layers.elementwise import is_dense, laid_out_like
+from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime.layout import real_parts
 from convcore.kernels.layers import _optimizers
 
@@ -20,35 +21,33 @@ __all__ = ["Step", "take"]
 
 Array = np.ndarray[Any, Any]
 
-# What a step does beside what its rule always does: kernels/layers/microkernels.h.
+# Flags of a step: kernels/layers/microkernels.h.
 DECAYS = 1
-REMEMBERS, FIRST, NESTEROV = 2, 4, 8
+VELOCITY, FIRST, NESTEROV = 2, 4, 8
 AMSGRAD = 2
 CENTERED, MOMENTUM = 2, 4
 
 # How long an element takes in multiply-adds, which decides on the number of threads: it is memory
-# that takes long, and less of it where less is remembered.
+# that takes long, and less of it where the state is smaller.
 _WORK = 8.0
-
-_FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 
 class Step(NamedTuple):
     """One parameter's step.
 
-    ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and what is
-    remembered, of one shape; ``terms`` and ``flags`` are the rule's, in the order of
+    ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and the state, of
+    one shape; ``settings`` and ``flags`` are the rule's, in the order of
     kernels/layers/microkernels.h.
     """
 
     rule: str
     arrays: Sequence[Array]
-    terms: Sequence[float]
+    settings: Sequence[float]
     flags: int
 
 
 def take(steps: Sequence[Step]) -> None:
-    """Take steps: change parameters and what is remembered of them, not the gradients.
+    """Take steps: change parameters and states, not the gradients.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def take(steps: Sequence[Step]) -> None:
         if originals[0].dtype.kind == "c":
             originals = [_of_reals(array) for array in originals]
         arrays = _laid_out(originals)
-        rows.append((_optimizers.RULE_NUMBERS[step.rule], arrays, step.terms, step.flags))
+        rows.append((_optimizers.RULE_NUMBERS[step.rule], arrays, step.settings, step.flags))
         if arrays is not originals:
             staged.append((originals, arrays))
     _optimizers.step(rows, _WORK)
@@ -88,7 +87,7 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
     first = arrays[0]
     strides = first.strides
     if (
-        first.dtype in _FLOATS
+        first.dtype in FLOATS
         and all(
             array.strides == strides and array.dtype == first.dtype and array.flags.aligned
             for array in arrays
@@ -96,7 +95,7 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
         and (first.flags.c_contiguous or is_dense(first))
     ):
         return arrays
-    dtype = first.dtype if first.dtype in _FLOATS else np.dtype("f4")
+    dtype = first.dtype if first.dtype in FLOATS else np.dtype("f4")
     dense = is_dense(first)
     model = np.empty_like(first, dtype) if dense else np.empty(first.shape, dtype)
     return [laid_out_like(array, model) for array in arrays]

@@ -1,4 +1,4 @@
-"""Pad by a constant or by the array's own elements, and the adjoint of each, on ndarrays."""
+"""Padding with a constant or the array's own elements (reflect, replicate, circular); gradients."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.layers import strided_copy
 from convcore.engine.layers.images import FLOATS
-from convcore.engine.layers.separable import Map, Terms
+from convcore.engine.layers.separable import AxisWeights, SeparableMap
 from convcore.engine.layers.windows import Move, add_moved, adjoint
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import check_memory
 
 Pairs = Sequence[Sequence[int]]
 
-# Of planes, whose lines are short, NumPy copies the blocks of fewer bytes faster; chosen by hand.
-_LEAST_OF_PLANES = 1 << 22
+# Of NCHW, whose rows are short, NumPy copies the blocks of fewer bytes faster; chosen by hand.
+_LEAST_BYTES_NCHW = 1 << 22
 
 MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -155,7 +155,7 @@ def _border_map(
     if not 1 <= rank <= 3 or array.ndim != rank + 2:
         return None
     channels_last = layout.is_channels_last(array.shape, array.strides)
-    if not channels_last and array.nbytes < _LEAST_OF_PLANES:
+    if not channels_last and array.nbytes < _LEAST_BYTES_NCHW:
         return None
     sizes = tuple(
         size - (b + a) * back for size, (b, a) in zip(array.shape[-rank:], pairs, strict=True)
@@ -170,15 +170,16 @@ def _map(
     mode: str,
     back: bool,
     dtype: np.dtype[Any],
-) -> Map:
+) -> SeparableMap:
     axes = []
     for size, pair in zip(sizes, pairs, strict=True):
         source = np.empty(size + sum(pair), np.intp)
         for into, come in _axis_moves(size, *pair, mode):
             source[into] = np.arange(size)[come]
-        terms = Terms(size, source.size, np.arange(source.size + 1), source, np.ones(source.size))
-        axes.append(terms.adjoint() if back else terms)
-    return Map(axes, dtype)
+        ones = np.ones(source.size)
+        weights = AxisWeights(size, source.size, np.arange(source.size + 1), source, ones)
+        axes.append(weights.adjoint() if back else weights)
+    return SeparableMap(axes, dtype)
 
 
 def _moves(

@@ -1,8 +1,4 @@
-"""What the pools share: what they take, and what they make of it.
-
-Nothing in a pool makes a matrix of patches.  Maxima are in max_pooling.py, means in
-avg_pooling.py.
-"""
+"""What max pooling (max_pooling.py) and average pooling (avg_pooling.py) share: checks, results."""
 
 from __future__ import annotations
 
@@ -19,13 +15,13 @@ from convcore.engine.runtime.checks import Array, check_memory
 FLOATS = tuple(np.dtype(t) for t in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size in (1, 2, 4, 8))
 
-# What a pool needs beside its arrays is remembered if it has at most so many outputs a plane: 32
+# What a pool needs beside its arrays is cached if it has at most so many outputs a plane: 32
 # tables of 8 bytes an output are then no more than 4 MiB.
 SMALL = 1 << 14
 
 
-def remembered_if_small(outs: Sequence[int], make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a remembered function, or the plain one if what it makes is too large to keep.
+def cached_if_small(outs: Sequence[int], make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a cached function, or the plain one if what it makes is too large to keep.
 
     Making it is more than half of a small call, and nothing beside a large one.
     """

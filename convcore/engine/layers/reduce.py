@@ -1,6 +1,6 @@
 """Sums over any axes of an array, on all threads.
 
-The axes, in the order of memory, are runs of those that are summed and of those that are kept.  The
+The axes, in the order of memory, are runs of those that are summed and of those that stay.  The
 kernel knows sums over images and pixels, a channel at a time: up to four runs.
 """
 

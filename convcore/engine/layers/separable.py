@@ -1,6 +1,6 @@
-"""Linear maps of images that are a product of one along each axis, in compiled loops.
+"""Separable linear maps of images, with weights along each axis, in compiled loops.
 
-A pool of means is one: along each axis an output is the sum of its window.  So is interpolation,
+Average pooling is one: along each axis an output is the sum of its window.  So is interpolation,
 whose sums have weights, and a border made of the image's own elements.  The adjoint of each is
 another one.
 """
@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.layers.images import empty_lines, lines_of
+from convcore.engine.layers import images
 from convcore.engine.layers.pooling import wide_enough
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
-from convcore.kernels.layers._separable import SeparableMap
+from convcore.kernels.layers._separable import SeparableKernel
 
-# Terms that repeat themselves are looked for in groups of so many outputs at most, and used where
+# Taps that repeat themselves are looked for in groups of so many outputs at most, and used where
 # there are so many groups.
 _MOST_PHASES = 4
 _LEAST_REPEATS = 8
 
 
-class Terms(NamedTuple):
-    """A linear map along one axis: output j sums terms [begin[j], begin[j + 1]).
+class AxisWeights(NamedTuple):
+    """One axis's weights, a sparse matrix by rows: output j sums taps [begin[j], begin[j + 1]).
 
-    Each is input source[i] times weight[i].  The sum is divided by divisor[j], if there are any.
+    Tap i is input source[i] times weight[i].  The sum is divided by divisor[j], if there are any.
     """
 
     size: int
@@ -37,35 +37,37 @@ class Terms(NamedTuple):
     weight: Array
     divisor: Array | None = None
 
-    def adjoint(self) -> Terms:
-        """Return the map that takes outputs back to inputs, divisors not counted."""
+    def adjoint(self) -> AxisWeights:
+        """Return the weights that take outputs back to inputs, divisors not counted."""
         order = np.argsort(self.source, kind="stable")
         outputs = np.repeat(np.arange(self.out), np.diff(self.begin))
         begin = np.searchsorted(self.source[order], np.arange(self.size + 1))
-        return Terms(self.out, self.size, begin, outputs[order], self.weight[order])
+        return AxisWeights(self.out, self.size, begin, outputs[order], self.weight[order])
 
 
-def identity(size: int) -> Terms:
-    """Return the map that leaves an axis as it is."""
+def identity(size: int) -> AxisWeights:
+    """Return the weights that leave an axis as it is."""
     places = np.arange(size + 1)
-    return Terms(size, size, places, places[:-1], np.ones(size))
+    return AxisWeights(size, size, places, places[:-1], np.ones(size))
 
 
-def window_terms(size: int, start: Array, end: Array) -> Terms:
+def window_weights(size: int, start: Array, end: Array) -> AxisWeights:
     """Return the sums of inputs [start[j], end[j])."""
     counts = np.maximum(end - start, 0)
     begin = np.concatenate([[0], np.cumsum(counts)])
     source = np.arange(begin[-1]) - np.repeat(begin[:-1] - start, counts)
-    return Terms(size, len(start), begin, source, np.ones(len(source)))
+    return AxisWeights(size, len(start), begin, source, np.ones(len(source)))
 
 
-class Map:
-    """A product of maps along one to three axes, for arrays of one dtype."""
+class SeparableMap:
+    """A map with weights along one to three axes, for arrays of one dtype."""
 
-    def __init__(self, axes: Sequence[Terms], dtype: np.dtype[Any], divisor: float = 1.0) -> None:
+    def __init__(
+        self, axes: Sequence[AxisWeights], dtype: np.dtype[Any], divisor: float = 1.0
+    ) -> None:
         self.outs = tuple(t.out for t in axes)
         self.wide = wide_enough(dtype)
-        lines, places, numbers = [], [], []
+        rows, places, numbers = [], [], []
         for t in (*[identity(1)] * (3 - len(axes)), *axes):
             weight = t.weight.astype(self.wide)
             same = t.size == t.out == len(t.source) and bool((weight == 1).all())
@@ -75,34 +77,34 @@ class Map:
             if not repeats[0]:
                 reaches = _reaches(t)
             pairs = bool(np.diff(t.begin).max(initial=0) <= 2)
-            lines.append(
+            rows.append(
                 (t.size, t.out, len(t.source), *repeats, _are_runs(t), same, pairs,
                  reaches is not None, t.divisor is not None)
             )  # fmt: skip
             places += [t.begin, t.source] if reaches is None else [t.begin, t.source, reaches]
             numbers += [weight] if t.divisor is None else [weight, t.divisor.astype(self.wide)]
-        self.kernel = SeparableMap(
-            lines, np.concatenate(places).astype(np.intp), np.concatenate(numbers), divisor
+        self.kernel = SeparableKernel(
+            rows, np.concatenate(places).astype(np.intp), np.concatenate(numbers), divisor
         )
 
     def __call__(self, batch: Array) -> Array:
         """Return the map of an (N, C, *sizes) array, in its dtype and memory format."""
-        x, images, channels = lines_of(batch.astype(self.wide, copy=False))
-        memory_of_y, y = empty_lines(batch, self.outs, self.wide, channels)
-        self.run(x, memory_of_y, images, channels)
+        x, n, channels = images.dense(batch.astype(self.wide, copy=False))
+        dense_y, y = images.empty(batch, self.outs, self.wide, channels)
+        self.run(x, dense_y, n, channels)
         return y.astype(batch.dtype, copy=False)
 
-    def run(self, x: Array, y: Array, images: int, channels: int) -> None:
-        """Write y, the map of x: both dense; see `images.lines_of`."""
+    def run(self, x: Array, y: Array, n: int, channels: int) -> None:
+        """Write y, the map of x: both dense; see `images.dense`."""
         if not y.size:
             return
-        threads = self.kernel.threads(images, channels)
+        threads = self.kernel.threads(n, channels)
         scratch = memory.take(threads * self.kernel.scratch_bytes(channels))
-        self.kernel.run(x, y, scratch, images, channels, threads)
+        self.kernel.run(x, y, scratch, n, channels, threads)
         memory.give(scratch)
 
 
-def _are_runs(t: Terms) -> bool:
+def _are_runs(t: AxisWeights) -> bool:
     """Return whether each output sums inputs side by side, of weight 1."""
     inside = np.ones(max(len(t.source) - 1, 0), bool)
     ends = t.begin[1:-1]
@@ -110,8 +112,8 @@ def _are_runs(t: Terms) -> bool:
     return bool((t.weight == 1).all() and (np.diff(t.source)[inside] == 1).all())
 
 
-def _reaches(t: Terms) -> Array | None:
-    """Return (first output, end, a term) of each input, if it counts for a run of many, alike.
+def _reaches(t: AxisWeights) -> Array | None:
+    """Return (first output, end, a tap) of each input, if it counts for a run of many, alike.
 
     So do the inputs of the adjoint of a sum over few long windows.
     """
@@ -127,10 +129,10 @@ def _reaches(t: Terms) -> Array | None:
     return np.stack([back.source[first], back.source[end - 1] + 1, order[first]], axis=1).ravel()
 
 
-def _repeats(t: Terms) -> tuple[int, int, int, int]:
-    """Return (phases, stride, low, high) of the terms, as layers/pooling.h has them; zeros if none.
+def _repeats(t: AxisWeights) -> tuple[int, int, int, int]:
+    """Return (phases, stride, low, high) of the taps, as layers/pooling.h has them; zeros if none.
 
-    Groups of `phases` outputs are compared to the middle one: as many terms, the same weights, and
+    Groups of `phases` outputs are compared to the middle one: as many taps, the same weights, and
     inputs further on by `stride` a group.
     """
     counts = np.diff(t.begin)
@@ -150,18 +152,18 @@ def _repeats(t: Terms) -> tuple[int, int, int, int]:
     return 0, 0, 0, 0
 
 
-def _alike(t: Terms, counts: Array, middle: int) -> tuple[int, Array] | None:
-    """Return (inputs from group to group, whether each has the terms of the middle one)."""
+def _alike(t: AxisWeights, counts: Array, middle: int) -> tuple[int, Array] | None:
+    """Return (inputs from group to group, whether each has the taps of the middle one)."""
     groups, phases = counts.shape
-    first, n_terms = t.begin[: groups * phases : phases], int(counts[middle].sum())
+    first, n_taps = t.begin[: groups * phases : phases], int(counts[middle].sum())
     stride = 0
-    if n_terms and first[middle + 1] < len(t.source):
+    if n_taps and first[middle + 1] < len(t.source):
         stride = int(t.source[first[middle + 1]] - t.source[first[middle]])
-    if n_terms == 0 or not 1 <= stride <= 8 or groups * n_terms > 1 << 22:
+    if n_taps == 0 or not 1 <= stride <= 8 or groups * n_taps > 1 << 22:
         return None
-    terms = np.minimum(first[:, np.newaxis] + np.arange(n_terms), len(t.source) - 1)
+    taps = np.minimum(first[:, np.newaxis] + np.arange(n_taps), len(t.source) - 1)
     shifts = (np.arange(groups) - middle) * stride
     alike = (counts == counts[middle]).all(axis=1)
-    alike &= (t.source[terms] - shifts[:, np.newaxis] == t.source[terms[middle]]).all(axis=1)
-    alike &= (t.weight[terms] == t.weight[terms[middle]]).all(axis=1)
+    alike &= (t.source[taps] - shifts[:, np.newaxis] == t.source[taps[middle]]).all(axis=1)
+    alike &= (t.weight[taps] == t.weight[taps[middle]]).all(axis=1)
     return stride, alike

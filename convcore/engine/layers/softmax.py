@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from convcore.engine.layers import elementwise
+from convcore.engine.layers.images import FLOATS
 from convcore.kernels.layers import _softmax
 
 Array = np.ndarray[Any, Any]
-
-_SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 
 # How long an element takes, in multiply-adds: what decides on the number of threads.
 _WORK = 32.0
@@ -41,8 +40,8 @@ def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...], along: int) -> t
 
 def _dense(x: Array) -> Array:
     """Return the array, or a copy, of a dtype of a kernel and without gaps in memory."""
-    if x.dtype != _SINGLE and x.dtype != _DOUBLE:
-        x = x.astype(_SINGLE)
+    if x.dtype not in FLOATS:
+        x = x.astype(np.float32)
     return x if elementwise.is_dense(x) else np.copy(x)
 
 

@@ -1,4 +1,4 @@
-"""Boxes copied on all threads: an array into a larger one, or a part of it out of it.
+"""Strided copies on all threads: an array into a larger one (pad, cat), or a part out of it.
 
 What is small, or has gaps along the axis that runs fastest, NumPy copies.
 """
@@ -80,7 +80,7 @@ def _rows(axes: Sequence[tuple[int, ...]]) -> int:
 
 
 def _axes(target: Array, source: Array, before: Sequence[int]) -> list[tuple[int, ...]] | None:
-    """Return the axes as _boxes.pyx takes them, joined where both arrays run on; None if it cannot.
+    """Return the axes as the kernel takes them, joined where both arrays run on; None if it cannot.
 
     The order is that of target's memory.
     """

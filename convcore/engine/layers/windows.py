@@ -1,4 +1,4 @@
-"""Windows along an axis: where a pool's taps or a pad's borders take their elements from.
+"""Windows along an axis: which elements the taps of pooling and the borders of padding read.
 
 Everything here is one linear map along one axis, written as a list of moves.  A move is a slice of
 the target and a slice of the source that meet element by element; where one of the two has a single

@@ -1,4 +1,4 @@
-"""Gradients made shorter: the sum of their squares, and what scales or clips them in place."""
+"""Gradient clipping: the sum of squares (for the global norm), and scaling or clamping in place."""
 
 from cython.parallel cimport parallel, prange
 

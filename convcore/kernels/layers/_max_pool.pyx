@@ -1,13 +1,13 @@
-"""Maxima under windows, and their gradients, a line of results at a time, on all threads.
+"""Max pooling and its gradient, a line of results at a time, on all threads.
 
-What wins is remembered by its tap in the window, in a byte, from which indices are made if need be.
+Of each maximum its tap in the window is saved, in a byte, from which indices are made if need be.
 """
 
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int64_t, uint8_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport NOWHERE, Maxima, Windows, layer_microkernels
+from convcore.kernels.runtime._isa cimport NOWHERE, MaxPool, Windows, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
 # Windows of more taps than this are not for these kernels.
@@ -18,8 +18,8 @@ cdef enum:
     PIECE = 16           # of layers/max_pool.h
 
 cdef struct Job:
-    Maxima maxima
-    Py_ssize_t images            # or planes, where channels are not last
+    MaxPool pool
+    Py_ssize_t images            # of NHWC, or planes of NCHW
     Py_ssize_t inputs            # bytes of one
     Py_ssize_t outputs
     Py_ssize_t scratch           # bytes of one thread
@@ -29,14 +29,14 @@ cdef struct Job:
 cdef void forward_all(
     const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, int threads
 ) noexcept nogil:
-    cdef const Maxima *m = &job.maxima
+    cdef const MaxPool *m = &job.pool
     cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
     cdef Py_ssize_t length = job.outputs // lines, size = 8 if job.wide else 4
     with parallel(num_threads=threads):
         # A thread owns whole lines of y and taps, and its own slice of the scratch.
         for i in prange(job.images * lines, schedule="static"):
             line = i % lines
-            layer_microkernels().pools[job.wide].maxima(
+            layer_microkernels().pooling[job.wide].max_pool(
                 m, x + i // lines * job.inputs, line // m.axis[1].out, line % m.axis[1].out,
                 y + i * length, NULL if taps == NULL else taps + i * (length // size),
                 scratch + threadid() * job.scratch,
@@ -46,7 +46,7 @@ cdef void forward_all(
 cdef void gradient_all(
     const Job *job, const char *gy, const uint8_t *taps, char *gx, int threads
 ) noexcept nogil:
-    cdef const Maxima *m = &job.maxima
+    cdef const MaxPool *m = &job.pool
     cdef Py_ssize_t i, line, lines = m.axis[0].size * m.axis[1].size if m.channels else 0
     cdef Py_ssize_t length = job.inputs // max(lines, 1), size = 8 if job.wide else 4
     cdef Py_ssize_t outputs = job.outputs // size, planes = 0 if m.channels else job.images
@@ -54,19 +54,19 @@ cdef void gradient_all(
         # A thread owns whole lines of gx: what several windows give to one element is added there.
         for i in prange(job.images * lines, schedule="static"):
             line = i % lines
-            layer_microkernels().pools[job.wide].maxima_gradient(
+            layer_microkernels().pooling[job.wide].max_pool_gradient_nhwc(
                 m, gy + i // lines * job.outputs, taps + i // lines * outputs,
                 line // m.axis[1].size, line % m.axis[1].size, gx + i * length,
             )
         # A thread owns whole planes of gx.
         for i in prange(planes, schedule="static"):
-            layer_microkernels().pools[job.wide].maxima_gradient_plane(
+            layer_microkernels().pooling[job.wide].max_pool_gradient_nchw(
                 m, gy + i * job.outputs, taps + i * outputs, gx + i * job.inputs
             )
 
 
-cdef void find(
-    const Maxima *m, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h, int64_t *indices
+cdef void find_line(
+    const MaxPool *m, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h, int64_t *indices
 ) noexcept nogil:
     """The indices in its plane of the maxima of one line."""
     cdef const Windows *rows = &m.axis[1]
@@ -88,21 +88,21 @@ cdef void find(
 cdef void find_all(
     const Job *job, const uint8_t *taps, int64_t *indices, int threads
 ) noexcept nogil:
-    cdef const Maxima *m = &job.maxima
+    cdef const MaxPool *m = &job.pool
     cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
     cdef Py_ssize_t length = m.axis[2].out * max(m.channels, 1)
     with parallel(num_threads=threads):
         # A thread owns whole lines of the indices.
         for i in prange(job.images * lines, schedule="static"):
             line = i % lines
-            find(
+            find_line(
                 m, taps + i * length, line // m.axis[1].out, line % m.axis[1].out,
                 indices + i * length,
             )
 
 
-cdef class MaximumPool:
-    """One pool: windows along three axes, over images of any number and number of channels.
+cdef class MaxPoolKernel:
+    """Windows along three axes, over images of any number and number of channels.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ cdef class MaximumPool:
         its inputs.
     """
 
-    cdef Maxima maxima
+    cdef MaxPool pool
     cdef Buffers tables
     cdef Py_ssize_t line         # elements of scratch
     cdef double taps
@@ -125,7 +125,7 @@ cdef class MaximumPool:
         table = <const Py_ssize_t *>self.tables.borrow(tables, False)
         self.taps = 1
         for i in range(3):
-            w = &self.maxima.axis[i]
+            w = &self.pool.axis[i]
             w.size, w.out, w.kernel, w.dilation, w.stride, w.before = axes[i]
             w.start, w.low, w.high = table, table + w.out, table + 2 * w.out
             w.first, w.end = table + 3 * w.out, table + 3 * w.out + w.size
@@ -134,18 +134,18 @@ cdef class MaximumPool:
         # Of every line that a window sees: its elements, in whole pieces, as they lie and in parts.
         self.line = ((w.out + PIECE - 1) // PIECE * PIECE - 1) * w.stride
         self.line = 2 * (self.line + (w.kernel - 1) * w.dilation + 1) + w.stride
-        self.line *= self.maxima.axis[0].kernel * self.maxima.axis[1].kernel if w.stride else 0
+        self.line *= self.pool.axis[0].kernel * self.pool.axis[1].kernel if w.stride else 0
 
     cdef Job job(self, bint wide, Py_ssize_t images, Py_ssize_t channels):
         cdef Job job
         cdef Py_ssize_t size = 8 if wide else 4
         job.wide, job.images = wide, images
-        job.maxima = self.maxima
-        job.maxima.channels = channels
+        job.pool = self.pool
+        job.pool.channels = channels
         job.inputs = job.outputs = max(channels, 1) * size
         for i in range(3):
-            job.inputs *= self.maxima.axis[i].size
-            job.outputs *= self.maxima.axis[i].out
+            job.inputs *= self.pool.axis[i].size
+            job.outputs *= self.pool.axis[i].out
         job.scratch = self.scratch_bytes(wide)
         return job
 
@@ -158,8 +158,8 @@ cdef class MaximumPool:
         cdef Job job = self.job(wide, images, channels)
         cdef double n_outputs = <double>job.outputs * images / (8 if wide else 4)
         cdef Py_ssize_t lines = min(
-            self.maxima.axis[0].out * self.maxima.axis[1].out,
-            self.maxima.axis[0].size * self.maxima.axis[1].size,
+            self.pool.axis[0].out * self.pool.axis[1].out,
+            self.pool.axis[0].size * self.pool.axis[1].size,
         )
         return thread_count(images * lines, TAP_WORK * self.taps * n_outputs)
 
@@ -168,7 +168,7 @@ cdef class MaximumPool:
 
         x, y : dense float32 arrays, or float64 if wide
         taps : dense uint8 array or None
-        images, channels : of channels_last arrays; of others the number of planes, and 0
+        images, channels : of NHWC arrays; of NCHW the number of planes, and 0
         """
         cdef Buffers arrays = Buffers()
         cdef Job job = self.job(wide, images, channels)

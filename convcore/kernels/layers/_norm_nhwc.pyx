@@ -1,424 +1,301 @@
-"""Normalisations of channels_last arrays: batch, group and instance norm, forward and backward.
+"""Batch, group and instance norm of NHWC (channels_last) arrays, forward and backward.
 
-Arrays are (images, pixels, channels), of which a batch norm has one image.  A unit, what one mean
-and variance are of, is a group of neighbouring channels of one image.  Few channels make short
+Arrays are (images, pixels, channels), of which a batch norm has one image.  A unit (what one mean
+and variance are of) is a group of neighbouring channels of one image.  Few channels make short
 rows: so `repeat` pixels are taken as one row of `repeat` times as many channels, and their sums are
-added afterwards.  Rows are cut into runs, whose sums are added in order.
+added afterwards.  Rows are cut into chunks, whose sums are added in order.
 """
 
 from cython.parallel cimport parallel, prange
-from libc.math cimport isfinite, sqrt
 
-from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport FROM_RESULT, LINEAR, NormPixels, NormTerms, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.layers._norm cimport (
+    Call,
+    Norm,
+    get,
+    moved,
+    parameters_of,
+    set_scale,
+    set_slope,
+    shift_of,
+)
+from convcore.kernels.runtime._isa cimport FROM_RESULT, LINEAR, NormParameters, layer_microkernels
 from convcore.kernels.runtime._vectors cimport add, zero
 
-ctypedef fused real:
-    float
-    double
-
 cdef enum:
-    COLUMNS = 64                 # sums of runs that are added as one item
+    SUMS = 64                    # of chunks that are added as one item
 
-cdef struct Job:
+cdef struct Shape:
     Py_ssize_t images
     Py_ssize_t pixels            # of an image
     Py_ssize_t channels
     Py_ssize_t groups
     Py_ssize_t repeat
-    Py_ssize_t runs              # of an image
-    Py_ssize_t block             # rows of a run
-    double eps
-    bint moments                 # whether they are taken of the array, or given
-    double low                   # of the clamp
-    double high
-    int activation               # how gradients learn of it; LINEAR: there is none
-    double work                  # in multiply-adds
+    Py_ssize_t chunks            # of an image
+    Py_ssize_t block             # rows of a chunk
 
-# Terms are (5, images, repeat * channels): mean, scale (first the weight), bias, slope and offset.
-# Statistics are (2, images * groups): mean and variance.  Sums are (2, images, channels).  The
-# workspace has (images, runs, 2, repeat * channels) sums and (images, repeat * channels) shifts.
+# Parameters are (5, images, repeat * channels), sums (2, images, channels).  The workspace has
+# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts.
 
-cdef struct Span:
+cdef struct Chunk:
     Py_ssize_t image
-    Py_ssize_t run
-    Py_ssize_t first             # element
-    Py_ssize_t rows
-    Py_ssize_t rest              # elements behind the last whole row
+    Py_ssize_t[2] first          # element of its whole rows, and of what is left behind them
+    Py_ssize_t[2] rows
+    Py_ssize_t[2] width
+    int parts                    # 2 where anything is left
+
+cdef struct Unit:
+    Py_ssize_t image
+    Py_ssize_t first             # channel
+    Py_ssize_t size              # channels
+    double mean
+    double variance
 
 
-cdef inline Py_ssize_t width_of(const Job *job) noexcept nogil:
-    return job.repeat * job.channels
+cdef inline Py_ssize_t width_of(const Shape *s) noexcept nogil:
+    return s.repeat * s.channels
 
 
-cdef Span span_of(const Job *job, Py_ssize_t item) noexcept nogil:
-    """The elements of one run of one image."""
-    cdef Span span
-    cdef Py_ssize_t rows = job.pixels // job.repeat, first
-    span.image = item // job.runs
-    span.run = item % job.runs
-    first = span.run * job.block
-    span.rows = min(job.block, rows - first)
-    span.first = span.image * job.pixels * job.channels + first * width_of(job)
-    span.rest = 0
-    if span.run == job.runs - 1:
-        span.rest = (job.pixels - rows * job.repeat) * job.channels
-    return span
+cdef inline double *shifts_of(const Shape *s, const Call *call, Py_ssize_t image) noexcept nogil:
+    return call.workspace + (s.images * s.chunks * 2 + image) * width_of(s)
 
 
-cdef inline void aim(
-    const Job *job, NormTerms *at, Py_ssize_t image, const real *terms
-) noexcept nogil:
-    """Have a leaf's terms point to those of one image."""
-    cdef Py_ssize_t width = width_of(job), size = job.images * width
-    at.mean = terms + image * width
-    at.scale = terms + size + image * width
-    at.bias = terms + 2 * size + image * width
-    at.slope = terms + 3 * size + image * width
-    at.offset = terms + 4 * size + image * width
+cdef Chunk chunk_of(const Shape *s, Py_ssize_t item) noexcept nogil:
+    cdef Chunk chunk
+    cdef Py_ssize_t rows = s.pixels // s.repeat, first = item % s.chunks * s.block
+    chunk.image = item // s.chunks
+    chunk.rows[0], chunk.rows[1] = min(s.block, rows - first), 1
+    chunk.width[0], chunk.width[1] = width_of(s), (s.pixels - rows * s.repeat) * s.channels
+    chunk.first[0] = chunk.image * s.pixels * s.channels + first * width_of(s)
+    chunk.first[1] = chunk.first[0] + chunk.rows[0] * width_of(s)
+    chunk.parts = 2 if chunk.width[1] > 0 and item % s.chunks == s.chunks - 1 else 1
+    return chunk
 
 
-cdef void take_shifts(
-    const Job *job, Py_ssize_t image, const real *x, double *shifts
-) noexcept nogil:
-    """Write the elements of an image's first pixel, over and over."""
-    cdef Py_ssize_t i
-    cdef double shift
-    for i in range(width_of(job)):
-        shift = x[image * job.pixels * job.channels + i % job.channels]
-        shifts[image * width_of(job) + i] = shift if isfinite(shift) else 0
+cdef Unit unit_of(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
+    cdef Unit unit
+    unit.image, unit.size = number // s.groups, s.channels // s.groups
+    unit.first = number % s.groups * unit.size
+    unit.mean = call.statistics[number]
+    unit.variance = call.statistics[s.images * s.groups + number]
+    return unit
 
 
-cdef void add_runs(
-    const Job *job, Py_ssize_t item, double *partials
-) noexcept nogil:
-    """Add up the runs of some columns of one image's sums, into the first run's."""
-    cdef Py_ssize_t width = 2 * width_of(job), items = (width + COLUMNS - 1) // COLUMNS, r
-    cdef Py_ssize_t first = item % items * COLUMNS, count = min(COLUMNS, width - first)
-    cdef double *sums = partials + item // items * job.runs * width + first
-    for r in range(1, job.runs):
-        add(sums + r * width, count, sums, 1)
+cdef inline Py_ssize_t first_item(const Shape *s, Py_ssize_t share, int shares) noexcept nogil:
+    """The item with which a thread's share begins."""
+    return share * (s.images * s.chunks) // shares
+
+
+cdef void add_chunks(const Shape *s, Py_ssize_t item, double *partials) noexcept nogil:
+    """Add up some of one image's sums over its chunks, into the first chunk's."""
+    cdef Py_ssize_t width = 2 * width_of(s), items = (width + SUMS - 1) // SUMS, i
+    cdef Py_ssize_t first = item % items * SUMS, count = min(SUMS, width - first)
+    cdef double *sums = partials + item // items * s.chunks * width + first
+    for i in range(1, s.chunks):
+        add(sums + i * width, count, sums, 1)
 
 
 cdef inline double channel_sum(
-    const Job *job, Py_ssize_t which, Py_ssize_t image, Py_ssize_t channel, const double *partials
+    const Shape *s, Py_ssize_t which, Py_ssize_t image, Py_ssize_t channel, const double *partials
 ) noexcept nogil:
     """The first or second sum of a channel, of all its places in a row."""
-    cdef Py_ssize_t width = width_of(job), i
-    cdef const double *sums = partials + (image * job.runs * 2 + which) * width + channel
+    cdef Py_ssize_t i
+    cdef const double *sums = partials + (image * s.chunks * 2 + which) * width_of(s) + channel
     cdef double total = sums[0]
-    for i in range(1, job.repeat):
-        total += sums[i * job.channels]
+    for i in range(1, s.repeat):
+        total += sums[i * s.channels]
     return total
 
 
-cdef void take_moments(
-    const Job *job, Py_ssize_t unit, const double *partials, const double *shifts,
-    double *statistics,
-) noexcept nogil:
-    """Write a unit's mean and variance, from its channels' shifted sums."""
-    cdef Py_ssize_t image = unit // job.groups, size = job.channels // job.groups, c
-    cdef Py_ssize_t first = unit % job.groups * size
-    cdef double pixels = job.pixels, mean = 0, squares = 0, own, s
-    for c in range(first, first + size):
-        s = channel_sum(job, 0, image, c, partials)
-        mean += shifts[image * width_of(job) + c] + s / pixels
-    mean /= size
-    for c in range(first, first + size):
-        s = channel_sum(job, 0, image, c, partials)
-        own = channel_sum(job, 1, image, c, partials) - s * s / pixels
-        squares += 0 if own < 0 else own
-        if size > 1:
-            own = shifts[image * width_of(job) + c] + s / pixels - mean
-            squares += own * own * pixels
-    statistics[unit] = mean
-    statistics[job.images * job.groups + unit] = squares / (size * pixels)
-
-
-cdef void make_terms(
-    const Job *job, Py_ssize_t unit, const double *statistics, real *terms
-) noexcept nogil:
-    """Write a unit's mean, scales and biases; what the rounded mean lacks is in the bias."""
-    cdef Py_ssize_t width = width_of(job), whole = job.images * width, i, c
-    cdef Py_ssize_t image = unit // job.groups, size = job.channels // job.groups
-    cdef double mean = statistics[unit], scale
-    cdef double root = 1 / sqrt(statistics[job.images * job.groups + unit] + job.eps)
-    cdef real *at = terms + image * width + unit % job.groups * size
-    for i in range(job.repeat):
-        for c in range(i * job.channels, i * job.channels + size):
-            at[c] = <real>mean
-            scale = root * at[whole + c]
-            at[whole + c] = <real>scale
-            at[2 * whole + c] = <real>(at[2 * whole + c] + (at[c] - mean) * scale)
-
-
-cdef inline Py_ssize_t first_item(const Job *job, Py_ssize_t share, int shares) noexcept nogil:
-    """The item with which a thread's share begins."""
-    return share * (job.images * job.runs) // shares
-
-
-cdef void sum_moments(
-    const Job *job, Py_ssize_t item, const real *x, double *partials, const double *shifts
-) noexcept nogil:
-    """The sums of one run."""
-    cdef const NormPixels *leaf = &layer_microkernels().norm_pixels[sizeof(real) == 8]
-    cdef Span span = span_of(job, item)
-    cdef Py_ssize_t width = width_of(job)
-    cdef double *sums = partials + item * 2 * width
-    shifts += span.image * width
-    zero(sums, 2 * width)
-    leaf.moments(x + span.first, span.rows, width, shifts, sums, width)
-    if span.rest > 0:
-        leaf.moments(x + span.first + span.rows * width, 1, span.rest, shifts, sums, width)
-
-
-cdef void write_run(
-    const Job *job, Py_ssize_t item, const real *x, real *residual, real *y,
-    const real *terms,
-) noexcept nogil:
-    cdef const NormPixels *leaf = &layer_microkernels().norm_pixels[sizeof(real) == 8]
-    cdef Span span = span_of(job, item)
-    cdef Py_ssize_t width = width_of(job), rest = span.first + span.rows * width
-    cdef NormTerms row
-    row.low, row.high, row.activation = job.low, job.high, job.activation
-    aim(job, &row, span.image, terms)
-    leaf.forward(
-        x + span.first, NULL if residual == NULL else residual + span.first, span.rows, width,
-        &row, y + span.first,
-    )
-    if span.rest > 0:
-        leaf.forward(
-            x + rest, NULL if residual == NULL else residual + rest, 1, span.rest, &row, y + rest
+cdef void scale_unit(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
+    cdef Unit unit = unit_of(s, call, number)
+    cdef Py_ssize_t width = width_of(s), first = unit.image * width + unit.first, i
+    for i in range(s.repeat):
+        set_scale(
+            call, s.images * width, first + i * s.channels, unit.size, unit.mean, unit.variance
         )
 
 
+# ---- forward ----
+
+cdef void take_shifts(const Shape *s, const Call *call, Py_ssize_t image) noexcept nogil:
+    """Write the elements of an image's first pixel, over and over."""
+    cdef double *shifts = shifts_of(s, call, image)
+    cdef Py_ssize_t i
+    for i in range(width_of(s)):
+        shifts[i] = shift_of(call, image * s.pixels * s.channels + i % s.channels)
+
+
+cdef void take_moments(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
+    """Write a unit's mean and variance, from its channels' shifted sums."""
+    cdef Unit unit = unit_of(s, call, number)
+    cdef const double *shifts = shifts_of(s, call, unit.image)
+    cdef double pixels = s.pixels, mean = 0, squares = 0, own, total
+    cdef Py_ssize_t c
+    for c in range(unit.first, unit.first + unit.size):
+        mean += shifts[c] + channel_sum(s, 0, unit.image, c, call.workspace) / pixels
+    mean /= unit.size
+    for c in range(unit.first, unit.first + unit.size):
+        total = channel_sum(s, 0, unit.image, c, call.workspace)
+        own = channel_sum(s, 1, unit.image, c, call.workspace) - total * total / pixels
+        squares += 0 if own < 0 else own
+        if unit.size > 1:
+            own = shifts[c] + total / pixels - mean
+            squares += own * own * pixels
+    call.statistics[number] = mean
+    call.statistics[s.images * s.groups + number] = squares / (unit.size * pixels)
+
+
 cdef void sum_share(
-    const Job *job, Py_ssize_t share, int shares, const real *x, double *partials,
-    const double *shifts,
+    const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    cdef Py_ssize_t item
-    for item in range(first_item(job, share, shares), first_item(job, share + 1, shares)):
-        sum_moments(job, item, x, partials, shifts)
-
-
-cdef void write_share(
-    const Job *job, Py_ssize_t share, int shares, const real *x, real *residual, real *y,
-    const real *terms,
-) noexcept nogil:
-    """The thread's own runs, the last first: those that it has read last are still in its cache."""
-    cdef Py_ssize_t item
-    for item in reversed(range(first_item(job, share, shares), first_item(job, share + 1, shares))):
-        write_run(job, item, x, residual, y, terms)
-
-
-cdef void forward_all(
-    const Job *job, const real *x, const void *residual, void *y, void *terms,
-    double *statistics, double *workspace, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t i, items = job.images * job.runs, units = job.images * job.groups
-    cdef Py_ssize_t columns = job.images * ((2 * width_of(job) + COLUMNS - 1) // COLUMNS)
-    cdef double *shifts = workspace + items * 2 * width_of(job)
-    with parallel(num_threads=threads):
-        if job.moments:
-            # A thread owns whole images' shifts, then whole runs' sums, then whole columns.
-            for i in prange(job.images, schedule="static"):
-                take_shifts(job, i, x, shifts)
-            for i in prange(threads, schedule="static"):
-                sum_share(job, i, threads, x, workspace, shifts)
-            for i in prange(columns, schedule="static"):
-                add_runs(job, i, workspace)
-            # A thread owns whole units' statistics.
-            for i in prange(units, schedule="static"):
-                take_moments(job, i, workspace, shifts, statistics)
-        # A thread owns whole units' terms.
-        for i in prange(units, schedule="static"):
-            make_terms(job, i, statistics, <real *>terms)
-        # A thread owns whole runs of y.
-        for i in prange(threads, schedule="static"):
-            write_share(
-                job, i, threads, x, <real *>residual, <real *>y, <const real *>terms
+    """The moments' sums of a thread's own chunks."""
+    cdef Py_ssize_t width = width_of(s), item, i
+    cdef double *sums
+    cdef Chunk chunk
+    for item in range(first_item(s, share, shares), first_item(s, share + 1, shares)):
+        chunk = chunk_of(s, item)
+        sums = call.workspace + item * 2 * width
+        zero(sums, 2 * width)
+        for i in range(chunk.parts):
+            layer_microkernels().norm_nhwc[call.wide].moments(
+                moved(call, call.x, chunk.first[i]), chunk.rows[i], chunk.width[i],
+                shifts_of(s, call, chunk.image), sums, width,
             )
 
 
-def forward(dict fields, x, residual, y, terms, statistics, workspace):
-    """Write y = (x - mean) / sqrt(variance + eps) * weight + bias (+ residual), then clamped.
-
-    Parameters
-    ----------
-    fields : dict with the fields of Job
-    x, residual, y : arrays of one dtype and layout; residual may be None
-    terms : (5, images, repeat * channels), the same dtype
-        Rows 1 and 2 hold weight and bias; all rows are written.
-    statistics : (2, images * groups), float64
-        Read, or written where `moments` is true.
-    workspace : (images, 2 * runs + 1, repeat * channels), float64
-    """
-    cdef Job job = fields
-    cdef Buffers arrays = Buffers()
-    cdef void *x_ptr = arrays.borrow(x, False)
-    cdef void *r_ptr = NULL if residual is None else arrays.borrow(residual, False)
-    cdef void *y_ptr = arrays.borrow(y, True)
-    cdef void *t_ptr = arrays.borrow(terms, True)
-    cdef double *s_ptr = <double *>arrays.borrow(statistics, True)
-    cdef double *w_ptr = <double *>arrays.borrow(workspace, True)
-    cdef int threads = thread_count(job.images * job.runs, job.work)
-    cdef bint double_ = arrays.views[0].itemsize == 8
-    with nogil:
-        if double_:
-            forward_all(&job, <double *>x_ptr, r_ptr, y_ptr, t_ptr, s_ptr, w_ptr, threads)
-        else:
-            forward_all(&job, <float *>x_ptr, r_ptr, y_ptr, t_ptr, s_ptr, w_ptr, threads)
+cdef void write_share(
+    const Shape *s, const Call *call, Py_ssize_t share, int shares
+) noexcept nogil:
+    """y of a thread's own chunks, the last first: what it has read last is still in its cache."""
+    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef NormParameters p
+    cdef Chunk chunk
+    for item in reversed(range(first_item(s, share, shares), first_item(s, share + 1, shares))):
+        chunk = chunk_of(s, item)
+        p = parameters_of(call, s.images * width, chunk.image * width)
+        for i in range(chunk.parts):
+            at = chunk.first[i]
+            layer_microkernels().norm_nhwc[call.wide].forward(
+                moved(call, call.x, at), moved(call, call.residual, at), chunk.rows[i],
+                chunk.width[i], &p, moved(call, call.y, at),
+            )
 
 
 # ---- backward ----
 
-cdef void sum_gradients(
-    const Job *job, Py_ssize_t item, const real *gy, const real *x, real *y, real *kept,
-    const real *terms, double *partials,
-) noexcept nogil:
-    cdef const NormPixels *leaf = &layer_microkernels().norm_pixels[sizeof(real) == 8]
-    cdef Span span = span_of(job, item)
-    cdef Py_ssize_t width = width_of(job), at = span.first, part
-    cdef double *sums = partials + item * 2 * width
-    cdef NormTerms row
-    row.low, row.high, row.activation = job.low, job.high, job.activation
-    aim(job, &row, span.image, terms)
-    zero(sums, 2 * width)
-    for part in range(2 if span.rest > 0 else 1):
-        leaf.gradient_sums(
-            gy + at, x + at, NULL if y == NULL else y + at, 1 if part else span.rows,
-            span.rest if part else width, &row, NULL if kept == NULL else kept + at, sums, width,
-        )
-        at += span.rows * width
-
-
-cdef void finish_sums(
-    const Job *job, Py_ssize_t unit, const double *partials, const double *statistics,
-    double *sums, real *terms,
-) noexcept nogil:
-    """Write the sums of a unit's channels, then slope and offset: see _norm_nchw.pyx."""
-    cdef Py_ssize_t width = width_of(job), whole = job.images * width, i, c
-    cdef Py_ssize_t image = unit // job.groups, size = job.channels // job.groups
-    cdef Py_ssize_t first = unit % job.groups * size
-    cdef double mean = statistics[unit], variance = statistics[job.images * job.groups + unit]
-    cdef double by_mean = 0, by_variance = 0, count = <double>job.pixels * size, slope, offset
-    cdef real *at = terms + image * width + first
-    cdef double *s = sums + image * job.channels + first
-    cdef double *q = s + job.images * job.channels
-    for c in range(size):
-        s[c] = channel_sum(job, 0, image, first + c, partials)
-        # The leaf has subtracted a rounded mean.
-        q[c] = channel_sum(job, 1, image, first + c, partials) + (at[c] - mean) * s[c]
-        if job.moments:
-            by_mean += at[whole + c] * s[c]
-            by_variance += at[whole + c] * q[c]
-    slope = by_variance / count / (variance + job.eps)
-    for i in range(job.repeat):
-        for c in range(i * job.channels, i * job.channels + size):
-            offset = by_mean / count + (at[c] - mean) * slope
-            at[3 * whole + c] = <real>slope
-            at[4 * whole + c] = <real>offset
-
-
-cdef void write_gradients(
-    const Job *job, Py_ssize_t item, const real *gy, const real *x, real *gx, const real *terms
-) noexcept nogil:
-    cdef const NormPixels *leaf = &layer_microkernels().norm_pixels[sizeof(real) == 8]
-    cdef Span span = span_of(job, item)
-    cdef Py_ssize_t width = width_of(job), rest = span.first + span.rows * width
-    cdef NormTerms row
-    row.low, row.high = job.low, job.high
-    row.activation = LINEAR if job.activation == FROM_RESULT else job.activation
-    aim(job, &row, span.image, terms)
-    leaf.gradient(gy + span.first, x + span.first, span.rows, width, &row, gx + span.first)
-    if span.rest > 0:
-        leaf.gradient(gy + rest, x + rest, 1, span.rest, &row, gx + rest)
-
-
 cdef void sum_gradients_share(
-    const Job *job, Py_ssize_t share, int shares, const real *gy, const real *x, real *y,
-    real *kept, const real *terms, double *partials,
+    const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    cdef Py_ssize_t item
-    for item in range(first_item(job, share, shares), first_item(job, share + 1, shares)):
-        sum_gradients(job, item, gy, x, y, kept, terms, partials)
+    """The gradients' sums of a thread's own chunks, and what the clamp leaves of gy."""
+    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef double *sums
+    cdef NormParameters p
+    cdef Chunk chunk
+    for item in range(first_item(s, share, shares), first_item(s, share + 1, shares)):
+        chunk = chunk_of(s, item)
+        sums = call.workspace + item * 2 * width
+        p = parameters_of(call, s.images * width, chunk.image * width)
+        zero(sums, 2 * width)
+        for i in range(chunk.parts):
+            at = chunk.first[i]
+            layer_microkernels().norm_nhwc[call.wide].gradient_sums(
+                moved(call, call.gy, at), moved(call, call.x, at), moved(call, call.y, at),
+                chunk.rows[i], chunk.width[i], &p, moved(call, call.masked, at), sums, width,
+            )
+
+
+cdef void finish_unit(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
+    """Write the sums of a unit's channels, then slope and offset."""
+    cdef Unit unit = unit_of(s, call, number)
+    cdef Py_ssize_t whole = s.images * width_of(s), i
+    cdef Py_ssize_t first = unit.image * width_of(s) + unit.first
+    cdef double by_mean = 0, by_variance = 0, count = <double>s.pixels * unit.size, scale
+    cdef double *plain = call.sums + unit.image * s.channels + unit.first
+    cdef double *products = plain + s.images * s.channels
+    for i in range(unit.size):
+        plain[i] = channel_sum(s, 0, unit.image, unit.first + i, call.workspace)
+        products[i] = channel_sum(s, 1, unit.image, unit.first + i, call.workspace)
+        # The microkernel has subtracted a rounded mean.
+        products[i] += (get(call, call.parameters, first + i) - unit.mean) * plain[i]
+        if call.moments:
+            scale = get(call, call.parameters, whole + first + i)
+            by_mean += scale * plain[i]
+            by_variance += scale * products[i]
+    by_variance = by_variance / count / (unit.variance + call.eps)
+    for i in range(s.repeat):
+        set_slope(
+            call, whole, first + i * s.channels, unit.size, unit.mean, by_variance,
+            by_mean / count,
+        )
 
 
 cdef void write_gradients_share(
-    const Job *job, Py_ssize_t share, int shares, const real *gy, const real *x, real *gx,
-    const real *terms,
+    const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    """The thread's own runs, the last first: see write_share."""
-    cdef Py_ssize_t item
-    for item in reversed(range(first_item(job, share, shares), first_item(job, share + 1, shares))):
-        write_gradients(job, item, gy, x, gx, terms)
-
-
-cdef void backward_all(
-    const Job *job, const real *gy, const void *x, const void *y, void *kept, void *gx,
-    void *terms, const double *statistics, double *sums, double *workspace, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t i, units = job.images * job.groups
-    cdef Py_ssize_t columns = job.images * ((2 * width_of(job) + COLUMNS - 1) // COLUMNS)
-    cdef const real *grad = gy if kept == NULL else <const real *>kept
-    with parallel(num_threads=threads):
-        # A thread owns whole units' terms, then whole runs' sums, then whole columns of them.
-        for i in prange(units, schedule="static"):
-            make_terms(job, i, statistics, <real *>terms)
-        for i in prange(threads, schedule="static"):
-            sum_gradients_share(
-                job, i, threads, gy, <const real *>x, <real *>y, <real *>kept,
-                <const real *>terms, workspace,
+    """gx of a thread's own chunks, the last first: see write_share."""
+    cdef char *gy = call.gy if call.masked == NULL else call.masked
+    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef NormParameters p
+    cdef Chunk chunk
+    for item in reversed(range(first_item(s, share, shares), first_item(s, share + 1, shares))):
+        chunk = chunk_of(s, item)
+        p = parameters_of(call, s.images * width, chunk.image * width)
+        if call.activation == FROM_RESULT:
+            p.activation = LINEAR
+        for i in range(chunk.parts):
+            at = chunk.first[i]
+            layer_microkernels().norm_nhwc[call.wide].gradient(
+                moved(call, gy, at), moved(call, call.x, at), chunk.rows[i], chunk.width[i], &p,
+                moved(call, call.gx, at),
             )
-        for i in prange(columns, schedule="static"):
-            add_runs(job, i, workspace)
-        for i in prange(units, schedule="static"):
-            finish_sums(job, i, workspace, statistics, sums, <real *>terms)
-        # A thread owns whole runs of gx.
-        if gx != NULL:
+
+
+cdef class NormNhwc(Norm):
+    """Batch, group or instance norm of NHWC arrays, from a dict of Shape's fields."""
+
+    cdef Shape shape
+    cdef Py_ssize_t units
+    cdef Py_ssize_t blocks       # of sums over chunks
+
+    def __cinit__(self, dict fields, double work):
+        self.shape, self.work = fields, work
+        self.items = self.shape.images * self.shape.chunks
+        self.units = self.shape.images * self.shape.groups
+        self.blocks = self.shape.images * ((2 * width_of(&self.shape) + SUMS - 1) // SUMS)
+
+    cdef void forward_all(self, const Call *call, int threads) noexcept nogil:
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            if call.moments:
+                # A thread owns whole images' shifts, whole chunks' sums, then some of all chunks'.
+                for i in prange(self.shape.images, schedule="static"):
+                    take_shifts(&self.shape, call, i)
+                for i in prange(threads, schedule="static"):
+                    sum_share(&self.shape, call, i, threads)
+                for i in prange(self.blocks, schedule="static"):
+                    add_chunks(&self.shape, i, call.workspace)
+                # A thread owns whole units' statistics.
+                for i in prange(self.units, schedule="static"):
+                    take_moments(&self.shape, call, i)
+            # A thread owns whole units' parameters, then whole chunks of y.
+            for i in prange(self.units, schedule="static"):
+                scale_unit(&self.shape, call, i)
             for i in prange(threads, schedule="static"):
-                write_gradients_share(
-                    job, i, threads, grad, <const real *>x, <real *>gx, <const real *>terms
-                )
+                write_share(&self.shape, call, i, threads)
 
-
-def backward(dict fields, gy, x, y, kept, gx, terms, statistics, sums, workspace):
-    """Write gx, what the clamp leaves of gy, and the sums that the other gradients are made of.
-
-    Parameters
-    ----------
-    fields : dict with the fields of Job
-    gy, x, y, kept, gx : arrays of one dtype and layout
-        y and kept are None unless the activation is FROM_RESULT; gx may be None.
-    terms : (5, images, repeat * channels), the same dtype
-        Rows 1 and 2 hold weight and bias; all rows are written.
-    statistics : (2, images * groups), float64
-    sums : (2, images, channels), float64
-        Written: sums of gy and of gy * (x - mean), after the clamp.
-    workspace : (images, 2 * runs + 1, repeat * channels), float64
-    """
-    cdef Job job = fields
-    cdef Buffers arrays = Buffers()
-    cdef void *g_ptr = arrays.borrow(gy, False)
-    cdef void *x_ptr = arrays.borrow(x, False)
-    cdef void *y_ptr = NULL if y is None else arrays.borrow(y, False)
-    cdef void *k_ptr = NULL if kept is None else arrays.borrow(kept, True)
-    cdef void *gx_ptr = NULL if gx is None else arrays.borrow(gx, True)
-    cdef void *t_ptr = arrays.borrow(terms, True)
-    cdef double *st_ptr = <double *>arrays.borrow(statistics, False)
-    cdef double *s_ptr = <double *>arrays.borrow(sums, True)
-    cdef double *w_ptr = <double *>arrays.borrow(workspace, True)
-    cdef int threads = thread_count(job.images * job.runs, job.work)
-    cdef bint double_ = arrays.views[0].itemsize == 8
-    with nogil:
-        if double_:
-            backward_all(
-                &job, <double *>g_ptr, x_ptr, y_ptr, k_ptr, gx_ptr, t_ptr, st_ptr, s_ptr, w_ptr,
-                threads,
-            )
-        else:
-            backward_all(
-                &job, <float *>g_ptr, x_ptr, y_ptr, k_ptr, gx_ptr, t_ptr, st_ptr, s_ptr, w_ptr,
-                threads,
-            )
+    cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
+        cdef Py_ssize_t i
+        with parallel(num_threads=threads):
+            # A thread owns whole units' parameters, whole chunks' sums, then some of all chunks'.
+            for i in prange(self.units, schedule="static"):
+                scale_unit(&self.shape, call, i)
+            for i in prange(threads, schedule="static"):
+                sum_gradients_share(&self.shape, call, i, threads)
+            for i in prange(self.blocks, schedule="static"):
+                add_chunks(&self.shape, i, call.workspace)
+            for i in prange(self.units, schedule="static"):
+                finish_unit(&self.shape, call, i)
+            # A thread owns whole chunks of gx.
+            if call.gx != NULL:
+                for i in prange(threads, schedule="static"):
+                    write_gradients_share(&self.shape, call, i, threads)

@@ -18,14 +18,14 @@ RULE_NUMBERS = {"sgd": SGD, "adam": ADAM, "rmsprop": RMSPROP}
 cdef enum:
     CHUNK = 1 << 13      # elements of one item
     ARRAYS = 5           # of one row, at most
-    TERMS = 9
+    SETTINGS = 9
 
 cdef struct Row:
-    void *arrays[ARRAYS]         # parameter, gradient, what is remembered; one layout, no gaps
+    void *arrays[ARRAYS]         # parameter, gradient, the optimizer's state; one layout, no gaps
     Py_ssize_t count             # elements
     Py_ssize_t first             # the row's first item
     Step step
-    double[TERMS] terms
+    double[SETTINGS] settings
     int flags
 
 
@@ -33,7 +33,7 @@ cdef void step_all(const Row *rows, Py_ssize_t n, Py_ssize_t items, int threads)
     """Take every row's step; item i is a chunk of the row whose first item is the last up to i."""
     cdef Py_ssize_t i, low, high, middle, start
     with parallel(num_threads=threads):
-        # A thread owns whole chunks of a parameter and of what is remembered of it.
+        # A thread owns whole chunks of a parameter and of its state.
         for i in prange(items, schedule="static"):
             low, high = 0, n
             while high - low > 1:
@@ -44,7 +44,7 @@ cdef void step_all(const Row *rows, Py_ssize_t n, Py_ssize_t items, int threads)
                     high = middle
             start = (i - rows[low].first) * CHUNK
             rows[low].step(
-                rows[low].arrays, start, min(CHUNK, rows[low].count - start), rows[low].terms,
+                rows[low].arrays, start, min(CHUNK, rows[low].count - start), rows[low].settings,
                 rows[low].flags,
             )
 
@@ -62,7 +62,7 @@ cdef bint overlap(const Row *rows, Py_ssize_t n, Py_ssize_t *sizes) noexcept nog
     return False
 
 
-cdef Py_ssize_t fill(Row *row, int rule, arrays, terms, int flags) except -1:
+cdef Py_ssize_t fill(Row *row, int rule, arrays, settings, int flags) except -1:
     """Describe one row but for its first item; return the bytes of its parameter.
 
     The pointers stay good because the caller holds the arrays.
@@ -70,7 +70,7 @@ cdef Py_ssize_t fill(Row *row, int rule, arrays, terms, int flags) except -1:
     cdef Py_buffer view
     cdef Py_ssize_t size = 0
     cdef int i
-    assert 2 <= len(arrays) <= ARRAYS and len(terms) <= TERMS
+    assert 2 <= len(arrays) <= ARRAYS and len(settings) <= SETTINGS
     for i, array in enumerate(arrays):
         PyObject_GetBuffer(array, &view, PyBUF_STRIDED_RO if i == 1 else PyBUF_STRIDED)
         row.arrays[i] = view.buf
@@ -79,20 +79,20 @@ cdef Py_ssize_t fill(Row *row, int rule, arrays, terms, int flags) except -1:
             row.count = size // view.itemsize
             row.step = layer_microkernels().steps[rule][view.itemsize == 8]
         PyBuffer_Release(&view)
-    for i, term in enumerate(terms):
-        row.terms[i] = term
+    for i, setting in enumerate(settings):
+        row.settings[i] = setting
     row.flags = flags
     return size
 
 
 def step(list rows, double work):
-    """Take the steps of rows (rule's number, arrays, terms, flags).
+    """Take the steps of rows (rule's number, arrays, settings, flags).
 
     Parameters
     ----------
     rows : list of tuple
-        The arrays of a row are parameter, gradient and what is remembered, of one dtype, float32 or
-        float64, and one layout without gaps; layers/microkernels.h lists them, the terms and the flags.
+        The arrays of a row are parameter, gradient and state, of one dtype, float32 or float64, and
+        one layout without gaps; layers/microkernels.h lists them, the settings and the flags.
         Where two rows' parameters share memory, all are taken one after the other.
     work : multiply-adds that an element takes as long as
     """
@@ -104,9 +104,9 @@ def step(list rows, double work):
     try:
         if table == NULL or sizes == NULL:
             raise MemoryError("cannot allocate the table of an optimizer's step")
-        for i, (rule, arrays, terms, flags) in enumerate(rows):
+        for i, (rule, arrays, settings, flags) in enumerate(rows):
             assert 0 <= rule < RULES
-            sizes[i] = fill(&table[i], rule, arrays, terms, flags)
+            sizes[i] = fill(&table[i], rule, arrays, settings, flags)
             table[i].first = items
             items += (table[i].count + CHUNK - 1) // CHUNK
             elements += table[i].count

@@ -1,17 +1,17 @@
-"""Sums over pixels, a channel at a time: bias gradients, planes' means, sums of whole tensors."""
+"""Sums over pixels, by channel: bias gradients, global average pooling, sums over axes."""
 
 from cython.parallel cimport parallel, prange
 from libc.stdlib cimport free, malloc
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport SUMMED, Sums, layer_microkernels
+from convcore.kernels.runtime._isa cimport MOST_CHANNELS, Sums, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
 cdef enum:
-    RUN = 1 << 12    # elements of a leaf whose pixels are side by side, where vectors add them
-    LEAF = 1 << 7    # pixels of another leaf, added one after another
-    PART = 16        # leaves of one item
-    WORK = 16        # multiply-adds that an element takes as long as, out of another core's cache
+    NCHW_CHUNK = 1 << 12   # pixels of a chunk that lie side by side: vectors add them
+    NHWC_CHUNK = 1 << 7    # pixels of another chunk, added one after another
+    PART = 16              # chunks of one item
+    WORK = 16              # multiply-adds of an element, out of another core's cache
 
 # All are of real numbers: a complex one is two channels.
 cdef struct Job:
@@ -23,34 +23,35 @@ cdef struct Job:
     Py_ssize_t s_c
     Py_ssize_t s_p
     Py_ssize_t size              # bytes of a number
-    Py_ssize_t together          # channels of one call of a leaf
+    Py_ssize_t together          # channels of one call of a microkernel
     Py_ssize_t width             # of one item
     Py_ssize_t blocks            # of channels
-    Py_ssize_t leaf              # pixels of a leaf
-    Py_ssize_t lines             # leaves of an image
-    Py_ssize_t leaves            # of a group
+    Py_ssize_t chunk             # pixels
+    Py_ssize_t image_chunks
+    Py_ssize_t chunks            # of a group
     Py_ssize_t parts             # of a group
 
 
 cdef void plan(Job *job, Py_ssize_t cell) noexcept:
     """Cut the work into items, by its shape alone."""
-    job.leaf = RUN if job.s_p == 1 else LEAF
-    job.lines = (job.pixels + job.leaf - 1) // job.leaf
-    job.leaves = job.n * job.lines
-    job.parts = max(1, (job.leaves + PART - 1) // PART)
+    job.chunk = NCHW_CHUNK if job.s_p == 1 else NHWC_CHUNK
+    job.image_chunks = (job.pixels + job.chunk - 1) // job.chunk
+    job.chunks = job.n * job.image_chunks
+    job.parts = max(1, (job.chunks + PART - 1) // PART)
     if job.s_c == 1:
-        job.together = job.width = SUMMED
+        job.together = job.width = MOST_CHANNELS
     else:
         # Many small planes are one item.
         job.together = cell
-        job.width = cell * max(1, min(SUMMED, LEAF * PART // max(1, job.n * job.pixels)))
+        job.width = NHWC_CHUNK * PART // max(1, job.n * job.pixels)
+        job.width = cell * max(1, min(MOST_CHANNELS, job.width))
     job.blocks = (job.channels + job.width - 1) // job.width
 
 
 cdef void sum_item(
-    const Job *job, const Sums *leaf, Py_ssize_t item, const char *x, double *partials
+    const Job *job, const Sums *sums, Py_ssize_t item, const char *x, double *partials
 ) noexcept nogil:
-    """Write the sums of some channels over some leaves of one group."""
+    """Write the sums of some channels over some chunks of one group."""
     cdef Py_ssize_t first = item % job.blocks * job.width, c, i, p, count, width
     cdef Py_ssize_t part = item // job.blocks % job.parts, group = item // job.blocks // job.parts
     cdef Py_ssize_t end = min(first + job.width, job.channels)
@@ -58,17 +59,17 @@ cdef void sum_item(
     partials += (part * job.groups + group) * job.channels
     for c in range(first, end):
         partials[c] = 0
-    for i in range(part * PART, min((part + 1) * PART, job.leaves)):
-        p = i % job.lines * job.leaf
-        count = min(job.leaf, job.pixels - p)
-        image = x + ((group * job.n + i // job.lines) * job.s_n + p * job.s_p) * job.size
+    for i in range(part * PART, min((part + 1) * PART, job.chunks)):
+        p = i % job.image_chunks * job.chunk
+        count = min(job.chunk, job.pixels - p)
+        image = x + ((group * job.n + i // job.image_chunks) * job.s_n + p * job.s_p) * job.size
         c = first
         while c < end:
             width = min(job.together, end - c)
             if width == 1 and job.s_p == 1:
-                leaf.run(image + c * job.s_c * job.size, count, partials + c)
+                sums.nchw(image + c * job.s_c * job.size, count, partials + c)
             else:
-                leaf.columns(image + c * job.s_c * job.size, count, width, job.s_p, partials + c)
+                sums.nhwc(image + c * job.s_c * job.size, count, width, job.s_p, partials + c)
             c += width
 
 
@@ -118,7 +119,9 @@ def channel_sums(
     partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
     if partials == NULL:
         raise MemoryError("no memory for the partial sums")
-    threads = thread_count(groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels)
+    threads = thread_count(
+        groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels
+    )
     with nogil:
         sum_all(&job, x_ptr, partials, threads)
         add_parts(&job, partials, o_ptr, wide)

@@ -1,29 +1,17 @@
-"""Likelihoods of classes: softmax and its logarithm along an axis, losses of classes, gradients.
+"""Softmax and its logarithm along an axis, and their gradients.
 
-Softmax works on an array that is (outer, count, inner) in memory, along its middle axis.  Where
-inner is 1 its vectors are rows, else they are columns that lie side by side.
-
-Losses work on logarithms that are (N, C, S) or, with the class last, (N, S, C), and on classes
-(N, S).  A class that is `ignore` counts for nothing.  Of `smoothing` all classes have equal parts.
-Each function is one pass.
+Arrays are (outer, count, inner) in memory, the axis in the middle.  Where inner is 1 its vectors
+are rows, else they are columns that lie side by side.
 """
 
 from cython.parallel cimport parallel, prange
-from libc.stdint cimport int64_t
-from libc.string cimport memset
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport COLUMNS, SUMMED, Softmax, Sums, layer_microkernels
+from convcore.kernels.runtime._isa cimport MOST_COLUMNS, Softmax, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
-ctypedef fused real:
-    float
-    double
-
 cdef enum:
-    ELEMENTS = 1 << 13   # of the rows of one item
-    PIXELS = 1 << 12     # of one item, all of one image
-    SUMS = 3             # of an item: losses, weights, classes that there are not
+    ELEMENTS = 1 << 13           # of the rows of one item
 
 cdef struct Axis:
     Py_ssize_t outer
@@ -35,49 +23,43 @@ cdef struct Axis:
     int log
 
 
-cdef void softmax_rows(
-    const Axis *axis, const Softmax *leaf, Py_ssize_t item, const char *x, const char *gy,
-    char *out,
+cdef void softmax_item(
+    const Axis *axis, Py_ssize_t item, const char *x, const char *gy, char *out
 ) noexcept nogil:
-    cdef Py_ssize_t first = item * axis.rows, rows = min(axis.rows, axis.outer - first)
-    cdef Py_ssize_t at = first * axis.count * axis.size
+    """Some rows, or some columns side by side."""
+    cdef const Softmax *s = &layer_microkernels().softmax[axis.size == 8]
+    cdef Py_ssize_t first, at, n
+    if axis.inner == 1:
+        first = item * axis.rows
+        n, at = min(axis.rows, axis.outer - first), first * axis.count * axis.size
+        if gy == NULL:
+            s.rows(x + at, n, axis.count, axis.log, out + at)
+        else:
+            s.rows_gradient(gy + at, x + at, n, axis.count, axis.log, out + at)
+        return
+    first = item % axis.blocks * MOST_COLUMNS
+    n = min(MOST_COLUMNS, axis.inner - first)
+    at = (item // axis.blocks * axis.count * axis.inner + first) * axis.size
     if gy == NULL:
-        leaf.rows(x + at, rows, axis.count, axis.log, out + at)
+        s.columns(x + at, n, axis.count, axis.inner, axis.log, out + at)
     else:
-        leaf.rows_gradient(gy + at, x + at, rows, axis.count, axis.log, out + at)
-
-
-cdef void softmax_columns(
-    const Axis *axis, const Softmax *leaf, Py_ssize_t item, const char *x, const char *gy,
-    char *out,
-) noexcept nogil:
-    cdef Py_ssize_t first = item % axis.blocks * COLUMNS
-    cdef Py_ssize_t columns = min(COLUMNS, axis.inner - first)
-    cdef Py_ssize_t at = (item // axis.blocks * axis.count * axis.inner + first) * axis.size
-    if gy == NULL:
-        leaf.columns(x + at, columns, axis.count, axis.inner, axis.log, out + at)
-    else:
-        leaf.columns_gradient(gy + at, x + at, columns, axis.count, axis.inner, axis.log, out + at)
+        s.columns_gradient(gy + at, x + at, n, axis.count, axis.inner, axis.log, out + at)
 
 
 cdef void softmax_all(
     const Axis *axis, Py_ssize_t items, const char *x, const char *gy, char *out, int threads,
 ) noexcept nogil:
-    cdef const Softmax *leaf = &layer_microkernels().softmax[axis.size == 8]
     cdef Py_ssize_t i
     with parallel(num_threads=threads):
         # A thread owns whole rows, or whole columns, of out.
         for i in prange(items, schedule="static"):
-            if axis.inner == 1:
-                softmax_rows(axis, leaf, i, x, gy, out)
-            else:
-                softmax_columns(axis, leaf, i, x, gy, out)
+            softmax_item(axis, i, x, gy, out)
 
 
 def softmax(
     x, gy, out, Py_ssize_t outer, Py_ssize_t count, Py_ssize_t inner, bint log, double work,
 ):
-    """Write out = softmax(x), or its logarithm, or the gradient of what x is then the result of.
+    """Write out = softmax(x), or its logarithm; or, given gy, the gradient, x being the result.
 
     Parameters
     ----------
@@ -96,245 +78,8 @@ def softmax(
     axis.outer, axis.count, axis.inner, axis.log = outer, count, inner, log
     axis.size = arrays.views[0].itemsize
     axis.rows = max(1, ELEMENTS // count)
-    axis.blocks = (inner + COLUMNS - 1) // COLUMNS
+    axis.blocks = (inner + MOST_COLUMNS - 1) // MOST_COLUMNS
     items = (outer + axis.rows - 1) // axis.rows if inner == 1 else outer * axis.blocks
     cdef int threads = thread_count(items, work * outer * count * inner)
     with nogil:
         softmax_all(&axis, items, x_ptr, g_ptr, o_ptr, threads)
-
-
-# Losses
-
-cdef struct Job:
-    Py_ssize_t n
-    Py_ssize_t c
-    Py_ssize_t s
-    Py_ssize_t blocks            # items of an image
-    Py_ssize_t pixel             # from one pixel to the next, and from one class
-    Py_ssize_t plane
-    int64_t ignore
-    double own                   # how much of a target is its own class, and how much each class
-    double part
-
-
-cdef Job job_of(
-    Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last, int64_t ignore, double smoothing
-):
-    cdef Job job
-    job.n, job.c, job.s, job.ignore = n, c, s, ignore
-    job.own, job.part = 1 - smoothing, smoothing / max(c, 1)
-    job.blocks = (s + PIXELS - 1) // PIXELS
-    job.pixel = c if last else 1
-    job.plane = 1 if last else s
-    return job
-
-
-def items_of(Py_ssize_t n, Py_ssize_t s):
-    """Return how many items the work on n images of s pixels has."""
-    return n * ((s + PIXELS - 1) // PIXELS)
-
-
-cdef void sum_classes(
-    const Job *job, Py_ssize_t first, Py_ssize_t count, const real *x, const real *weight,
-    double *totals,
-) noexcept nogil:
-    """totals[i] = sum over k of weight[k] x[first + i, k]."""
-    cdef const Sums *leaf = &layer_microkernels().sums[sizeof(real) == 8]
-    cdef Py_ssize_t i, k
-    memset(totals, 0, count * sizeof(double))
-    if weight != NULL:
-        for k in range(job.c):
-            for i in range(count):
-                totals[i] += <double>weight[k] * x[(first + i) * job.pixel + k * job.plane]
-    elif job.plane == 1:
-        for i in range(count):
-            leaf.run(x + (first + i) * job.pixel, job.c, totals + i)
-    else:
-        i = 0
-        while i < count:
-            leaf.columns(x + first + i, job.c, min(SUMMED, count - i), job.plane, totals + i)
-            i += SUMMED
-
-
-cdef void add_item(
-    const Job *job, Py_ssize_t item, const real *x, const int64_t *classes, const real *weight,
-    real *losses, double *sums,
-) noexcept nogil:
-    """Write some losses, -weight x, unless losses is NULL, and the item's sums."""
-    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
-    cdef Py_ssize_t at = n * job.s
-    cdef Py_ssize_t end = min(first + PIXELS, job.s)
-    cdef double[PIXELS] totals
-    cdef real w = 1, loss
-    cdef int64_t k
-    sums[0] = sums[1] = sums[2] = 0
-    if job.part != 0:
-        sum_classes(job, first, end - first, x + at * job.c, weight, totals)
-    for i in range(first, end):
-        k = classes[at + i]
-        loss = 0
-        if k != job.ignore:
-            if k < 0 or k >= job.c:
-                sums[2] += 1
-                continue
-            if weight != NULL:
-                w = weight[k]
-            loss = -x[at * job.c + i * job.pixel + k * job.plane] * w
-            if job.part != 0:
-                loss = <real>(job.own * loss - job.part * totals[i - first])
-            sums[0] += loss
-            sums[1] += w
-        if losses != NULL:
-            losses[at + i] = loss
-
-
-cdef void add_all(
-    const Job *job, const real *x, const int64_t *classes, const void *weight, void *losses,
-    double *sums, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole items of the losses, and their sums.
-        for i in prange(job.n * job.blocks, schedule="static"):
-            add_item(job, i, x, classes, <const real *>weight, <real *>losses, sums + SUMS * i)
-
-
-def losses(
-    x, classes, weight, each, sums, Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint last,
-    int64_t ignore, double smoothing, double work,
-):
-    """Return the sum of -weight[k] x[k], the sum of weight[k], and how many are no class.
-
-    The smoothed first sum has (1 - smoothing) of that, and smoothing / c of it for every k.
-
-    Parameters
-    ----------
-    x : (n, c, s), or (n, s, c) if last; float32 or float64, contiguous
-    classes : (n, s), int64, contiguous
-    weight : (c,) of x's dtype, or None for ones
-    each : (n, s) of x's dtype, or None
-        Written: the terms of the first sum.
-    sums : (items_of(n, s), 3), float64
-        Scratch.
-    """
-    cdef Job job = job_of(n, c, s, last, ignore, smoothing)
-    cdef Buffers arrays = Buffers()
-    cdef void *x_ptr = arrays.borrow(x, False)
-    cdef int64_t *k_ptr = <int64_t *>arrays.borrow(classes, False)
-    cdef double *s_ptr = <double *>arrays.borrow(sums, True)
-    cdef void *w_ptr = NULL if weight is None else arrays.borrow(weight, False)
-    cdef void *l_ptr = NULL if each is None else arrays.borrow(each, True)
-    cdef Py_ssize_t i, items = n * job.blocks
-    cdef int threads = thread_count(items, work * n * s)
-    cdef bint double_ = arrays.views[0].itemsize == 8
-    cdef double loss = 0, total = 0, wrong = 0
-    with nogil:
-        if double_:
-            add_all(&job, <double *>x_ptr, k_ptr, w_ptr, l_ptr, s_ptr, threads)
-        else:
-            add_all(&job, <float *>x_ptr, k_ptr, w_ptr, l_ptr, s_ptr, threads)
-    for i in range(items):
-        loss += s_ptr[SUMS * i]
-        total += s_ptr[SUMS * i + 1]
-        wrong += s_ptr[SUMS * i + 2]
-    return loss, total, wrong
-
-
-cdef inline double grad_of(
-    const Job *job, Py_ssize_t at, const real *grads, const int64_t *classes, double factor
-) noexcept nogil:
-    """The gradient of one pixel's loss, 0 of one that counts for nothing."""
-    cdef int64_t k = classes[at]
-    if k == job.ignore or k < 0 or k >= job.c:
-        return 0
-    return factor if grads == NULL else factor * grads[at]
-
-
-cdef void put_parts(
-    const Job *job, Py_ssize_t at, Py_ssize_t first, Py_ssize_t count, const real *grads,
-    const int64_t *classes, const real *weight, double factor, real *to,
-) noexcept nogil:
-    """Write what all classes of some pixels get in equal parts, but for their weights."""
-    cdef real[PIXELS] parts
-    cdef real w = 1
-    cdef Py_ssize_t i, k
-    for i in range(count):
-        parts[i] = <real>(-job.part * grad_of(job, at + first + i, grads, classes, factor))
-    if job.plane == 1:
-        for i in range(count):
-            for k in range(job.c):
-                to[(first + i) * job.pixel + k] = parts[i] if weight == NULL else (
-                    parts[i] * weight[k]
-                )
-        return
-    for k in range(job.c):
-        if weight != NULL:
-            w = weight[k]
-        for i in range(count):
-            to[k * job.plane + first + i] = parts[i] * w
-
-
-cdef void put_item(
-    const Job *job, Py_ssize_t item, const real *grads, const int64_t *classes,
-    const real *weight, double factor, real *gx,
-) noexcept nogil:
-    """Write some pixels of gx: zeros, or parts, and -weight times the gradient at their classes."""
-    cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
-    cdef Py_ssize_t at = n * job.s, count = min(PIXELS, job.s - first)
-    cdef real *to = gx + at * job.c
-    cdef double g
-    cdef int64_t k
-    if job.part != 0:
-        put_parts(job, at, first, count, grads, classes, weight, factor, to)
-    elif job.plane == 1:
-        memset(to + first * job.pixel, 0, count * job.c * sizeof(real))
-    else:
-        for i in range(job.c):
-            memset(to + i * job.plane + first, 0, count * sizeof(real))
-    for i in range(first, first + count):
-        k = classes[at + i]
-        if k == job.ignore or k < 0 or k >= job.c:
-            continue
-        g = job.own * grad_of(job, at + i, grads, classes, factor)
-        to[i * job.pixel + k * job.plane] -= <real>(g if weight == NULL else g * weight[k])
-
-
-cdef void put_all(
-    const Job *job, const void *grads, const int64_t *classes, const void *weight,
-    double factor, real *gx, int threads,
-) noexcept nogil:
-    cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole pixels of gx.
-        for i in prange(job.n * job.blocks, schedule="static"):
-            put_item(job, i, <const real *>grads, classes, <const real *>weight, factor, gx)
-
-
-def losses_gradient(
-    gx, classes, weight, grads, double grad, double total, Py_ssize_t n, Py_ssize_t c,
-    Py_ssize_t s, bint last, int64_t ignore, double smoothing, double work,
-):
-    """Write the gradient of x: -weight[k] grads grad / total at the classes, and zeros, smoothed.
-
-    Parameters
-    ----------
-    gx : (n, c, s), or (n, s, c) if last; float32 or float64, contiguous
-    grads : (n, s) of gx's dtype, or None for ones
-    grad, total : float
-    classes, weight, n, c, s, last, ignore, smoothing, work
-        As they went forward.
-    """
-    cdef Job job = job_of(n, c, s, last, ignore, smoothing)
-    cdef Buffers arrays = Buffers()
-    cdef void *x_ptr = arrays.borrow(gx, True)
-    cdef int64_t *k_ptr = <int64_t *>arrays.borrow(classes, False)
-    cdef void *w_ptr = NULL if weight is None else arrays.borrow(weight, False)
-    cdef void *g_ptr = NULL if grads is None else arrays.borrow(grads, False)
-    cdef int threads = thread_count(n * job.blocks, work * n * s)
-    cdef bint double_ = arrays.views[0].itemsize == 8
-    cdef double factor = grad / total
-    with nogil:
-        if double_:
-            put_all(&job, g_ptr, k_ptr, w_ptr, factor, <double *>x_ptr, threads)
-        else:
-            put_all(&job, g_ptr, k_ptr, w_ptr, factor, <float *>x_ptr, threads)

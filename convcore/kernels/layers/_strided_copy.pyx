@@ -1,4 +1,4 @@
-"""Boxes of elements copied into larger ones, or out of them, on all threads: pads and joints.
+"""Strided copies of an array into a larger one, or out of it, on all threads: pad and cat.
 
     y[j] = x[j - before] where that is within x, else a value
 

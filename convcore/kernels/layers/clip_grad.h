@@ -1,4 +1,4 @@
-/* Norms of gradients, and their being made shorter; for numbers of type T. */
+/* Gradient clipping: the sum of squares, scaling, clamping; for numbers of type T. */
 
 /* The sum of the squares of a run: a float's in float, chunk by chunk, and these in double. */
 static double OF(squares)(const void *from, ptrdiff_t count)

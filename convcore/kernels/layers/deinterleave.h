@@ -1,8 +1,9 @@
-/* Every stride-th element of a line side by side, and the way back; for numbers of type T. */
+/* Deinterleave a line into its every stride-th elements, and interleave them again; for numbers of
+ * type T. */
 
 /* parts[s * pitch + q] = line[q * stride + s] for all elements of the line */
-INLINE void OF(take_apart)(const T *line, ptrdiff_t size, ptrdiff_t stride, T *parts,
-                           ptrdiff_t pitch)
+INLINE void OF(deinterleave)(const T *line, ptrdiff_t size, ptrdiff_t stride, T *parts,
+                             ptrdiff_t pitch)
 {
     T *a = parts, *b = parts + pitch, *c = parts + 2 * pitch, *d = parts + 3 * pitch;
     const ptrdiff_t count = size / stride;
@@ -40,8 +41,8 @@ INLINE void OF(take_apart)(const T *line, ptrdiff_t size, ptrdiff_t stride, T *p
 }
 
 /* line[q * stride + s] = parts[s * pitch + q] for q in [0, count), s in [0, stride) */
-INLINE void OF(put_together)(const T *parts, ptrdiff_t pitch, ptrdiff_t stride, ptrdiff_t count,
-                             T *line)
+INLINE void OF(interleave)(const T *parts, ptrdiff_t pitch, ptrdiff_t stride, ptrdiff_t count,
+                           T *line)
 {
     const T *a = parts, *b = parts + pitch, *c = parts + 2 * pitch, *d = parts + 3 * pitch;
     switch (stride) {

@@ -1,19 +1,18 @@
-/* Maxima under windows, line by line, and their gradient; for numbers of type T and integers I of
- * the same width.
+/* Max pooling, line by line, and its gradient; for numbers of type T and integers I of the same
+ * width.
  *
  * The number of the tap that won is a byte: an eighth of what an index takes.  The first of equal
  * elements wins, and a NaN over all, the last one over the others.
  *
- * Whatever lies side by side is worked on in pieces of a constant length, which compilers make
- * vectors of without loops around them.  In channels_last these are a pixel's channels; where there
- * are fewer, or a rest, a piece goes on into the next pixel, which is written over it later.  Along
- * a line of a plane they are windows side by side: of each tap, every stride-th element of the
- * line, copied, with -inf around it.
+ * What lies side by side is worked on in pieces of a constant length, which compilers make vectors
+ * of without loops around them.  In NHWC a piece is channels of a pixel; where there are fewer, it
+ * goes on into the next pixel, which is written over it later.  In NCHW it is windows along a line:
+ * of each tap, every stride-th element of the line, copied, with -inf around it.
  */
 
 #define PIECE 16
 
-/* Fewer windows than this to a line are looked at one by one. */
+/* Fewer windows than this to a line are done one by one. */
 #define LEAST_WINDOWS 4
 
 INLINE void OF(as_bytes)(const I *taps, ptrdiff_t count, uint8_t *out)
@@ -22,7 +21,7 @@ INLINE void OF(as_bytes)(const I *taps, ptrdiff_t count, uint8_t *out)
 }
 
 /* The number of a window's first tap that is in the image, from its first rows' and its column. */
-INLINE I OF(first_tap)(const convcore_maxima *m, ptrdiff_t d, ptrdiff_t h, ptrdiff_t w)
+INLINE I OF(first_tap)(const convcore_max_pool *m, ptrdiff_t d, ptrdiff_t h, ptrdiff_t w)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     if (D->low[d] >= D->high[d] || H->low[h] >= H->high[h] || W->low[w] >= W->high[w])
@@ -37,16 +36,16 @@ typedef struct {
     int count;
 } OF(window);
 
-/* best[i] = the largest of `terms` elements of window i, and of best[i] unless `begin`. */
-INLINE void OF(take_largest)(const int terms, const int begin, const T *const *at, const I *tap,
+/* best[i] = the largest of `n_taps` taps of window i, and of best[i] unless `begin`, and its tap. */
+INLINE void OF(max_and_taps)(const int n_taps, const int begin, const T *const *at, const I *tap,
                              ptrdiff_t shift, ptrdiff_t count, T *best, I *taps)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
+    UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
         I won = begin ? tap[0] : taps[i];
-        UNROLLED for (int t = begin; t < terms; t++) {
+        UNROLLED for (int t = begin; t < n_taps; t++) {
             const T value = v[t][i];
             const int larger = (value > held) | (value != value);
             held = larger ? value : held;
@@ -57,7 +56,8 @@ INLINE void OF(take_largest)(const int terms, const int begin, const T *const *a
     }
 }
 
-/* The value if it is chosen.  Of a single choice compilers make a branch, unless it is one of bits. */
+/* The value if it is chosen.  Of a single choice compilers make a branch, unless it is one of
+ * bits. */
 INLINE T OF(choose)(const int alone, int chosen, T value, T other)
 {
     I bits, others;
@@ -69,33 +69,33 @@ INLINE T OF(choose)(const int alone, int chosen, T value, T other)
     return value;
 }
 
-INLINE void OF(take_largest_alone)(const int terms, const int begin, const T *const *at,
-                                   ptrdiff_t shift, ptrdiff_t count, T *best)
+INLINE void OF(max_alone)(const int n_taps, const int begin, const T *const *at, ptrdiff_t shift,
+                          ptrdiff_t count, T *best)
 {
     const T *v[9];
-    UNROLLED for (int t = 0; t < terms; t++) v[t] = at[t] + shift;
+    UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
-        UNROLLED for (int t = begin; t < terms; t++) {
+        UNROLLED for (int t = begin; t < n_taps; t++) {
             const T value = v[t][i];
-            held = OF(choose)(terms == begin + 1, (value > held) | (value != value), value, held);
+            held = OF(choose)(n_taps == begin + 1, (value > held) | (value != value), value, held);
         }
         best[i] = held;
     }
 }
 
-#define TAKE(terms)                                                                          \
-    case terms:                                                                              \
-        if (taps)                                                                            \
-            OF(take_largest)(terms, begin, w->at + t, w->tap + t, shift, count, best, taps); \
-        else                                                                                 \
-            OF(take_largest_alone)(terms, begin, w->at + t, shift, count, best);             \
-        t += terms;                                                                          \
+#define TAKE(n_taps)                                                                            \
+    case n_taps:                                                                                \
+        if (taps)                                                                               \
+            OF(max_and_taps)(n_taps, begin, w->at + t, w->tap + t, shift, count, best, taps);   \
+        else                                                                                    \
+            OF(max_alone)(n_taps, begin, w->at + t, shift, count, best);                        \
+        t += n_taps;                                                                            \
         break;
 
-/* Terms [t, ...) of windows, as many as one loop takes; returns how far that is. */
-INLINE int OF(take_some)(const OF(window) *w, int t, const int begin, ptrdiff_t shift,
-                         ptrdiff_t count, T *best, I *taps)
+/* Taps [t, ...) of windows, as many as one loop takes; returns how far that is. */
+INLINE int OF(max_of_some)(const OF(window) *w, int t, const int begin, ptrdiff_t shift,
+                           ptrdiff_t count, T *best, I *taps)
 {
     const int left = w->count - t;
     switch (left >= 9 ? 9 : left >= 6 ? 6 : left == 5 ? 4 : left) {
@@ -106,19 +106,19 @@ INLINE int OF(take_some)(const OF(window) *w, int t, const int begin, ptrdiff_t 
 
 #undef TAKE
 
-/* All terms of `count` windows side by side. */
-INLINE void OF(take_all)(const OF(window) *w, const int begin, ptrdiff_t shift, ptrdiff_t count,
-                         T *best, I *taps)
+/* All taps of `count` windows side by side. */
+INLINE void OF(max_of_all)(const OF(window) *w, const int begin, ptrdiff_t shift, ptrdiff_t count,
+                           T *best, I *taps)
 {
-    int t = OF(take_some)(w, 0, begin, shift, count, best, taps);
-    while (t < w->count) t = OF(take_some)(w, t, 0, shift, count, best, taps);
+    int t = OF(max_of_some)(w, 0, begin, shift, count, best, taps);
+    while (t < w->count) t = OF(max_of_some)(w, t, 0, shift, count, best, taps);
 }
 
-/* ---- channels_last ---- */
+/* ---- NHWC ---- */
 
-/* What one window of channels_last images sees. */
-INLINE void OF(look)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h, ptrdiff_t w,
-                     OF(window) *found)
+/* What one window of NHWC images sees. */
+INLINE void OF(window_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                            ptrdiff_t w, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     found->count = 0;
@@ -136,28 +136,28 @@ INLINE void OF(look)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_
 }
 
 /* `count` channels of one window, those `shift` beyond what it sees. */
-INLINE void OF(maxima_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count, T *y,
-                                   uint8_t *out)
+INLINE void OF(max_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count, T *y,
+                                uint8_t *out)
 {
     I taps[PIECE];
     if (!w->count)
         for (ptrdiff_t i = 0; i < count; i++) y[i] = (T)-INFINITY, taps[i] = CONVCORE_NOWHERE;
     else if (out)
-        OF(take_all)(w, 1, shift, count, y, taps);
+        OF(max_of_all)(w, 1, shift, count, y, taps);
     else
-        OF(take_all)(w, 1, shift, count, y, NULL);
+        OF(max_of_all)(w, 1, shift, count, y, NULL);
     if (out) OF(as_bytes)(taps, count, out);
 }
 
 /* Fewer than PIECE of them, of which there are few. */
-static ALONE void OF(maxima_of_last_channels)(const OF(window) *w, ptrdiff_t shift,
-                                              ptrdiff_t count, T *y, uint8_t *out)
+static ALONE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count,
+                                           T *y, uint8_t *out)
 {
-    OF(maxima_of_channels)(w, shift, count, y, out);
+    OF(max_of_channels)(w, shift, count, y, out);
 }
 
-static void OF(maxima_of_pixels)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h,
-                                 T *y, uint8_t *out)
+static void OF(max_pool_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                              T *y, uint8_t *out)
 {
     const convcore_windows *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
@@ -167,27 +167,27 @@ static void OF(maxima_of_pixels)(const convcore_maxima *m, const T *x, ptrdiff_t
     for (ptrdiff_t w = 0; w < W->out; w++, y += channels) {
         /* Windows with the same taps in the image see the same, shifted. */
         if (w == 0 || W->low[w] != W->low[w - 1] || W->high[w] != W->high[w - 1])
-            OF(look)(m, x, d, h, looked = w, &window);
+            OF(window_nhwc)(m, x, d, h, looked = w, &window);
         const ptrdiff_t shift = (W->start[w] - W->start[looked]) * channels;
         ptrdiff_t room = (W->out - w) * channels;
         if (window.count && end - window.at[window.count - 1] - shift < room)
             room = end - window.at[window.count - 1] - shift;
         for (ptrdiff_t c = 0; c < channels; c += PIECE) {
             if (room - c >= PIECE)
-                OF(maxima_of_channels)(&window, shift + c, PIECE, y + c, out ? out + c : NULL);
+                OF(max_of_channels)(&window, shift + c, PIECE, y + c, out ? out + c : NULL);
             else
-                OF(maxima_of_last_channels)(&window, shift + c, channels - c, y + c,
+                OF(max_of_last_channels)(&window, shift + c, channels - c, y + c,
                                             out ? out + c : NULL);
         }
         if (out) out += channels;
     }
 }
 
-/* ---- planes ---- */
+/* ---- NCHW ---- */
 
 /* `count` elements of a line from input `from` on, -inf where that is outside of it. */
-static ALONE void OF(stage_edge)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
-                                 T *edge)
+static ALONE void OF(pad_line)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
+                               T *edge)
 {
     const ptrdiff_t first = from < 0 ? -from : 0, last = size - from < count ? size - from : count;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) edge[i] = (T)-INFINITY;
@@ -195,8 +195,8 @@ static ALONE void OF(stage_edge)(const T *line, ptrdiff_t size, ptrdiff_t from, 
 }
 
 /* What a line of windows sees: of each tap every stride-th element of a line, side by side. */
-INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, const T *x,
-                           ptrdiff_t d, ptrdiff_t h, T *scratch, OF(window) *found)
+INLINE void OF(windows_nchw)(const convcore_max_pool *m, const ptrdiff_t stride, const T *x,
+                             ptrdiff_t d, ptrdiff_t h, T *scratch, OF(window) *found)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t pieces = (W->out + PIECE - 1) / PIECE, inputs = D->size * H->size * W->size;
@@ -213,11 +213,11 @@ INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, con
             if (within && (whole || stride != 1)) {
                 line = x + at;
             } else {
-                OF(stage_edge)(x + row * W->size, W->size, -W->before, span, scratch);
+                OF(pad_line)(x + row * W->size, W->size, -W->before, span, scratch);
                 scratch += span;
             }
             if (stride != 1) {
-                OF(take_apart)(line, within && !whole ? seen : span, stride, scratch, pitch);
+                OF(deinterleave)(line, within && !whole ? seen : span, stride, scratch, pitch);
                 line = scratch;
                 scratch += stride * pitch;
             }
@@ -231,19 +231,19 @@ INLINE void OF(look_along)(const convcore_maxima *m, const ptrdiff_t stride, con
 }
 
 /* Windows [p, p + PIECE) of a line. */
-INLINE void OF(maxima_of_windows)(const convcore_maxima *m, const OF(window) *window, ptrdiff_t d,
-                                  ptrdiff_t h, ptrdiff_t p, ptrdiff_t count, T *best, I *taps)
+INLINE void OF(max_of_windows)(const convcore_max_pool *m, const OF(window) *window, ptrdiff_t d,
+                               ptrdiff_t h, ptrdiff_t p, ptrdiff_t count, T *best, I *taps)
 {
     const convcore_windows *W = &m->axis[2];
     const ptrdiff_t last = p + count - 1;
     /* -inf from around the line must not win. */
     if (window->count && !W->low[p] && W->high[p] == W->kernel && !W->low[last]
         && W->high[last] == W->kernel) {
-        OF(take_all)(window, 1, p, PIECE, best, taps);
+        OF(max_of_all)(window, 1, p, PIECE, best, taps);
     } else {
         for (ptrdiff_t i = 0; i < PIECE; i++) best[i] = (T)-INFINITY;
         for (ptrdiff_t i = 0; taps && i < count; i++) taps[i] = OF(first_tap)(m, d, h, p + i);
-        if (window->count) OF(take_all)(window, 0, p, PIECE, best, taps);
+        if (window->count) OF(max_of_all)(window, 0, p, PIECE, best, taps);
     }
 }
 
@@ -266,17 +266,17 @@ INLINE void OF(copy_bytes)(uint8_t *to, const uint8_t *from, ptrdiff_t count)
 
 #undef MOVE
 
-INLINE void OF(maxima_of_line)(const convcore_maxima *m, const ptrdiff_t stride, const T *x,
-                               ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
+INLINE void OF(max_pool_nchw)(const convcore_max_pool *m, const ptrdiff_t stride, const T *x,
+                              ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
 {
     OF(window) window;
-    OF(look_along)(m, stride, x, d, h, scratch, &window);
+    OF(windows_nchw)(m, stride, x, d, h, scratch, &window);
     for (ptrdiff_t p = 0; p < m->axis[2].out; p += PIECE) {
         const ptrdiff_t left = m->axis[2].out - p, count = left < PIECE ? left : PIECE;
         T best[PIECE];
         I taps[PIECE] = {0};
         uint8_t bytes[PIECE];
-        OF(maxima_of_windows)(m, &window, d, h, p, count, best, out ? taps : NULL);
+        OF(max_of_windows)(m, &window, d, h, p, count, best, out ? taps : NULL);
         OF(copy_numbers)(y + p, best, count);
         if (out) {
             OF(as_bytes)(taps, PIECE, bytes);
@@ -286,8 +286,8 @@ INLINE void OF(maxima_of_line)(const convcore_maxima *m, const ptrdiff_t stride,
 }
 
 /* One window of a plane. */
-static void OF(maximum)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdiff_t h,
-                        ptrdiff_t w, T *y, uint8_t *out)
+static void OF(max_of_window)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                              ptrdiff_t w, T *y, uint8_t *out)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     T best = (T)-INFINITY;
@@ -309,23 +309,23 @@ static void OF(maximum)(const convcore_maxima *m, const T *x, ptrdiff_t d, ptrdi
     if (out) *out = (uint8_t)tap;
 }
 
-static void OF(maxima)(const convcore_maxima *m, const void *from, ptrdiff_t d, ptrdiff_t h,
-                       void *to, uint8_t *out, void *scratch)
+static void OF(max_pool)(const convcore_max_pool *m, const void *from, ptrdiff_t d, ptrdiff_t h,
+                         void *to, uint8_t *out, void *scratch)
 {
     const convcore_windows *W = &m->axis[2];
     const T *x = from;
     T *y = to;
     if (m->channels)
-        OF(maxima_of_pixels)(m, x, d, h, y, out);
+        OF(max_pool_nhwc)(m, x, d, h, y, out);
     else if (W->out < LEAST_WINDOWS || !W->stride)
         for (ptrdiff_t w = 0; w < W->out; w++)
-            OF(maximum)(m, x, d, h, w, y + w, out ? out + w : NULL);
+            OF(max_of_window)(m, x, d, h, w, y + w, out ? out + w : NULL);
     else if (W->stride == 1)
-        OF(maxima_of_line)(m, 1, x, d, h, y, out, scratch);
+        OF(max_pool_nchw)(m, 1, x, d, h, y, out, scratch);
     else if (W->stride == 2)
-        OF(maxima_of_line)(m, 2, x, d, h, y, out, scratch);
+        OF(max_pool_nchw)(m, 2, x, d, h, y, out, scratch);
     else
-        OF(maxima_of_line)(m, W->stride, x, d, h, y, out, scratch);
+        OF(max_pool_nchw)(m, W->stride, x, d, h, y, out, scratch);
 }
 
 /* ---- the gradient ---- */
@@ -346,8 +346,8 @@ INLINE ptrdiff_t OF(tap_of)(const convcore_windows *w, ptrdiff_t j, ptrdiff_t i)
                : -1;
 }
 
-static void OF(add_pixels)(const convcore_windows *W, const T *gy, const uint8_t *taps,
-                           ptrdiff_t tap, ptrdiff_t channels, T *gx)
+static void OF(add_windows)(const convcore_windows *W, const T *gy, const uint8_t *taps,
+                            ptrdiff_t tap, ptrdiff_t channels, T *gx)
 {
     for (ptrdiff_t j = 0; j < W->out; j++) {
         for (ptrdiff_t c = W->low[j]; c < W->high[j]; c++)
@@ -364,8 +364,8 @@ typedef struct {
 } OF(seen);
 
 /* The lines of windows that see line (d, h); returns how many there are. */
-INLINE int OF(look_back)(const convcore_maxima *m, const T *gy, const uint8_t *taps, ptrdiff_t d,
-                         ptrdiff_t h, OF(seen) *seen)
+INLINE int OF(windows_over)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
+                            ptrdiff_t d, ptrdiff_t h, OF(seen) *seen)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     int count = 0;
@@ -426,16 +426,16 @@ static ALONE void OF(add_last_channels)(const convcore_windows *W, const OF(seen
     }
 }
 
-/* One line of the gradient of channels_last images, of windows at a stride: no more of them see an
- * input than there are taps. */
-static void OF(gradient_of_pixels)(const convcore_maxima *m, const T *gy, const uint8_t *taps,
+/* One line of the gradient of NHWC images, of windows at a stride: no more of them see an input
+ * than there are taps. */
+static void OF(gradient_at_stride)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
                                    ptrdiff_t d, ptrdiff_t h, T *gx)
 {
     const convcore_windows *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
     const T *end = gy + m->axis[0].out * m->axis[1].out * W->out * channels;
     OF(seen) seen[CONVCORE_NOWHERE];
-    const int lines = OF(look_back)(m, gy, taps, d, h, seen);
+    const int lines = OF(windows_over)(m, gy, taps, d, h, seen);
     for (ptrdiff_t w = 0; w < W->size; w++, gx += channels) {
         ptrdiff_t room = (W->size - w) * channels;
         if (lines && end - seen[lines - 1].gy - (W->end[w] - 1) * channels < room)
@@ -450,8 +450,8 @@ static void OF(gradient_of_pixels)(const convcore_maxima *m, const T *gy, const 
 }
 
 /* The same of any windows, of which any number may see an input. */
-static void OF(gradient_of_any_pixels)(const convcore_maxima *m, const T *gy, const uint8_t *taps,
-                                       ptrdiff_t d, ptrdiff_t h, T *gx)
+static void OF(gradient_of_any)(const convcore_max_pool *m, const T *gy, const uint8_t *taps,
+                                ptrdiff_t d, ptrdiff_t h, T *gx)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const ptrdiff_t channels = m->channels;
@@ -461,24 +461,24 @@ static void OF(gradient_of_any_pixels)(const convcore_maxima *m, const T *gy, co
         for (ptrdiff_t k = H->first[h]; a >= 0 && k < H->end[h]; k++) {
             const ptrdiff_t b = OF(tap_of)(H, k, h), tap = (a * H->kernel + b) * W->kernel;
             const ptrdiff_t line = (j * H->out + k) * W->out * channels;
-            if (b >= 0) OF(add_pixels)(W, gy + line, taps + line, tap, channels, gx);
+            if (b >= 0) OF(add_windows)(W, gy + line, taps + line, tap, channels, gx);
         }
     }
 }
 
-/* One line of the gradient of channels_last images. */
-static void OF(maxima_gradient)(const convcore_maxima *m, const void *gy, const uint8_t *taps,
-                                ptrdiff_t d, ptrdiff_t h, void *gx)
+/* One line of the gradient of NHWC images. */
+static void OF(max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *gy,
+                                       const uint8_t *taps, ptrdiff_t d, ptrdiff_t h, void *gx)
 {
     if (m->axis[0].stride && m->axis[1].stride && m->axis[2].stride)
-        OF(gradient_of_pixels)(m, gy, taps, d, h, gx);
+        OF(gradient_at_stride)(m, gy, taps, d, h, gx);
     else
-        OF(gradient_of_any_pixels)(m, gy, taps, d, h, gx);
+        OF(gradient_of_any)(m, gy, taps, d, h, gx);
 }
 
-/* The gradient of one plane. */
-static void OF(maxima_gradient_plane)(const convcore_maxima *m, const void *grad,
-                                      const uint8_t *taps, void *to)
+/* The gradient of one plane of NCHW. */
+static void OF(max_pool_gradient_nchw)(const convcore_max_pool *m, const void *grad,
+                                       const uint8_t *taps, void *to)
 {
     const convcore_windows *D = &m->axis[0], *H = &m->axis[1], *W = &m->axis[2];
     const T *gy = grad;

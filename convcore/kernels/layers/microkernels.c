@@ -1,4 +1,4 @@
-/* One level's leaves of layers: compiled once an instruction set, with CONVCORE_ISA its name. */
+/* The microkernels of layers: compiled once an instruction set, with CONVCORE_ISA its name. */
 #include "microkernels.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "runtime/vec_double.h"
 
 #define JOINED(a, b) a##b
-#define TABLE(level) JOINED(convcore_layer_microkernels_, level)
-#define TEXT(level) QUOTED(level)
-#define QUOTED(level) #level
+#define TABLE(isa) JOINED(convcore_layer_microkernels_, isa)
+#define TEXT(isa) QUOTED(isa)
+#define QUOTED(isa) #isa
 
 /* What is written for any T: I are integers as wide, LINE is a vector of them, LINE_NUMBERS its
  * comparisons'. */
@@ -108,10 +108,10 @@
 #include "separable.h"
 #include "clip_grad.h"
 
-#define NORM(form, type)                                                                        \
+#define NORM(format, type)                                                                       \
     {                                                                                           \
-        moments_##form##_##type, forward_##form##_##type, gradient_sums_##form##_##type,        \
-            gradient_##form##_##type                                                            \
+        moments_##format##_##type, forward_##format##_##type,                                   \
+            gradient_sums_##format##_##type, gradient_##format##_##type                         \
     }
 
 #define SOFTMAX(type)                                                                           \
@@ -120,14 +120,20 @@
             softmax_columns_gradient_##type                                                     \
     }
 
+#define POOLING(type)                                                                           \
+    {                                                                                           \
+        max_pool_##type, max_pool_gradient_nhwc_##type, max_pool_gradient_nchw_##type,          \
+            separable_##type                                                                    \
+    }
+
 #define BOTH(name) {name##_float, name##_double}
 
 const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
     .name = TEXT(CONVCORE_ISA),
-    .norm_rows = {{forward_weighted_float, gradient_weighted_float},
-                  {forward_weighted_double, gradient_weighted_double}},
-    .norm_runs = {NORM(runs, float), NORM(runs, double)},
-    .norm_pixels = {NORM(pixels, float), NORM(pixels, double)},
+    .layer_norm = {{layer_norm_float, layer_norm_gradient_float},
+                   {layer_norm_double, layer_norm_gradient_double}},
+    .norm_nchw = {NORM(nchw, float), NORM(nchw, double)},
+    .norm_nhwc = {NORM(nhwc, float), NORM(nhwc, double)},
     .ops = {
 #define LOOPS(name, type) {forward_##name##_##type, gradient_##name##_##type}
 #define UNARY(name, saved, params, cost, ...)                                                   \
@@ -145,14 +151,11 @@ const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
         [CONVCORE_ADAM] = BOTH(adam),
         [CONVCORE_RMSPROP] = BOTH(rmsprop),
     },
-    .pools = {
-        {maxima_float, maxima_gradient_float, maxima_gradient_plane_float, separable_float},
-        {maxima_double, maxima_gradient_double, maxima_gradient_plane_double, separable_double},
-    },
+    .pooling = {POOLING(float), POOLING(double)},
     .clipping = {
         {squares_float, scale_float, clip_float},
         {squares_double, scale_double, clip_double},
     },
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
-    .sums = {{sum_run_float, sum_columns_float}, {sum_run_double, sum_columns_double}},
+    .sums = {{sum_nchw_float, sum_nhwc_float}, {sum_nchw_double, sum_nhwc_double}},
 };

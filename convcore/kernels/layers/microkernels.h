@@ -1,7 +1,8 @@
-/* The leaf loops of all layers but convolutions, of one instruction set: a second table beside
- * microkernels.h's, in a file of its own (microkernels.c), so that the two are compiled side by side.
+/* The microkernels of all layers but convolutions, of one instruction set: a table as that of
+ * conv/microkernels.h, in a file of its own (microkernels.c), so that the two are compiled side by
+ * side.
  *
- * A leaf is a static function on plain pointers: no threads, no allocation, nothing that can fail.
+ * A microkernel is a static function on plain pointers: no threads, no allocation, no failure.
  * Sizes and strides are in elements.  Tables with two columns are for float and double.
  */
 #ifndef CONVCORE_LAYERS_H
@@ -44,8 +45,8 @@ typedef struct {
 enum { CONVCORE_LINEAR, CONVCORE_FROM_INPUT, CONVCORE_FROM_RESULT };
 
 /* y = (x - mean) * scale + bias (+ residual), then, unless `activation` is CONVCORE_LINEAR, clamped
- * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  One number each for all runs of
- * `count` elements, `step` apart; of pixels, one a channel.
+ * to [low, high]; gx = gy * scale - (x - mean) * slope - offset.  In NCHW one number each for all
+ * planes of `count` elements, `step` apart; in NHWC one a channel.
  *
  * Of a clamp, gradients pass where the result is strictly within, or a NaN.  CONVCORE_FROM_INPUT
  * makes the result anew from x; CONVCORE_FROM_RESULT reads it. */
@@ -54,43 +55,43 @@ typedef struct {
     const void *slope, *offset;
     double low, high;
     int activation;
-} convcore_norm_terms;
+} convcore_norm_parameters;
 
 /* Sums are added to: sums of x - shift and of its square, or of gy and of gy * (x - mean).  What is
- * left of gy by the clamp is `kept`, where that is CONVCORE_FROM_RESULT.  Pixels have sums and shifts
- * of each channel; `row` is how far the second sums are from the first. */
+ * left of gy by the clamp is `masked`, where that is CONVCORE_FROM_RESULT.  In NHWC each channel
+ * has sums and a shift; `row` is how far the second sums are from the first. */
 typedef struct {
-    void (*moments)(const void *x, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step, double shift,
+    void (*moments)(const void *x, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step, double shift,
                     double *sums);
-    void (*forward)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t runs,
-                    ptrdiff_t step, const convcore_norm_terms *terms, void *y);
+    void (*forward)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t planes,
+                    ptrdiff_t step, const convcore_norm_parameters *p, void *y);
     void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t count,
-                          ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *terms,
-                          void *kept, double *sums);
-    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t runs,
-                     ptrdiff_t step, const convcore_norm_terms *terms, void *gx);
-} convcore_norm_runs;
+                          ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *p,
+                          void *masked, double *sums);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t planes,
+                     ptrdiff_t step, const convcore_norm_parameters *p, void *gx);
+} convcore_norm_nchw;
 
 typedef struct {
     void (*moments)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, const double *shift,
                     double *sums, ptrdiff_t row);
     void (*forward)(const void *x, const void *residual, ptrdiff_t pixels, ptrdiff_t channels,
-                    const convcore_norm_terms *terms, void *y);
+                    const convcore_norm_parameters *p, void *y);
     void (*gradient_sums)(const void *gy, const void *x, const void *y, ptrdiff_t pixels,
-                          ptrdiff_t channels, const convcore_norm_terms *terms, void *kept,
+                          ptrdiff_t channels, const convcore_norm_parameters *p, void *masked,
                           double *sums, ptrdiff_t row);
     void (*gradient)(const void *gy, const void *x, ptrdiff_t pixels, ptrdiff_t channels,
-                     const convcore_norm_terms *terms, void *gx);
-} convcore_norm_pixels;
+                     const convcore_norm_parameters *p, void *gx);
+} convcore_norm_nhwc;
 
-/* Rows of `count` elements: terms are (2, count), weights and biases, sums (2, count), what is added
- * to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
+/* A row of `count` elements: parameters are (2, count), weights and biases, sums (2, count), what
+ * is added to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
 typedef struct {
-    void (*forward)(const void *x, ptrdiff_t count, double mean, double root, const void *terms,
-                    void *y);
+    void (*forward)(const void *x, ptrdiff_t count, double mean, double root,
+                    const void *parameters, void *y);
     void (*gradient)(const void *gy, const void *x, ptrdiff_t count, double mean, double root,
-                     const void *terms, void *gx, double *sums);
-} convcore_norm_rows;
+                     const void *parameters, void *gx, double *sums);
+} convcore_layer_norm;
 
 /* ---- steps of optimizers: optimizers.h ---- */
 
@@ -102,19 +103,19 @@ enum {
     CONVCORE_RULES
 };
 
-/* What a step does beside what its rule always does; the first is every rule's. */
+/* Flags of a step, the first of any rule. */
 enum {
     CONVCORE_DECAYS = 1,
-    CONVCORE_REMEMBERS = 2, CONVCORE_FIRST = 4, CONVCORE_NESTEROV = 8,    /* sgd */
+    CONVCORE_VELOCITY = 2, CONVCORE_FIRST = 4, CONVCORE_NESTEROV = 8,     /* sgd */
     CONVCORE_AMSGRAD = 2,                                                 /* adam */
     CONVCORE_CENTERED = 2, CONVCORE_MOMENTUM = 4                          /* rmsprop */
 };
 
-/* Change `count` elements, from `start` on, of a parameter and of what is remembered of it. */
+/* Change `count` elements, from `start` on, of a parameter and of its state. */
 typedef void (*convcore_step)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,
-                              const double *terms, int flags);
+                              const double *settings, int flags);
 
-/* ---- gradients made shorter: clip_grad.h ---- */
+/* ---- gradient-norm clipping: clip_grad.h ---- */
 
 typedef struct {
     double (*squares)(const void *v, ptrdiff_t count);
@@ -122,10 +123,10 @@ typedef struct {
     void (*clip)(void *v, ptrdiff_t count, double bound);
 } convcore_clipping;
 
-/* ---- softmax, or its `log`, and their gradients, told from the result y: softmax.h ---- */
+/* ---- softmax, or its `log`, and their gradients, from the result y: softmax.h ---- */
 
 /* The most columns of one call. */
-#define CONVCORE_COLUMNS 256
+#define CONVCORE_MOST_COLUMNS 256
 
 /* Rows of `count` elements one behind the other; or columns side by side whose `count` elements are
  * `step` apart. */
@@ -139,25 +140,25 @@ typedef struct {
                              ptrdiff_t step, int log, void *gx);
 } convcore_softmax;
 
-/* ---- sums over pixels: reduce.h ---- */
+/* ---- sums over pixels, of each channel: reduce.h ---- */
 
 /* The most channels of one call. */
-#define CONVCORE_SUMMED 64
+#define CONVCORE_MOST_CHANNELS 64
 
 typedef struct {
-    void (*run)(const void *x, ptrdiff_t count, double *sum);
-    void (*columns)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
-                    double *sums);
+    void (*nchw)(const void *x, ptrdiff_t count, double *sum);
+    void (*nhwc)(const void *x, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
+                 double *sums);
 } convcore_sums;
 
 typedef struct {
     const char *name;
-    convcore_norm_rows norm_rows[2];
-    convcore_norm_runs norm_runs[2];
-    convcore_norm_pixels norm_pixels[2];
+    convcore_layer_norm layer_norm[2];
+    convcore_norm_nchw norm_nchw[2];
+    convcore_norm_nhwc norm_nhwc[2];
     convcore_op ops[CONVCORE_OPS];
     convcore_step steps[CONVCORE_RULES][2];
-    convcore_pools pools[2];
+    convcore_pooling pooling[2];
     convcore_clipping clipping[2];
     convcore_softmax softmax[2];
     convcore_sums sums[2];

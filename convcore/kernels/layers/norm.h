@@ -1,9 +1,9 @@
-/* Normalisations of runs of elements and of pixels of channels, for numbers of type T.
+/* Batch, group, instance and layer norm, for numbers of type T; the formulas are in microkernels.h.
  *
- * Sums are of doubles, but for gradients, of which a few vectors are added in T before.  Moments are taken about a shift K that
- * is an element of what is summed.  Then (mean - K)^2 <= n variance, and the error of the variance
- * is at most some n 2^-53 of it, times the length of the longest chain of sums, whatever the
- * numbers.  The formulas are in microkernels.h.
+ * Sums are of doubles, but for gradients, of which a few vectors are added in T before.  Moments
+ * are taken about a shift K that is an element of what is summed.  Then (mean - K)^2 <= n variance,
+ * and the error of the variance is at most some n 2^-53 of it, times the length of the longest
+ * chain of sums, whatever the numbers.
  *
  * T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing the sample variance", The
  * American Statistician 37 (1983), section 3.
@@ -13,7 +13,7 @@
 #undef STRIP
 #define STRIP (REGISTERS / 8)
 
-/* Pixels whose rows are read side by side. */
+/* Pixels whose channels are read side by side. */
 #undef SIDE
 #define SIDE 8
 
@@ -40,14 +40,14 @@ INLINE void OF(add_moments)(const int R, const int V, const T *x, ptrdiff_t pitc
         }
 }
 
-static void OF(moments_runs)(const void *from, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step,
+static void OF(moments_nchw)(const void *from, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step,
                              double shift, double *sums)
 {
     wide k[STRIP], s[STRIP], q[STRIP];
     double sum = 0, squares = 0;
     UNROLLED for (int v = 0; v < STRIP; v++)
         k[v] = broadcast_wide(shift), s[v] = q[v] = broadcast_wide(0);
-    for (ptrdiff_t r = 0; r < runs; r++) {
+    for (ptrdiff_t r = 0; r < planes; r++) {
         const T *x = (const T *)from + r * step;
         ptrdiff_t i = 0;
         for (; i + STRIP * WIDE_LANES <= count; i += STRIP * WIDE_LANES)
@@ -100,8 +100,8 @@ INLINE void OF(moments_rows)(const int R, const T *x, ptrdiff_t channels, const 
         }
 }
 
-static void OF(moments_pixels)(const void *from, ptrdiff_t pixels, ptrdiff_t channels,
-                               const double *shift, double *sums, ptrdiff_t row)
+static void OF(moments_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t channels,
+                             const double *shift, double *sums, ptrdiff_t row)
 {
     const T *x = from;
     ptrdiff_t p = 0;
@@ -113,18 +113,19 @@ static void OF(moments_pixels)(const void *from, ptrdiff_t pixels, ptrdiff_t cha
 
 /* ---- the result ---- */
 
-/* One element's term: its own where terms are one `each`, else the same for all. */
-#undef TERM
-#define TERM(name) (each ? name[i] : name##_of_all)
+/* One element's parameter: its own where there is one for `each`, else the same for all. */
+#undef PARAMETER
+#define PARAMETER(name) (each ? name[i] : name##_of_all)
 
 INLINE void OF(forward_span)(const int each, const int clamped, const int more, const T *x,
-                             const T *residual, ptrdiff_t count, const convcore_norm_terms *t, T *y)
+                             const T *residual, ptrdiff_t count, const convcore_norm_parameters *t,
+                             T *y)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
     const T mean_of_all = mean[0], scale_of_all = scale[0], bias_of_all = bias[0];
     const T low = (T)t->low, high = (T)t->high;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        T z = (x[i] - TERM(mean)) * TERM(scale) + TERM(bias);
+        T z = (x[i] - PARAMETER(mean)) * PARAMETER(scale) + PARAMETER(bias);
         if (more) z += residual[i];
         if (clamped) {
             z = z < low ? low : z;
@@ -134,12 +135,13 @@ INLINE void OF(forward_span)(const int each, const int clamped, const int more, 
     }
 }
 
-/* Runs or rows of `count` elements, `step` apart. */
+/* Planes, or rows of channels, of `count` elements, `step` apart. */
 INLINE void OF(forward_any)(const int each, const void *x, const void *residual, ptrdiff_t count,
-                            ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t, void *y)
+                            ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t,
+                            void *y)
 {
     const int clamped = t->activation != CONVCORE_LINEAR;
-    for (ptrdiff_t r = 0; r < runs; r++) {
+    for (ptrdiff_t r = 0; r < planes; r++) {
         const T *from = (const T *)x + r * step;
         const T *more = residual ? (const T *)residual + r * step : NULL;
         T *to = (T *)y + r * step;
@@ -150,14 +152,14 @@ INLINE void OF(forward_any)(const int each, const void *x, const void *residual,
     }
 }
 
-static void OF(forward_runs)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t runs,
-                             ptrdiff_t step, const convcore_norm_terms *t, void *y)
+static void OF(forward_nchw)(const void *x, const void *residual, ptrdiff_t count, ptrdiff_t planes,
+                             ptrdiff_t step, const convcore_norm_parameters *t, void *y)
 {
-    OF(forward_any)(0, x, residual, count, runs, step, t, y);
+    OF(forward_any)(0, x, residual, count, planes, step, t, y);
 }
 
-static void OF(forward_pixels)(const void *x, const void *residual, ptrdiff_t pixels,
-                               ptrdiff_t channels, const convcore_norm_terms *t, void *y)
+static void OF(forward_nhwc)(const void *x, const void *residual, ptrdiff_t pixels,
+                             ptrdiff_t channels, const convcore_norm_parameters *t, void *y)
 {
     OF(forward_any)(1, x, residual, channels, pixels, channels, t, y);
 }
@@ -170,9 +172,9 @@ static void OF(forward_pixels)(const void *x, const void *residual, ptrdiff_t pi
 
 /* The arrays that are walked side by side. */
 #undef POINTERS
-#define POINTERS const T *gy, const T *x, const T *y, T *kept
+#define POINTERS const T *gy, const T *x, const T *y, T *masked
 #undef MOVED
-#define MOVED(by) gy + (by), x + (by), y ? y + (by) : y, kept ? kept + (by) : kept
+#define MOVED(by) gy + (by), x + (by), y ? y + (by) : y, masked ? masked + (by) : masked
 
 INLINE void OF(add_gradients)(const int activation, POINTERS, LINE m, LINE a, LINE b, LINE low,
                               LINE high, LINE *s, LINE *q)
@@ -182,7 +184,7 @@ INLINE void OF(add_gradients)(const int activation, POINTERS, LINE m, LINE a, LI
     if (activation == CONVCORE_FROM_RESULT) {
         LINE result = LOAD(y);
         g = LET_PASS(g, result, low, high);
-        STORE(kept, g);
+        STORE(masked, g);
     }
     *s += g;
     *q += g * d;
@@ -194,7 +196,7 @@ INLINE void OF(add_one_gradient)(const int activation, POINTERS, T m, T a, T b, 
     T g = *gy, d = *x - m;
     T result = activation == CONVCORE_FROM_INPUT ? d * a + b : activation ? *y : 0;
     if (activation) g = (result <= low) | (result >= high) ? 0 : g;
-    if (activation == CONVCORE_FROM_RESULT) *kept = g;
+    if (activation == CONVCORE_FROM_RESULT) *masked = g;
     *s += g;
     *q += (double)g * d;
 }
@@ -209,9 +211,9 @@ INLINE void OF(pour)(LINE *v, double *sums)
     *v = SPREAD(0);
 }
 
-INLINE void OF(gradient_run)(const int activation, const T *gys, const T *xs, const T *ys,
-                             T *kepts, ptrdiff_t count, ptrdiff_t runs, ptrdiff_t step,
-                             const convcore_norm_terms *t, double *sums)
+INLINE void OF(gradient_planes)(const int activation, const T *gys, const T *xs, const T *ys,
+                                T *all_masked, ptrdiff_t count, ptrdiff_t planes, ptrdiff_t step,
+                                const convcore_norm_parameters *t, double *sums)
 {
     const T m = *(const T *)t->mean, a = *(const T *)t->scale, b = *(const T *)t->bias;
     const T low = (T)t->low, high = (T)t->high;
@@ -221,9 +223,9 @@ INLINE void OF(gradient_run)(const int activation, const T *gys, const T *xs, co
     int used = 0;
     LINE s[4], q[4];
     UNROLLED for (int v = 0; v < 4; v++) s[v] = q[v] = SPREAD(0);
-    for (ptrdiff_t r = 0; r < runs; r++) {
+    for (ptrdiff_t r = 0; r < planes; r++) {
         const T *gy = gys + r * step, *x = xs + r * step, *y = ys ? ys + r * step : NULL;
-        T *kept = kepts ? kepts + r * step : NULL;
+        T *masked = all_masked ? all_masked + r * step : NULL;
         ptrdiff_t i = 0;
         for (int whole = 1; whole;) {
             whole = i + 4 * LINE_LANES <= count;
@@ -248,25 +250,25 @@ INLINE void OF(gradient_run)(const int activation, const T *gys, const T *xs, co
     sums[1] += products;
 }
 
-static void OF(gradient_sums_runs)(const void *gy, const void *x, const void *y, ptrdiff_t count,
-                                   ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t,
-                                   void *kept, double *sums)
+static void OF(gradient_sums_nchw)(const void *gy, const void *x, const void *y, ptrdiff_t count,
+                                   ptrdiff_t planes, ptrdiff_t step,
+                                   const convcore_norm_parameters *t, void *masked, double *sums)
 {
     switch (t->activation) {
     case CONVCORE_LINEAR:
-        OF(gradient_run)(CONVCORE_LINEAR, gy, x, NULL, NULL, count, runs, step, t, sums);
+        OF(gradient_planes)(CONVCORE_LINEAR, gy, x, NULL, NULL, count, planes, step, t, sums);
         break;
     case CONVCORE_FROM_INPUT:
-        OF(gradient_run)(CONVCORE_FROM_INPUT, gy, x, NULL, NULL, count, runs, step, t, sums);
+        OF(gradient_planes)(CONVCORE_FROM_INPUT, gy, x, NULL, NULL, count, planes, step, t, sums);
         break;
     case CONVCORE_FROM_RESULT:
-        OF(gradient_run)(CONVCORE_FROM_RESULT, gy, x, y, kept, count, runs, step, t, sums);
+        OF(gradient_planes)(CONVCORE_FROM_RESULT, gy, x, y, masked, count, planes, step, t, sums);
         break;
     }
 }
 
 INLINE void OF(gradient_strip)(const int activation, const int R, const int V, POINTERS,
-                               ptrdiff_t pitch, const convcore_norm_terms *t, ptrdiff_t c,
+                               ptrdiff_t pitch, const convcore_norm_parameters *t, ptrdiff_t c,
                                double *sum, double *products)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
@@ -288,7 +290,7 @@ INLINE void OF(gradient_strip)(const int activation, const int R, const int V, P
 }
 
 INLINE void OF(gradient_rows)(const int activation, const int R, POINTERS, ptrdiff_t channels,
-                              const convcore_norm_terms *t, double *sum, double *products)
+                              const convcore_norm_parameters *t, double *sum, double *products)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
     ptrdiff_t c = 0;
@@ -303,8 +305,8 @@ INLINE void OF(gradient_rows)(const int activation, const int R, POINTERS, ptrdi
 }
 
 INLINE void OF(gradient_sums_any)(const int activation, POINTERS, ptrdiff_t pixels,
-                                  ptrdiff_t channels, const convcore_norm_terms *t, double *sums,
-                                  ptrdiff_t row)
+                                  ptrdiff_t channels, const convcore_norm_parameters *t,
+                                  double *sums, ptrdiff_t row)
 {
     ptrdiff_t p = 0;
     for (; p + SIDE <= pixels; p += SIDE)
@@ -315,10 +317,9 @@ INLINE void OF(gradient_sums_any)(const int activation, POINTERS, ptrdiff_t pixe
                           sums + row);
 }
 
-static void OF(gradient_sums_pixels)(const void *gy, const void *x, const void *y,
-                                     ptrdiff_t pixels, ptrdiff_t channels,
-                                     const convcore_norm_terms *t, void *kept, double *sums,
-                                     ptrdiff_t row)
+static void OF(gradient_sums_nhwc)(const void *gy, const void *x, const void *y, ptrdiff_t pixels,
+                                   ptrdiff_t channels, const convcore_norm_parameters *t,
+                                   void *masked, double *sums, ptrdiff_t row)
 {
     switch (t->activation) {
     case CONVCORE_LINEAR:
@@ -330,7 +331,7 @@ static void OF(gradient_sums_pixels)(const void *gy, const void *x, const void *
                               row);
         break;
     case CONVCORE_FROM_RESULT:
-        OF(gradient_sums_any)(CONVCORE_FROM_RESULT, gy, x, y, kept, pixels, channels, t, sums,
+        OF(gradient_sums_any)(CONVCORE_FROM_RESULT, gy, x, y, masked, pixels, channels, t, sums,
                               row);
         break;
     }
@@ -339,7 +340,7 @@ static void OF(gradient_sums_pixels)(const void *gy, const void *x, const void *
 /* ---- the gradient ---- */
 
 INLINE void OF(gradient_span)(const int each, const int clamped, const T *gy, const T *x,
-                              ptrdiff_t count, const convcore_norm_terms *t, T *gx)
+                              ptrdiff_t count, const convcore_norm_parameters *t, T *gx)
 {
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias, *slope = t->slope,
             *offset = t->offset;
@@ -347,20 +348,21 @@ INLINE void OF(gradient_span)(const int each, const int clamped, const T *gy, co
             slope_of_all = slope[0], offset_of_all = offset[0];
     const T low = (T)t->low, high = (T)t->high;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
-        T g = gy[i], d = x[i] - TERM(mean);
+        T g = gy[i], d = x[i] - PARAMETER(mean);
         if (clamped) {
-            T z = d * TERM(scale) + TERM(bias);
+            T z = d * PARAMETER(scale) + PARAMETER(bias);
             g = (z <= low) | (z >= high) ? 0 : g;
         }
-        gx[i] = g * TERM(scale) - (d * TERM(slope) + TERM(offset));
+        gx[i] = g * PARAMETER(scale) - (d * PARAMETER(slope) + PARAMETER(offset));
     }
 }
 
 INLINE void OF(gradient_any)(const int each, const void *gy, const void *x, ptrdiff_t count,
-                             ptrdiff_t runs, ptrdiff_t step, const convcore_norm_terms *t, void *gx)
+                             ptrdiff_t planes, ptrdiff_t step, const convcore_norm_parameters *t,
+                             void *gx)
 {
     const int clamped = t->activation == CONVCORE_FROM_INPUT;
-    for (ptrdiff_t r = 0; r < runs; r++) {
+    for (ptrdiff_t r = 0; r < planes; r++) {
         const T *grad = (const T *)gy + r * step, *from = (const T *)x + r * step;
         T *to = (T *)gx + r * step;
         if (clamped) OF(gradient_span)(each, 1, grad, from, count, t, to);
@@ -368,24 +370,24 @@ INLINE void OF(gradient_any)(const int each, const void *gy, const void *x, ptrd
     }
 }
 
-static void OF(gradient_runs)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t runs,
-                              ptrdiff_t step, const convcore_norm_terms *t, void *gx)
+static void OF(gradient_nchw)(const void *gy, const void *x, ptrdiff_t count, ptrdiff_t planes,
+                              ptrdiff_t step, const convcore_norm_parameters *t, void *gx)
 {
-    OF(gradient_any)(0, gy, x, count, runs, step, t, gx);
+    OF(gradient_any)(0, gy, x, count, planes, step, t, gx);
 }
 
-static void OF(gradient_pixels)(const void *gy, const void *x, ptrdiff_t pixels,
-                                ptrdiff_t channels, const convcore_norm_terms *t, void *gx)
+static void OF(gradient_nhwc)(const void *gy, const void *x, ptrdiff_t pixels, ptrdiff_t channels,
+                              const convcore_norm_parameters *t, void *gx)
 {
     OF(gradient_any)(1, gy, x, channels, pixels, channels, t, gx);
 }
 
-/* ---- rows with a weight an element ---- */
+/* ---- layer norm: rows with a weight an element ---- */
 
-static void OF(forward_weighted)(const void *from, ptrdiff_t count, double mean, double root,
-                             const void *terms, void *to)
+static void OF(layer_norm)(const void *from, ptrdiff_t count, double mean, double root,
+                           const void *parameters, void *to)
 {
-    const T *x = from, *weight = terms, *bias = weight + count;
+    const T *x = from, *weight = parameters, *bias = weight + count;
     T *y = to;
     /* What the rounded mean lacks is added behind it. */
     const T near = (T)mean, scale = (T)root, lacks = (T)((near - mean) * root);
@@ -396,10 +398,11 @@ static void OF(forward_weighted)(const void *from, ptrdiff_t count, double mean,
 /* gx, and what the row adds to the gradients of weight (sums) and bias (sums + count).
  *
  * With z = (x - mean) * root and h = gy * weight: gx = (h - mean(h) - z * mean(h * z)) * root. */
-static void OF(gradient_weighted)(const void *grad, const void *from, ptrdiff_t count, double mean,
-                                   double root, const void *terms, void *to, double *sums)
+static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_t count,
+                                    double mean, double root, const void *parameters, void *to,
+                                    double *sums)
 {
-    const T *gy = grad, *x = from, *weight = terms;
+    const T *gy = grad, *x = from, *weight = parameters;
     T *gx = to;
     const T near = (T)mean;
     double *products = sums, *plain = sums + count, sum = 0, squares = 0;

@@ -1,14 +1,14 @@
 /* One step of an optimizer on a run of a parameter's elements, for numbers of type T.
  *
- * arrays[0] is the parameter, arrays[1] its gradient, which is only read; the others are what is
- * remembered, as microkernels.h lists it with the terms and flags.  A loop is written once for all flags:
- * they are constants where it is called, so that each case becomes a loop without branches.  Included
- * once a type: OF(name) is what a function is called for it, ROOT its square root.
+ * arrays[0] is the parameter, arrays[1] its gradient, which is only read; the others are the
+ * optimizer's state, as microkernels.h lists it with the settings and flags.  A loop is written
+ * once for all flags: they are constants where it is called, so that each case becomes a loop
+ * without branches.  ROOT is the type's square root.
  */
 
 #define CASE(rule, n)                                                                           \
     case n:                                                                                     \
-        OF(rule##_run)(arrays, start, count, terms, n);                                         \
+        OF(rule##_run)(arrays, start, count, settings, n);                                         \
         break;
 #define CASES_4(rule, n) CASE(rule, n) CASE(rule, n + 1) CASE(rule, n + 2) CASE(rule, n + 3)
 #define CASES_8(rule, n) CASES_4(rule, n) CASES_4(rule, n + 4)
@@ -16,14 +16,14 @@
 
 #define STEP(rule, cases)                                                                       \
     static void OF(rule)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,                 \
-                         const double *terms, int flags)                                        \
+                         const double *settings, int flags)                                        \
     {                                                                                           \
         switch (flags) { cases(rule, 0) }                                                       \
     }
 
 #define RUN(rule)                                                                               \
     INLINE void OF(rule##_run)(void *const *arrays, ptrdiff_t start, ptrdiff_t count,           \
-                               const double *terms, const int flags)
+                               const double *settings, const int flags)
 
 /* The i-th of `arrays` where the run begins. */
 #define FROM(i) ((T *)arrays[i] + start)
@@ -35,13 +35,13 @@
 /* b = momentum b + share g, or g at first; p -= lr b, or lr (g + momentum b). */
 RUN(sgd)
 {
-    T *values = FROM(0), *velocities = flags & CONVCORE_REMEMBERS ? FROM(2) : NULL;
+    T *values = FROM(0), *velocities = flags & CONVCORE_VELOCITY ? FROM(2) : NULL;
     const T *grads = FROM(1);
-    const T sign = terms[0], decay = terms[1], lr = terms[2], momentum = terms[3];
-    const T share = terms[4];
+    const T sign = settings[0], decay = settings[1], lr = settings[2], momentum = settings[3];
+    const T share = settings[4];
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T g = DIRECTION(i);
-        if (flags & CONVCORE_REMEMBERS) {
+        if (flags & CONVCORE_VELOCITY) {
             const T b = flags & CONVCORE_FIRST ? g : momentum * velocities[i] + share * g;
             velocities[i] = b;
             g = flags & CONVCORE_NESTEROV ? g + momentum * b : b;
@@ -58,9 +58,9 @@ RUN(adam)
     T *values = FROM(0), *means = FROM(2), *squares = FROM(3);
     T *largest = flags & CONVCORE_AMSGRAD ? FROM(4) : NULL;
     const T *grads = FROM(1);
-    const T sign = terms[0], decay = terms[1], keep = terms[2], rate = terms[3];
-    const T fresh_mean = terms[4], old_square = terms[5], fresh_square = terms[6];
-    const T root = terms[7], eps = terms[8];
+    const T sign = settings[0], decay = settings[1], keep = settings[2], rate = settings[3];
+    const T fresh_mean = settings[4], old_square = settings[5], fresh_square = settings[6];
+    const T root = settings[7], eps = settings[8];
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         const T g = DIRECTION(i);
         const T m = means[i] + fresh_mean * (g - means[i]);
@@ -84,8 +84,8 @@ RUN(rmsprop)
     T *means = flags & CONVCORE_CENTERED ? FROM(3) : NULL;
     T *velocities = flags & CONVCORE_MOMENTUM ? FROM(flags & CONVCORE_CENTERED ? 4 : 3) : NULL;
     const T *grads = FROM(1);
-    const T sign = terms[0], decay = terms[1], lr = terms[2], momentum = terms[3];
-    const T alpha = terms[4], fresh = terms[5], eps = terms[6];
+    const T sign = settings[0], decay = settings[1], lr = settings[2], momentum = settings[3];
+    const T alpha = settings[4], fresh = settings[5], eps = settings[6];
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T g = DIRECTION(i), v = alpha * squares[i] + fresh * g * g;
         squares[i] = v;

@@ -1,12 +1,13 @@
-/* What the leaves of pools and of linear maps of images share: how axes lie, and lines by phases. */
-#ifndef CONVCORE_POOLS_H
-#define CONVCORE_POOLS_H
+/* Max pooling and separable maps (average pooling, interpolation, borders): what their microkernels
+ * are told of an image's axes. */
+#ifndef CONVCORE_POOLING_H
+#define CONVCORE_POOLING_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* One axis of a pool of maxima.  Tap t of window j is input start[j] + t * dilation, and lies within
- * the axis for t in [low[j], high[j]); input i is seen by windows of [first[i], end[i]) alone.
+/* One axis of max pooling.  Tap t of window j is input start[j] + t * dilation, and lies within the
+ * axis for t in [low[j], high[j]); input i is seen by windows of [first[i], end[i]) alone.
  * stride: of starts that are all as far apart, with start[0] = -before; 0 for others. */
 typedef struct {
     ptrdiff_t size;              /* inputs */
@@ -19,24 +20,25 @@ typedef struct {
     const ptrdiff_t *first, *end;
 } convcore_windows;
 
-/* A pool of maxima over dense images: depth, rows, columns.  Tap (d, h, w) of a window has number
- * (d * kernel of rows + h) * kernel of columns + w, below CONVCORE_NOWHERE, which marks windows that
- * see no input.  Lines of channels_last images are (columns, channels). */
+/* Max pooling of dense images: depth, rows, columns.  Tap (d, h, w) of a window has number
+ * (d * kernel of rows + h) * kernel of columns + w, below CONVCORE_NOWHERE, which marks windows
+ * that see no input.  A line is a row of an image: in NHWC it is (columns, channels). */
 enum { CONVCORE_NOWHERE = 255 };
 
 typedef struct {
     convcore_windows axis[3];
-    ptrdiff_t channels;          /* 0: planes, one after the other */
-} convcore_maxima;
+    ptrdiff_t channels;          /* of NHWC; 0: NCHW, planes one after the other */
+} convcore_max_pool;
 
-/* One axis of a linear map: output j is the sum over i in [begin[j], begin[j + 1]) of input from[i]
- * times weight[i], a float or a double as the elements are.
+/* The weights of one axis, a sparse matrix by rows: output j is the sum over its taps i, in
+ * [begin[j], begin[j + 1]), of input from[i] times weight[i], a float or a double as the elements
+ * are.
  *
- * Where it repeats itself, outputs p + phases * q for q in [low, high) have the terms of
+ * Where it repeats itself, outputs p + phases * q for q in [low, high) have the taps of
  * p + phases * low, (q - low) * stride inputs further; phases is 0 where nothing repeats.
  * reach: three numbers an input, where it is better to go by them: it counts for outputs
  * [first, end), with the weight of a third number; or NULL.  run: the inputs of every output are
- * neighbours, of weight 1.  same: it is the identity.  pairs: no output has more than two terms. */
+ * neighbours, of weight 1.  same: it is the identity.  pairs: no output has more than two taps. */
 typedef struct {
     ptrdiff_t size;              /* inputs */
     ptrdiff_t out;
@@ -47,30 +49,30 @@ typedef struct {
     ptrdiff_t phases, stride, low, high;
     int run, same, pairs;
     const void *divisor;         /* one an output, or NULL */
-} convcore_terms;
+} convcore_axis_weights;
 
-/* A map of images that is the product of one along each axis; the sums are divided at the end by the
+/* A separable map of images: weights along each axis; the sums are divided at the end by the
  * product of their axes' divisors, and by `divisor`. */
 typedef struct {
-    convcore_terms axis[3];
-    ptrdiff_t channels;          /* 0: planes, one after the other */
+    convcore_axis_weights axis[3];
+    ptrdiff_t channels;          /* of NHWC; 0: NCHW, planes one after the other */
     double divisor;
 } convcore_separable;
 
 typedef struct {
-    /* Outputs and the taps they were found at, of one line of windows of an image (or plane) x.
-     * taps may be NULL.  scratch: as _maxima.pyx says. */
-    void (*maxima)(const convcore_maxima *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y,
-                   uint8_t *taps, void *scratch);
-    /* One line of the gradient of a channels_last image, from that of all its windows and their
-     * taps; the gradient of a plane. */
-    void (*maxima_gradient)(const convcore_maxima *m, const void *gy, const uint8_t *taps,
-                            ptrdiff_t d, ptrdiff_t h, void *gx);
-    void (*maxima_gradient_plane)(const convcore_maxima *m, const void *gy, const uint8_t *taps,
-                                  void *gx);
-    /* One line of a linear map. */
+    /* One line of outputs of an image (or plane) x, and, unless taps is NULL, the taps they were
+     * found at.  scratch: as _max_pool.pyx says. */
+    void (*max_pool)(const convcore_max_pool *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y,
+                     uint8_t *taps, void *scratch);
+    /* One line of the gradient of an NHWC image, or the gradient of a plane, from that of all its
+     * windows and their taps. */
+    void (*max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *gy, const uint8_t *taps,
+                                   ptrdiff_t d, ptrdiff_t h, void *gx);
+    void (*max_pool_gradient_nchw)(const convcore_max_pool *m, const void *gy, const uint8_t *taps,
+                                   void *gx);
+    /* One line of outputs of a separable map. */
     void (*separable)(const convcore_separable *s, const void *x, ptrdiff_t d, ptrdiff_t h,
                       void *y, void *scratch);
-} convcore_pools;
+} convcore_pooling;
 
 #endif

@@ -1,5 +1,5 @@
-/* Sums over pixels, for numbers of type T: a few are added in T, one after another in each lane, and
- * these in double. */
+/* Sums over pixels, for numbers of type T: a few are added in T, one after another in each lane,
+ * and these in double. */
 
 INLINE T OF(sum_of_lanes)(LINE v)
 {
@@ -10,8 +10,8 @@ INLINE T OF(sum_of_lanes)(LINE v)
     return lanes[0];
 }
 
-/* sum += x[0] + ... of elements side by side. */
-static void OF(sum_run)(const void *from, ptrdiff_t count, double *sum)
+/* sum += x[0] + ... of elements side by side, as a plane's are. */
+static void OF(sum_nchw)(const void *from, ptrdiff_t count, double *sum)
 {
     const T *x = from;
     T rest[LINE_LANES];
@@ -28,13 +28,13 @@ static void OF(sum_run)(const void *from, ptrdiff_t count, double *sum)
     *sum += (double)OF(sum_of_lanes)((some[0] + some[1]) + (some[2] + some[3]));
 }
 
-/* sums[c] += x[0][c] + ... of pixels `step` apart, whose up to CONVCORE_SUMMED channels are
+/* sums[c] += x[0][c] + ... of pixels `step` apart, whose up to CONVCORE_MOST_CHANNELS channels are
  * neighbours. */
-static void OF(sum_columns)(const void *from, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
-                            double *sums)
+static void OF(sum_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t channels, ptrdiff_t step,
+                         double *sums)
 {
     const T *x = from;
-    T some[CONVCORE_SUMMED];
+    T some[CONVCORE_MOST_CHANNELS];
     for (ptrdiff_t c = 0; c < channels; c++) some[c] = 0;
     for (ptrdiff_t p = 0; p < pixels; p++, x += step)
         INDEPENDENT for (ptrdiff_t c = 0; c < channels; c++) some[c] += x[c];

@@ -1,31 +1,31 @@
-/* Linear maps of images, one along each axis, a line at a time; for numbers of type T.
+/* Separable linear maps of images, a line at a time; for numbers of type T.
  *
  * The lines that a line of outputs is made of are summed first, element by element; then the
- * line's own axis is mapped.  Of planes, where that repeats itself, outputs side by side are made as
- * vectors: of parts of the line, each with every stride-th element, one part of outputs a phase.
+ * weights of the line's own axis apply.  In NCHW, where these repeat themselves, outputs side by
+ * side are made as vectors: of deinterleaved parts of the line, one part of outputs a phase.
  */
 
-/* out[i] (+)= sum over n of rows[n][i] * weights[n], for n < terms <= 4 */
-INLINE void OF(add_rows)(const int terms, const int add, const T *const *rows, const T *weights,
+/* out[i] (+)= sum over n of rows[n][i] * weights[n], for n < taps <= 4 */
+INLINE void OF(add_rows)(const int taps, const int add, const T *const *rows, const T *weights,
                          ptrdiff_t count, T *out)
 {
-    const T *a = rows[0], *b = rows[terms > 1], *c = rows[terms > 2 ? 2 : 0];
-    const T *d = rows[terms > 3 ? 3 : 0];
-    const T wa = weights[0], wb = weights[terms > 1], wc = weights[terms > 2 ? 2 : 0];
-    const T wd = weights[terms > 3 ? 3 : 0];
+    const T *a = rows[0], *b = rows[taps > 1], *c = rows[taps > 2 ? 2 : 0];
+    const T *d = rows[taps > 3 ? 3 : 0];
+    const T wa = weights[0], wb = weights[taps > 1], wc = weights[taps > 2 ? 2 : 0];
+    const T wd = weights[taps > 3 ? 3 : 0];
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
         T sum = a[i] * wa;
-        if (terms > 1) sum += b[i] * wb;
-        if (terms > 2) sum += c[i] * wc;
-        if (terms > 3) sum += d[i] * wd;
+        if (taps > 1) sum += b[i] * wb;
+        if (taps > 2) sum += c[i] * wc;
+        if (taps > 3) sum += d[i] * wd;
         out[i] = add ? out[i] + sum : sum;
     }
 }
 
-static void OF(combine)(int terms, int add, const T *const *rows, const T *weights,
-                        ptrdiff_t count, T *out)
+static void OF(combine)(int taps, int add, const T *const *rows, const T *weights, ptrdiff_t count,
+                        T *out)
 {
-    switch (terms + 4 * (add != 0)) {
+    switch (taps + 4 * (add != 0)) {
     case 1: OF(add_rows)(1, 0, rows, weights, count, out); break;
     case 2: OF(add_rows)(2, 0, rows, weights, count, out); break;
     case 3: OF(add_rows)(3, 0, rows, weights, count, out); break;
@@ -79,8 +79,8 @@ INLINE T OF(run_sum)(const T *v, ptrdiff_t count)
 }
 
 /* Outputs [first, end) of a line of a plane, each by itself. */
-static void OF(map_each)(const convcore_terms *W, const T *line, ptrdiff_t first, ptrdiff_t end,
-                         T *y)
+static void OF(weigh_each)(const convcore_axis_weights *W, const T *line, ptrdiff_t first,
+                           ptrdiff_t end, T *y)
 {
     const T *weight = W->weight;
     for (ptrdiff_t j = first; j < end; j++) {
@@ -96,13 +96,13 @@ static void OF(map_each)(const convcore_terms *W, const T *line, ptrdiff_t first
 }
 
 /* The outputs of a line of a plane that repeat themselves: by parts of the line, and by phases. */
-static void OF(map_phases)(const convcore_terms *W, const T *line, T *y, T *scratch)
+static void OF(weigh_phases)(const convcore_axis_weights *W, const T *line, T *y, T *scratch)
 {
     const ptrdiff_t stride = W->stride, pitch = W->size / stride + 1, count = W->high - W->low;
     const T *weight = W->weight, *parts = line;
     T *made = W->phases > 1 ? scratch + stride * pitch : y + W->low;
     if (stride > 1) {
-        OF(take_apart)(line, W->size, stride, scratch, pitch);
+        OF(deinterleave)(line, W->size, stride, scratch, pitch);
         parts = scratch;
     }
     for (ptrdiff_t p = 0; p < W->phases; p++) {
@@ -113,11 +113,11 @@ static void OF(map_phases)(const convcore_terms *W, const T *line, T *y, T *scra
                      count, made + p * count);
         OF(finish)(&sum, count, made + p * count);
     }
-    if (W->phases > 1) OF(put_together)(made, count, W->phases, count, y + W->phases * W->low);
+    if (W->phases > 1) OF(interleave)(made, count, W->phases, count, y + W->phases * W->low);
 }
 
 /* Every input by itself, added to the run of outputs that it reaches. */
-static void OF(map_reaches)(const convcore_terms *W, const T *line, T *y)
+static void OF(weigh_reaches)(const convcore_axis_weights *W, const T *line, T *y)
 {
     const T *weight = W->weight;
     memset(y, 0, W->out * sizeof(T));
@@ -128,34 +128,34 @@ static void OF(map_reaches)(const convcore_terms *W, const T *line, T *y)
     }
 }
 
-static void OF(map_line)(const convcore_terms *W, const T *line, T *y, T *scratch)
+static void OF(line_nchw)(const convcore_axis_weights *W, const T *line, T *y, T *scratch)
 {
     if (W->reach) {
-        OF(map_reaches)(W, line, y);
+        OF(weigh_reaches)(W, line, y);
         return;
     }
     if (!W->phases) {
-        OF(map_each)(W, line, 0, W->out, y);
+        OF(weigh_each)(W, line, 0, W->out, y);
         return;
     }
-    OF(map_each)(W, line, 0, W->phases * W->low, y);
-    OF(map_phases)(W, line, y, scratch);
-    OF(map_each)(W, line, W->phases * W->high, W->out, y);
+    OF(weigh_each)(W, line, 0, W->phases * W->low, y);
+    OF(weigh_phases)(W, line, y, scratch);
+    OF(weigh_each)(W, line, W->phases * W->high, W->out, y);
 }
 
-/* Channels of one pixel: the sum of `terms` rows, four at a time. */
-INLINE void OF(map_pixel)(const T *const *rows, const T *weights, ptrdiff_t terms,
-                          ptrdiff_t channels, T *y)
+/* Channels of one pixel: the sum of `taps` rows, four at a time. */
+INLINE void OF(weigh_pixel)(const T *const *rows, const T *weights, ptrdiff_t taps,
+                            ptrdiff_t channels, T *y)
 {
-    if (terms == 1 && weights[0] == 1)
+    if (taps == 1 && weights[0] == 1)
         memcpy(y, rows[0], channels * sizeof(T));
-    else if (terms)
-        OF(combine)((int)terms, 0, rows, weights, channels, y);
+    else if (taps)
+        OF(combine)((int)taps, 0, rows, weights, channels, y);
     else
         memset(y, 0, channels * sizeof(T));
 }
 
-static void OF(map_pixels)(const convcore_terms *W, const T *line, ptrdiff_t channels, T *y)
+static void OF(line_nhwc)(const convcore_axis_weights *W, const T *line, ptrdiff_t channels, T *y)
 {
     const T *weight = W->weight;
     for (ptrdiff_t j = 0; j < W->out; j++, y += channels) {
@@ -172,7 +172,7 @@ static void OF(map_pixels)(const convcore_terms *W, const T *line, ptrdiff_t cha
         }
         for (ptrdiff_t i = begin; i < end && i < begin + 4; i++)
             rows[i - begin] = line + W->from[i] * channels;
-        OF(map_pixel)(rows, weight + begin, end - begin < 4 ? end - begin : 4, channels, y);
+        OF(weigh_pixel)(rows, weight + begin, end - begin < 4 ? end - begin : 4, channels, y);
         if (end - begin <= 4) continue;
         OF(weighted_sum) sum = {.add = 1};
         for (ptrdiff_t i = begin + 4; i < end; i++)
@@ -182,30 +182,30 @@ static void OF(map_pixels)(const convcore_terms *W, const T *line, ptrdiff_t cha
 }
 
 /* A line of pixels from at most two lines, of at most two pixels each. */
-static void OF(map_pairs)(const convcore_terms *W, const T *const *lines, const T *scales,
-                          int n_lines, ptrdiff_t channels, T *y)
+static void OF(line_of_pairs_nhwc)(const convcore_axis_weights *W, const T *const *lines,
+                                   const T *scales, int n_lines, ptrdiff_t channels, T *y)
 {
     const T *weight = W->weight;
     for (ptrdiff_t j = 0; j < W->out; j++, y += channels) {
         const T *rows[4];
         T weights[4];
-        int terms = 0;
+        int taps = 0;
         for (int n = 0; n < n_lines; n++) {
             for (ptrdiff_t i = W->begin[j]; i < W->begin[j + 1]; i++) {
-                rows[terms] = lines[n] + W->from[i] * channels;
-                weights[terms++] = scales[n] * weight[i];
+                rows[taps] = lines[n] + W->from[i] * channels;
+                weights[taps++] = scales[n] * weight[i];
             }
         }
-        if (terms == 4)
+        if (taps == 4)
             OF(add_rows)(4, 0, rows, weights, channels, y);
         else
-            OF(map_pixel)(rows, weights, terms, channels, y);
+            OF(weigh_pixel)(rows, weights, taps, channels, y);
     }
 }
 
 static void OF(divide)(const convcore_separable *s, ptrdiff_t d, ptrdiff_t h, T *y)
 {
-    const convcore_terms *W = &s->axis[2];
+    const convcore_axis_weights *W = &s->axis[2];
     const ptrdiff_t unit = s->channels ? s->channels : 1;
     const T *each[3] = {s->axis[0].divisor, s->axis[1].divisor, W->divisor};
     T by = (T)s->divisor;
@@ -227,7 +227,7 @@ static void OF(divide)(const convcore_separable *s, ptrdiff_t d, ptrdiff_t h, T 
 static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff_t d, ptrdiff_t h,
                           void *to, void *scratch)
 {
-    const convcore_terms *D = &s->axis[0], *H = &s->axis[1], *W = &s->axis[2];
+    const convcore_axis_weights *D = &s->axis[0], *H = &s->axis[1], *W = &s->axis[2];
     const ptrdiff_t unit = s->channels ? s->channels : 1, length = W->size * unit;
     const ptrdiff_t a0 = D->begin[d], a1 = D->begin[d + 1], b0 = H->begin[h], b1 = H->begin[h + 1];
     const T *x = from, *weight_d = D->weight, *weight_h = H->weight;
@@ -242,12 +242,12 @@ static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff
     }
     const int plain = direct && sum.count == 1 && sum.weights[0] == 1;
     if (direct && s->channels && W->pairs && !plain) {
-        OF(map_pairs)(W, sum.rows, sum.weights, sum.count, unit, y);
+        OF(line_of_pairs_nhwc)(W, sum.rows, sum.weights, sum.count, unit, y);
     } else {
         const T *line = plain ? sum.rows[0] : sums;
         if (!plain) OF(finish)(&sum, length, sums);
-        if (!W->same && s->channels) OF(map_pixels)(W, line, unit, y);
-        if (!W->same && !s->channels) OF(map_line)(W, line, y, (T *)scratch + length);
+        if (!W->same && s->channels) OF(line_nhwc)(W, line, unit, y);
+        if (!W->same && !s->channels) OF(line_nchw)(W, line, y, (T *)scratch + length);
     }
     OF(divide)(s, d, h, y);
 }

@@ -161,11 +161,11 @@ INLINE void OF(row_gradient)(const int log, const T *gy, const T *y, ptrdiff_t c
     OF(copy_first)(rest_y, n, gx + whole);
 }
 
-static void OF(softmax_rows_gradient)(const void *grad, const void *kept, ptrdiff_t rows,
+static void OF(softmax_rows_gradient)(const void *grad, const void *result, ptrdiff_t rows,
                                       ptrdiff_t count, int log, void *to)
 {
     for (ptrdiff_t r = 0; r < rows; r++) {
-        const T *gy = (const T *)grad + r * count, *y = (const T *)kept + r * count;
+        const T *gy = (const T *)grad + r * count, *y = (const T *)result + r * count;
         T *gx = (T *)to + r * count;
         if (log)
             OF(row_gradient)(1, gy, y, count, gx);
@@ -180,8 +180,8 @@ static void OF(softmax_columns)(const void *from, ptrdiff_t columns, ptrdiff_t c
                                 ptrdiff_t step, int log, void *to)
 {
     const T *x = from;
-    T *y = to, top[CONVCORE_COLUMNS], total[CONVCORE_COLUMNS];
-    double sums[CONVCORE_COLUMNS];
+    T *y = to, top[CONVCORE_MOST_COLUMNS], total[CONVCORE_MOST_COLUMNS];
+    double sums[CONVCORE_MOST_COLUMNS];
     for (ptrdiff_t j = 0; j < columns; j++) top[j] = x[j], sums[j] = 0;
     for (ptrdiff_t i = step; i < count * step; i += step)
         INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
@@ -206,12 +206,12 @@ static void OF(softmax_columns)(const void *from, ptrdiff_t columns, ptrdiff_t c
             y[i + j] = (x[i + j] - top[j]) - total[j];
 }
 
-static void OF(softmax_columns_gradient)(const void *grad, const void *kept, ptrdiff_t columns,
+static void OF(softmax_columns_gradient)(const void *grad, const void *result, ptrdiff_t columns,
                                          ptrdiff_t count, ptrdiff_t step, int log, void *to)
 {
-    const T *gy = grad, *y = kept;
-    T *gx = to, sum[CONVCORE_COLUMNS];
-    double sums[CONVCORE_COLUMNS];
+    const T *gy = grad, *y = result;
+    T *gx = to, sum[CONVCORE_MOST_COLUMNS];
+    double sums[CONVCORE_MOST_COLUMNS];
     for (ptrdiff_t j = 0; j < columns; j++) sums[j] = 0;
     for (ptrdiff_t i = 0; i < count * step; i += step)
         if (log)

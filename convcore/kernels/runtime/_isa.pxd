@@ -211,11 +211,11 @@ cdef extern from "layers/pooling.h":
         const Py_ssize_t *first
         const Py_ssize_t *end
 
-    ctypedef struct Maxima "convcore_maxima":
+    ctypedef struct MaxPool "convcore_max_pool":
         Windows[3] axis
         Py_ssize_t channels
 
-    ctypedef struct Terms "convcore_terms":
+    ctypedef struct AxisWeights "convcore_axis_weights":
         Py_ssize_t size
         Py_ssize_t out
         const Py_ssize_t *begin
@@ -232,21 +232,21 @@ cdef extern from "layers/pooling.h":
         const void *divisor
 
     ctypedef struct Separable "convcore_separable":
-        Terms[3] axis
+        AxisWeights[3] axis
         Py_ssize_t channels
         double divisor
 
-    ctypedef struct Pools "convcore_pools":
-        void (*maxima)(
-            const Maxima *m, const void *x, Py_ssize_t d, Py_ssize_t h, void *y, uint8_t *taps,
+    ctypedef struct Pooling "convcore_pooling":
+        void (*max_pool)(
+            const MaxPool *m, const void *x, Py_ssize_t d, Py_ssize_t h, void *y, uint8_t *taps,
             void *scratch,
         ) noexcept nogil
-        void (*maxima_gradient)(
-            const Maxima *m, const void *gy, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h,
+        void (*max_pool_gradient_nhwc)(
+            const MaxPool *m, const void *gy, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h,
             void *gx,
         ) noexcept nogil
-        void (*maxima_gradient_plane)(
-            const Maxima *m, const void *gy, const uint8_t *taps, void *gx,
+        void (*max_pool_gradient_nchw)(
+            const MaxPool *m, const void *gy, const uint8_t *taps, void *gx,
         ) noexcept nogil
         void (*separable)(
             const Separable *s, const void *x, Py_ssize_t d, Py_ssize_t h, void *y, void *scratch,
@@ -276,7 +276,7 @@ cdef extern from "layers/microkernels.h":
         FROM_INPUT "CONVCORE_FROM_INPUT"
         FROM_RESULT "CONVCORE_FROM_RESULT"
 
-    ctypedef struct NormTerms "convcore_norm_terms":
+    ctypedef struct NormParameters "convcore_norm_parameters":
         const void *mean
         const void *scale
         const void *bias
@@ -286,49 +286,50 @@ cdef extern from "layers/microkernels.h":
         double high
         int activation
 
-    ctypedef struct NormRuns "convcore_norm_runs":
+    ctypedef struct NormNchw "convcore_norm_nchw":
         void (*moments)(
-            const void *x, Py_ssize_t count, Py_ssize_t runs, Py_ssize_t step, double shift,
+            const void *x, Py_ssize_t count, Py_ssize_t planes, Py_ssize_t step, double shift,
             double *sums,
         ) noexcept nogil
         void (*forward)(
-            const void *x, const void *residual, Py_ssize_t count, Py_ssize_t runs,
-            Py_ssize_t step, const NormTerms *terms, void *y,
+            const void *x, const void *residual, Py_ssize_t count, Py_ssize_t planes,
+            Py_ssize_t step, const NormParameters *p, void *y,
         ) noexcept nogil
         void (*gradient_sums)(
-            const void *gy, const void *x, const void *y, Py_ssize_t count, Py_ssize_t runs,
-            Py_ssize_t step, const NormTerms *terms, void *kept, double *sums,
+            const void *gy, const void *x, const void *y, Py_ssize_t count, Py_ssize_t planes,
+            Py_ssize_t step, const NormParameters *p, void *masked, double *sums,
         ) noexcept nogil
         void (*gradient)(
-            const void *gy, const void *x, Py_ssize_t count, Py_ssize_t runs, Py_ssize_t step,
-            const NormTerms *terms, void *gx,
+            const void *gy, const void *x, Py_ssize_t count, Py_ssize_t planes, Py_ssize_t step,
+            const NormParameters *p, void *gx,
         ) noexcept nogil
 
-    ctypedef struct NormPixels "convcore_norm_pixels":
+    ctypedef struct NormNhwc "convcore_norm_nhwc":
         void (*moments)(
             const void *x, Py_ssize_t pixels, Py_ssize_t channels, const double *shift,
             double *sums, Py_ssize_t row,
         ) noexcept nogil
         void (*forward)(
             const void *x, const void *residual, Py_ssize_t pixels, Py_ssize_t channels,
-            const NormTerms *terms, void *y,
+            const NormParameters *p, void *y,
         ) noexcept nogil
         void (*gradient_sums)(
             const void *gy, const void *x, const void *y, Py_ssize_t pixels, Py_ssize_t channels,
-            const NormTerms *terms, void *kept, double *sums, Py_ssize_t row,
+            const NormParameters *p, void *masked, double *sums, Py_ssize_t row,
         ) noexcept nogil
         void (*gradient)(
             const void *gy, const void *x, Py_ssize_t pixels, Py_ssize_t channels,
-            const NormTerms *terms, void *gx,
+            const NormParameters *p, void *gx,
         ) noexcept nogil
 
-    ctypedef struct NormRows "convcore_norm_rows":
+    ctypedef struct LayerNorm "convcore_layer_norm":
         void (*forward)(
-            const void *x, Py_ssize_t count, double mean, double root, const void *terms, void *y,
+            const void *x, Py_ssize_t count, double mean, double root, const void *parameters,
+            void *y,
         ) noexcept nogil
         void (*gradient)(
             const void *gy, const void *x, Py_ssize_t count, double mean, double root,
-            const void *terms, void *gx, double *sums,
+            const void *parameters, void *gx, double *sums,
         ) noexcept nogil
 
     enum:
@@ -338,7 +339,7 @@ cdef extern from "layers/microkernels.h":
         RULES "CONVCORE_RULES"
 
     ctypedef void (*Step "convcore_step")(
-        void *const *arrays, Py_ssize_t start, Py_ssize_t count, const double *terms, int flags,
+        void *const *arrays, Py_ssize_t start, Py_ssize_t count, const double *settings, int flags,
     ) noexcept nogil
 
     ctypedef struct Clipping "convcore_clipping":
@@ -347,7 +348,7 @@ cdef extern from "layers/microkernels.h":
         void (*clip)(void *v, Py_ssize_t count, double bound) noexcept nogil
 
     enum:
-        COLUMNS "CONVCORE_COLUMNS"
+        MOST_COLUMNS "CONVCORE_MOST_COLUMNS"
 
     ctypedef struct Softmax "convcore_softmax":
         void (*rows)(
@@ -366,22 +367,22 @@ cdef extern from "layers/microkernels.h":
         ) noexcept nogil
 
     enum:
-        SUMMED "CONVCORE_SUMMED"
+        MOST_CHANNELS "CONVCORE_MOST_CHANNELS"
 
     ctypedef struct Sums "convcore_sums":
-        void (*run)(const void *x, Py_ssize_t count, double *sum) noexcept nogil
-        void (*columns)(
+        void (*nchw)(const void *x, Py_ssize_t count, double *sum) noexcept nogil
+        void (*nhwc)(
             const void *x, Py_ssize_t pixels, Py_ssize_t channels, Py_ssize_t step, double *sums,
         ) noexcept nogil
 
     ctypedef struct LayerMicrokernels "convcore_layer_microkernels":
         const char *name
-        NormRows[2] norm_rows
-        NormRuns[2] norm_runs
-        NormPixels[2] norm_pixels
+        LayerNorm[2] layer_norm
+        NormNchw[2] norm_nchw
+        NormNhwc[2] norm_nhwc
         Op[64] ops               # the first OP_COUNT
         Step[8][2] steps         # the first RULES rows
-        Pools[2] pools
+        Pooling[2] pooling
         Clipping[2] clipping
         Softmax[2] softmax
         Sums[2] sums

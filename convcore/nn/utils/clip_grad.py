@@ -72,8 +72,8 @@ def get_total_norm(
     if not given:
         return _creation.tensor(0.0)
     arrays = [tensor._array for tensor in given]
-    if order == 2 and clip_grad.suit(arrays):
-        total = _creation.tensor(clip_grad.length(arrays), dtype=given[0].dtype)
+    if order == 2 and clip_grad.has_kernel(arrays):
+        total = _creation.tensor(clip_grad.global_norm(arrays), dtype=given[0].dtype)
     else:
         total = norm(stack([norm(tensor, order) for tensor in given]), order)
     if error_if_nonfinite and not total.isfinite():
@@ -103,7 +103,7 @@ def clip_grads_with_norm_(
     """
     factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
     for grad in _grads(parameters):
-        if not clip_grad.suit([grad._array]):
+        if not clip_grad.has_kernel([grad._array]):
             grad.mul_(factor)
         elif factor.item() != 1:  # most often the norm is below the bound
             clip_grad.scale(grad._array, factor.item())
@@ -178,7 +178,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """
     bound = float(clip_value)
     for grad in _grads(parameters):
-        if bound >= 0 and clip_grad.suit([grad._array]):
+        if bound >= 0 and clip_grad.has_kernel([grad._array]):
             clip_grad.clip(grad._array, bound)
             grad._counter[0] += 1
         else:

@@ -147,7 +147,7 @@ def test_losses_of_classes_and_their_gradient_are_exact(shape, dtype, form, rng)
     assert weights == weights_again
     np.testing.assert_allclose(found, losses.sum(), rtol=8 * eps, atol=1e-12 * np.abs(losses).sum())
     np.testing.assert_allclose(weights, total, rtol=1e-12)
-    like = x.shape, x.dtype, nll.is_last(x)
+    like = x.shape, x.dtype, nll.is_nhwc(x)
     found = nll.backward(np.array(3.0, dtype), 2.0, like, classes, weight, -7)
     assert found.dtype == x.dtype
     if form != "gaps":
@@ -175,7 +175,7 @@ def test_smoothed_losses_and_their_gradient_are_exact(shape, weighted, form, rng
     np.testing.assert_allclose(weights, total, rtol=1e-12)
     found, _ = nll.forward(x, classes, given, -7, False, 0.3)
     np.testing.assert_allclose(found, losses.sum(), rtol=1e-11)
-    like = x.shape, x.dtype, nll.is_last(x)
+    like = x.shape, x.dtype, nll.is_nhwc(x)
     found = nll.backward(np.array(3.0), 2.0, like, classes, given, -7, 0.3)
     np.testing.assert_allclose(found, 1.5 * gradient, rtol=1e-12, atol=1e-15)
     grad = rng.standard_normal(classes.shape)
