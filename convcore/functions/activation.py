@@ -19,7 +19,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import backward_of, compiled, dispatch
+from convcore.functions._support.dispatch import backward_of, compiled
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
@@ -195,9 +195,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
-    op = ("threshold", least, value)
-    choose = lambda array: np.where(array <= least, array.dtype.type(value), array)  # noqa: E731
-    out = wrap(np.asarray(dispatch(op, choose, x._array)))
+    op, array = ("threshold", least, value), x._array
+    if elementwise.computes("threshold", array.dtype):
+        out = wrap(elementwise.forward("threshold", array, op[1:]))
+    else:
+        out = wrap(np.asarray(np.where(array <= least, array.dtype.type(value), array)))
     if mode.enabled:
         backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))
