@@ -55,7 +55,7 @@ class FixedConv(Module):
         check_arguments("conv", input=input)
         result = wrap(computed(self.fixed, input._array))
         if mode.enabled:
-            record("FixedConvolutionBackward0", (input,), result, _no_backward)
+            record("PrepackedConvolutionBackward0", (input,), result, _no_backward)
             describe(result, layer=self)
         (shared,) = self._shared
         if shared is not None:

@@ -27,7 +27,7 @@ class Problem(NamedTuple):
     ``kept`` says that the weights stay as they are, so that what is made of them may be kept.
     """
 
-    map: str
+    pass_name: str
     geometry: Geometry
     dtype: np.dtype[Any]
     left: Layout
@@ -124,7 +124,7 @@ class Algorithm(NamedTuple):
     ----------
     name : str
         What users call it.
-    maps : tuple of str, out of PASSES
+    passes : tuple of str, out of PASSES
     prepare : function from a problem to (kernel, PassPlan)
         A kernel is an object with ``threads()``, how many threads it may use now, and
         ``run(left, right, output, workspace, threads, *extra)``; the workspace has the plan's
@@ -137,7 +137,7 @@ class Algorithm(NamedTuple):
     """
 
     name: str
-    maps: tuple[str, ...]
+    passes: tuple[str, ...]
     prepare: Callable[[Problem], tuple[Any, PassPlan]]
     impossible: Callable[[Problem], str | None] = never
     unprofitable: Callable[[Problem], str | None] = never
@@ -145,13 +145,13 @@ class Algorithm(NamedTuple):
 
 
 def dense_problem(
-    map: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
+    pass_name: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
 ) -> Problem:
     """Return the problem of a map on new arrays of one memory format."""
     arrays = shapes_of(geometry, channels_last)
     # Each map takes the two arrays that the other two maps make, in this order.
-    left, right = (arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != map)
-    return Problem(map, geometry, dtype, left, right, channels_last)
+    left, right = (arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != pass_name)
+    return Problem(pass_name, geometry, dtype, left, right, channels_last)
 
 
 def shapes_of(geometry: Geometry, channels_last: bool) -> dict[str, Layout]:
