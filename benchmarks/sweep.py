@@ -127,16 +127,16 @@ def _prepared(layer: Layer, map_name: str, arrays: dict[str, Any], kept: bool) -
         "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
         "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
     }[map_name]
-    keeps = {"kept": True} if kept and map_name == "forward" else {}
+    keeps = {"prepacked": True} if kept and map_name == "forward" else {}
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     # Not the remembered one, which was made with the constant's first value.
     call = make.__wrapped__(*shapes, *first, *layer.steps.values(), current(), **keeps)
     plan = call.plan._replace(refused=())  # whose texts may name the constant
-    if not plan.kept:
+    if not plan.prepacked:
         return plan, lambda: call(left, right, ())
-    block = memory.Block(plan.kept_bytes)
+    block = memory.Block(plan.prepacked_bytes)
     call.kernel.pack(right, block)
-    return plan, lambda: call(left, right, (), kept=block)
+    return plan, lambda: call(left, right, (), prepacked=block)
 
 
 def _compare(

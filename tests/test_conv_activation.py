@@ -49,7 +49,7 @@ def test_fused_activation_has_the_bits_of_one_afterwards(layer, memory_format, d
     last = memory_format == "channels_last"
     problem = dense_problem("forward", make_geometry(x.shape, w.shape, **steps), x.dtype, last)
     for algorithm in ALGORITHMS:
-        if "forward" not in algorithm.maps or algorithm.impossible(problem):
+        if "forward" not in algorithm.passes or algorithm.impossible(problem):
             continue
         with conv.flags(algorithm=algorithm.name):
             for b in (bias, None):

@@ -50,7 +50,7 @@ def test_algorithm_has_the_name_of_its_file():
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
 def test_forced_algorithm_is_taken_or_the_plan_says_why_not(layer, algorithm):
     for name, plan in plans(layer, algorithm=algorithm.name).items():
-        if name not in algorithm.maps:
+        if name not in algorithm.passes:
             assert dict(plan.refused)[algorithm.name] == f"it computes no {name}"
         elif plan.algorithm != algorithm.name:
             x_shape, w_shape, steps = layer
@@ -65,7 +65,7 @@ def test_forbidden_algorithm_is_not_taken_where_another_can(layer):
         other = plans(layer, forbidden=[plan.algorithm])[name]
         x_shape, w_shape, steps = layer
         problem = dense_problem(name, make_geometry(x_shape, w_shape, **steps), np.dtype("f"), True)
-        able = [a.name for a in ALGORITHMS if name in a.maps and not a.impossible(problem)]
+        able = [a.name for a in ALGORITHMS if name in a.passes and not a.impossible(problem)]
         assert (other.algorithm == plan.algorithm) == (able == [plan.algorithm])
         if able != [plan.algorithm]:
             assert dict(other.refused)[plan.algorithm] == "forbidden"
@@ -74,7 +74,7 @@ def test_forbidden_algorithm_is_not_taken_where_another_can(layer):
 def test_every_other_algorithm_of_a_map_is_refused_with_a_reason():
     for layer in LAYERS:
         for name, plan in plans(layer).items():
-            others = {a.name for a in ALGORITHMS if name in a.maps} - {plan.algorithm}
+            others = {a.name for a in ALGORITHMS if name in a.passes} - {plan.algorithm}
             assert {other for other, reason in plan.refused if reason} == others
 
 
@@ -90,7 +90,7 @@ def test_strict_mode_refuses_what_adds_up_no_products():
         _, plan = choose(problem, selection_of(strict=True))
         indirect = {a.name for a in ALGORITHMS if not a.direct}
         assert plan.algorithm not in indirect
-        possible = {a.name for a in ALGORITHMS if name in a.maps and not a.impossible(problem)}
+        possible = {a.name for a in ALGORITHMS if name in a.passes and not a.impossible(problem)}
         for refused in indirect & possible:
             assert dict(plan.refused)[refused] == "strict mode"
 
@@ -147,9 +147,11 @@ def test_flags_nest_and_end_with_their_block(restored):
     conv.strict = True
     with conv.flags(algorithm="im2col"):
         assert conv.strict and conv.algorithm == "im2col"
-        with conv.flags(strict=False, algorithm=None, forbidden=["scatter", "phases"]):
+        with conv.flags(
+            strict=False, algorithm=None, forbidden=["gemm_col2im", "stride_decomposition"]
+        ):
             assert not conv.strict and conv.algorithm is None
-            assert conv.forbidden == {"scatter", "phases"}
+            assert conv.forbidden == {"gemm_col2im", "stride_decomposition"}
             conv.forbidden = []
             assert not conv.forbidden
         assert conv.strict and conv.algorithm == "im2col" and not conv.forbidden
@@ -177,7 +179,7 @@ def test_process_setting_reaches_other_threads_and_flags_do_not(restored):
         ({"algorithm": "fft"}, ValueError, ("algorithm", "'fft'", "None", "'im2col'")),
         ({"algorithm": 3}, TypeError, ("algorithm", "3", "'im2col'")),
         ({"forbidden": ["im2col", "fft"]}, ValueError, ("forbidden", "'fft'", "'im2col'")),
-        ({"forbidden": "fft"}, ValueError, ("forbidden", "'fft'", "'scatter'")),
+        ({"forbidden": "fft"}, ValueError, ("forbidden", "'fft'", "'gemm_col2im'")),
         ({"forbidden": 1}, TypeError, ("forbidden", "1")),
         ({"strict": "no"}, TypeError, ("strict", "'no'", "True")),
         ({"algorithm": "im2col", "forbidden": "im2col"}, ValueError, ("im2col", "both")),
@@ -195,7 +197,7 @@ def test_selection_errors_name_the_argument_and_change_nothing(flags, error, wor
 
 
 def test_equal_selections_are_one_object():
-    with conv.flags(forbidden=["phases", "im2col"]):
+    with conv.flags(forbidden=["stride_decomposition", "im2col"]):
         one = selections.current()
-    with conv.flags(forbidden=("im2col", "phases")):
+    with conv.flags(forbidden=("im2col", "stride_decomposition")):
         assert selections.current() is one

@@ -61,16 +61,16 @@ class Executable:
         self.channels_last, self.squeeze = channels_last, squeeze
 
     def __call__(
-        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+        self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
-        """Return the map of the two arrays; `extra` and `kept` are what else the kernel takes."""
+        """Return the pass of the two arrays; `extra`, `prepacked`: what else the kernel takes."""
         plan = self.plan
         # Everything is allocated before BLAS is held and threads start: nothing there can fail.
         output = empty(self.shape, left.dtype, self.channels_last)
         threads = self.kernel.threads()
         block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
         try:
-            self.kernel.run(left, right, output, block, threads, *extra, **kept)
+            self.kernel.run(left, right, output, block, threads, *extra, **prepacked)
         finally:
             memory.give(block)
         return output[0] if self.squeeze else output
@@ -80,7 +80,7 @@ class TransposedExecutable(Executable):
     """The call of a transposed convolution, whose bias, if any, is all of ``extra``."""
 
     def __call__(
-        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+        self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
         """Return the transposed convolution, the bias added by the kernel if it can."""
         if not extra:
@@ -144,16 +144,16 @@ def forward_executable(
     dilation: Spatial,
     groups: int,
     selection: Selection,
-    kept: bool = False,
+    prepacked: bool = False,
 ) -> Executable:
-    """Return the call of the forward map; kept: for weights that stay as they are."""
+    """Return the call of the forward pass; prepacked: for weights that stay as they are."""
     size = common_itemsize(("input", x_dtype), ("weight", w_dtype))
     squeeze, x_shape, x_strides = batched(x_shape, x_strides, weight_rank(w_shape) + 2)
     g = make_geometry(x_shape, w_shape, stride, padding, dilation, groups)
     check_memory(g.output_shape, size)
     last = is_channels_last(x_shape, x_strides) or is_channels_last(w_shape, w_strides)
     x, w = layout(x_shape, x_strides, size), layout(w_shape, w_strides, size)
-    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last, kept), selection)
+    kernel, plan = choose(Problem(FORWARD, g, x_dtype, x, w, last, prepacked), selection)
     return Executable(kernel, plan, g.output_shape, last, squeeze)
 
 

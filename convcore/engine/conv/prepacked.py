@@ -91,8 +91,9 @@ class PrepackedConvolution:
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))
-        call, kept = self.prepared(input.shape, input.strides, input.dtype)
-        return call(input, self.weight, self._extra, **({} if kept is None else {"kept": kept}))
+        call, block = self.prepared(input.shape, input.strides, input.dtype)
+        prepacked = {} if block is None else {"prepacked": block}
+        return call(input, self.weight, self._extra, **prepacked)
 
     def prepared(self, *like: Any) -> _Prepared:
         """Return the call for inputs of one kind, and the weights as its kernel reads them.
@@ -117,9 +118,9 @@ class PrepackedConvolution:
     def _prepare(self, *like: Any) -> _Prepared:
         w, selection = self.weight, like[3]
         arrays = *like[:3], w.shape, w.strides, w.dtype
-        call = forward_executable(*arrays, *self._parameters, selection, kept=True)
-        if not call.plan.kept:
+        call = forward_executable(*arrays, *self._parameters, selection, prepacked=True)
+        if not call.plan.prepacked:
             return call, None
-        block = memory.Block(call.plan.kept_bytes)
+        block = memory.Block(call.plan.prepacked_bytes)
         call.kernel.pack(w, block)
         return call, block

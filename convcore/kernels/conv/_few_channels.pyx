@@ -1,4 +1,4 @@
-"""Forward map of few input channels, by tiles over a staged band of the input.
+"""Forward pass of few input channels (first layers), by tiles over a packed band of the input.
 
     y[n, o, q] = sum over terms l of w[o, l] * band[place of q + offset of l]
 
@@ -10,8 +10,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._im2col cimport source
-from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
 
@@ -177,38 +177,30 @@ cdef void forward_item(
 
 
 cdef class FewChannels(FloatCorrelation):
-    """All that one call of the forward map needs but the arrays; made once a geometry.
-
-    Parameters
-    ----------
-    job : dict with the fields of Job
-    terms : three lists, of the fields of Terms
-        Computed by engine/conv/algorithms/few_channels.py, which owns every size.
-    """
+    """The forward pass of few_channels.py; terms: three lists, of the fields of Terms."""
 
     cdef Job job
     cdef Terms terms
 
     def __cinit__(self, dict job, terms):
         self.job = job
-        self.items, self.work = self.job.tiling.items, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
-        pack(&self.job, self.terms.weight, w, kept)
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
+        pack(&self.job, self.terms.weight, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are kept, then make every tile."""
+        """Pack the weights, unless they are prepacked, then make every tile."""
         cdef const Job *job = &self.job
         cdef const Py_ssize_t *offset = self.terms.offset
-        cdef const float *packed = kept
+        cdef const float *packed = prepacked
         cdef float *scratch = workspace + job.tiling.shared
         cdef bint stream = job.stream and <size_t>y % (microkernels().lanes * sizeof(float)) == 0
         cdef Py_ssize_t i
-        if kept == NULL:
+        if prepacked == NULL:
             packed = workspace
             pack(job, self.terms.weight, w, workspace)
         with parallel(num_threads=threads):

@@ -1,21 +1,21 @@
-"""Correlation by pointers to rows: a convolution's forward map, and its input gradient.
+"""Forward pass and input gradient by indirection: products whose rows are found by pointers.
 
-The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis alone are
-one, of several classes (_indirection.pxd).  Patches are not gathered: conv/indirect.h multiplies the
-pixels where they lie.  The weights are copied first, into the panels that its products read.
+The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis
+alone are one, of several classes (_indirection.pxd).  Patches are not gathered: conv/indirect.h
+multiplies the pixels where they lie.  The weights are copied first, into the panels that its
+products read.
 
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
 cache; else all are packed first.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
-from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, point, stage
+from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 from convcore.kernels.runtime._vectors cimport copy, zero
 
@@ -341,54 +341,43 @@ cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
 
 
 cdef class IndirectCorrelation(FloatCorrelation):
-    """All that one call needs but the arrays; made once a geometry, used often.
-
-    Parameters
-    ----------
-    job, phases, taps : dict and lists of dicts with the fields of Job, Phase and Tap
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get, all of them float32.
-    """
+    """The kernel of indirect_correlation.py; phases, taps: dicts with the fields of Phase and Tap."""
 
     cdef Job job
     cdef Phase *phases
     cdef Tap *taps
 
     def __cinit__(self, dict job, list phases, list taps):
-        self.job, self.items, self.work = job, job["items"], job["work"]
-        self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
-        self.taps = <Tap *>PyMem_Calloc(max(len(taps), 1), sizeof(Tap))
-        if self.phases == NULL or self.taps == NULL:
-            raise MemoryError()
+        self.job = job
+        self.phases = <Phase *>self.allocate(
+            1, len(phases) * sizeof(Phase) + len(taps) * sizeof(Tap)
+        )
+        self.taps = <Tap *>(self.phases + <Py_ssize_t>len(phases))
         for i in range(len(phases)):
             self.phases[i] = phases[i]
         for i in range(len(taps)):
             self.taps[i] = taps[i]
 
-    def __dealloc__(self):
-        PyMem_Free(self.phases)
-        PyMem_Free(self.taps)
-
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         cdef const Job *job = &self.job
         cdef const Tap *taps = self.taps
         cdef Py_ssize_t i, chunks = all_chunks(job)
         cdef int threads = thread_count(chunks, job.w_size)
         for i in prange(chunks, schedule="static", num_threads=threads, nogil=True):
-            pack_item(job, taps, i, w, kept)
+            pack_item(job, taps, i, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are kept, then do every item, in one parallel region."""
+        """Pack the weights, unless they are prepacked, then do every item, in one parallel region."""
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef const Tap *taps = self.taps
         cdef float *scratch = workspace + job.shared
-        cdef const float *packed = kept
-        cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
-        if kept == NULL:
+        cdef const float *packed = prepacked
+        cdef Py_ssize_t i, chunks = 0 if job.packs or prepacked != NULL else all_chunks(job)
+        if prepacked == NULL:
             packed = workspace
         with parallel(num_threads=threads):
             (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1

@@ -40,7 +40,7 @@ class Blocks:
 def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
     """Cut N * pixels into equal blocks of at most `most`.
 
-    In contiguous memory a block of several images is no matrix in place and must be staged, so
+    In contiguous memory a block of several images is no matrix in place and must be packed, so
     there blocks stay within an image unless images are smaller than a block.
     """
     unit = n * pixels if channels_last or pixels < BLOCK else pixels
@@ -51,9 +51,14 @@ def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
     return Blocks(unit, size, per_unit, n * pixels // unit * per_unit)
 
 
+def up(n: int, unit: int) -> int:
+    """Round up to a multiple."""
+    return -(-n // unit) * unit
+
+
 def lines(elements: int) -> int:
     """Round up to whole cache lines, so that no two threads write one."""
-    return -(-elements // 64) * 64
+    return up(elements, 64)
 
 
 def share(total: int, most: int) -> int:
@@ -68,8 +73,18 @@ def channel_block(o: int, items: int, most: int) -> int:
     return share(o, min(-(-o // max(cuts, 1)), most))
 
 
-def most_staged(block: int, itemsize: int) -> int:
-    """Return how many rows of `block` elements are staged at a time: as many as fit a part."""
+def partials(pieces: int, runs: int, gradient_bytes: int, items: int = ITEMS) -> int:
+    """Return how many partial gradients a weight gradient is summed in, each over a run of work.
+
+    So many that its `pieces` come to `items` of them, of at most one of the `runs` each, and
+    bounded in bytes.  kernels/conv/_partials.pxd cuts the runs and adds the gradients up.
+    """
+    fit = PARTIAL_BYTES // max(gradient_bytes, 1)
+    return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, runs))
+
+
+def most_packed(block: int, itemsize: int) -> int:
+    """Return how many rows of `block` elements are packed at a time: as many as fit a part."""
     return max(1, PART_BYTES // max(block * itemsize, 1))
 
 

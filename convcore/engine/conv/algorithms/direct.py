@@ -5,6 +5,7 @@ Field names are those of the structs DirectAxis and Direct in kernels/runtime/_i
 
 from __future__ import annotations
 
+from convcore.engine.conv.algorithms.blocks import up
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
 from convcore.engine.conv.geometry import Axis
 from convcore.engine.conv.stride_phases import axis_phases
@@ -150,8 +151,3 @@ def channel_floats(fields: Fields, rows: int, width: int) -> int:
     """Return the floats of a band of `width` channels side by side."""
     column = fields["column"]
     return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()
-
-
-def up(n: int, unit: int) -> int:
-    """Round up to a multiple."""
-    return -(-n // unit) * unit

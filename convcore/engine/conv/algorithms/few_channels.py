@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
+from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, lines, partials, share, up
 from convcore.engine.conv.algorithms.problem import (
     FORWARD,
     INPUT_GRAD,
@@ -137,8 +137,8 @@ class _Tiles:
         outputs = self._outputs(wide, self.columns)
         self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
         # Whole vectors are read from a row's last pixels on.
-        reach = -(-outputs // lanes) * lanes + (wide.extent - 1) // wide.stride
-        self.pitch = -(-reach // lanes) * lanes
+        reach = up(outputs, lanes) + (wide.extent - 1) // wide.stride
+        self.pitch = up(reach, lanes)
         self.row_size = self.phases * self.pitch
         channels = self.geometry.c_in
         if self.interleaved:
@@ -178,7 +178,6 @@ class _Tiles:
             "band": self.band,
             "scratch": scratch,
             "shared": shared,
-            "work": float(g.multiply_adds),
         }
 
     def terms(self, weight: Layout) -> tuple[list[int], list[int], list[int]]:
@@ -212,20 +211,20 @@ class _Tiles:
         stride = self.axes[2].stride
         return row * self.row_size + x % stride * self.pitch + x // stride
 
-    def plan(self, problem: Problem, fields: Fields, reason: str, partials: int = 1) -> PassPlan:
+    def plan(self, problem: Problem, fields: Fields) -> PassPlan:
         """Return the plan of a kernel with these fields."""
+        plural = "s" * (problem.c > 1)
         return PassPlan(
             algorithm=_NAME,
-            reason=reason,
+            reason=f"{problem.c} input channel{plural}: read in place under every tap",
             itemsize=problem.itemsize,
-            items=fields["items"] if partials == 1 else partials,
+            items=fields["items"],
             scratch=fields["scratch"],
             shared=fields["shared"],
             block=self.rows * self.columns,
             o_block=problem.o,
             part_taps=self.geometry.taps,
             part_channels=problem.c,
-            partials=partials,
             multiply_adds=self.geometry.multiply_adds,
         )
 
@@ -234,18 +233,14 @@ def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
     tiles = _Tiles(problem)
     x, w, y = problem.left, problem.right, problem.output
     lanes = leaf_sizes()["lanes"]
-    o = -(-problem.o // lanes) * lanes if tiles.interleaved else problem.o
+    o = up(problem.o, lanes) if tiles.interleaved else problem.o
     packed = tiles.geometry.columns * o
-    kept = packed if problem.kept else 0
-    fields = tiles.fields(x, tiles.band, lines(packed - kept))
-    job = {
-        "tiling": fields,
-        "stream": _streamed(y, tiles, lanes),
-        "w_o": w.strides[0],
-        **_strides("y", y),
-    }
-    plan = tiles.plan(problem, fields, _reason(tiles))
-    return FewChannels(job, tiles.terms(w)), plan._replace(kept=kept)
+    prepacked = packed if problem.prepacked else 0
+    fields = tiles.fields(x, tiles.band, lines(packed - prepacked))
+    plan = tiles.plan(problem, fields)._replace(prepacked=prepacked)
+    job = problem.job(plan) | _strides("y", y)
+    job |= {"tiling": fields, "stream": _streamed(y, tiles, lanes), "w_o": w.strides[0]}
+    return FewChannels(job, tiles.terms(w)), plan
 
 
 def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
@@ -256,11 +251,13 @@ def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
     panel = max(problem.o * leaf["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
     panel = lines(panel)
     # The table of the terms that a panel needs has 8 bytes a term.
-    kept = lines(2 * tiles.geometry.columns)
+    table = lines(2 * tiles.geometry.columns)
     shared = lines(tiles.geometry.columns * problem.o)
-    fields = tiles.fields(gx, tiles.band + panel + kept, shared)
-    job = {"tiling": fields, "panel": panel, "w_o": w.strides[0], **_strides("gy", gy)}
-    return FewChannelsInput(job, tiles.terms(w)), tiles.plan(problem, fields, _reason(tiles))
+    fields = tiles.fields(gx, tiles.band + panel + table, shared)
+    plan = tiles.plan(problem, fields)
+    job = problem.job(plan) | _strides("gy", gy)
+    job |= {"tiling": fields, "panel": panel, "w_o": w.strides[0]}
+    return FewChannelsInput(job, tiles.terms(w)), plan
 
 
 def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
@@ -268,22 +265,15 @@ def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
     x, gy, gw = problem.left, problem.right, problem.output
     leaf = leaf_sizes()
     chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
-    sums_term = -(-problem.o // leaf["lanes"]) * leaf["lanes"]
-    size = tiles.geometry.columns * sums_term
+    row = up(problem.o, leaf["lanes"])
+    size = tiles.geometry.columns * row
     fields = tiles.fields(x, tiles.band + lines(chunk), 0)
-    partials = max(
-        1, min(fields["items"], MOST_PARTIALS, PARTIAL_BYTES // (size * problem.itemsize))
-    )
-    fields["shared"] = lines(partials * size)
-    job = {
-        "tiling": fields,
-        "partials": partials,
-        "sums_term": sums_term,
-        "gw_o": gw.strides[0],
-        **_strides("gy", gy),
-    }
-    kernel = FewChannelsWeight(job, tiles.terms(gw))
-    return kernel, tiles.plan(problem, fields, _reason(tiles), partials)
+    runs = partials(1, fields["items"], size * problem.itemsize, items=MOST_PARTIALS)
+    fields["shared"] = lines(runs * size)
+    plan = tiles.plan(problem, fields)._replace(items=runs, partials=runs)
+    job = problem.job(plan) | _strides("gy", gy)
+    job |= {"tiling": fields, "size": size, "row": row, "gw_o": gw.strides[0]}
+    return FewChannelsWeight(job, tiles.terms(gw)), plan
 
 
 def _streamed(y: Layout, tiles: _Tiles, lanes: int) -> bool:
@@ -303,11 +293,6 @@ def _strides(name: str, array: Layout) -> Fields:
         f"{name}_pixel": pixel if array.shape[4] > 1 else 1,
         f"{name}_channel": channel,
     }
-
-
-def _reason(tiles: _Tiles) -> str:
-    channels = tiles.geometry.c_in
-    return f"{channels} input channel{'s' * (channels > 1)}: read in place under every tap"
 
 
 FEW_CHANNELS = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import product
 from typing import NamedTuple
 
-from convcore.engine.conv.algorithms.blocks import Blocks, lines, share
+from convcore.engine.conv.algorithms.blocks import Blocks, lines, share, up
 from convcore.engine.conv.algorithms.indirection import (
     BLOCK,
     LEAST_BLOCK,
@@ -21,7 +21,6 @@ from convcore.engine.conv.algorithms.indirection import (
     rows,
     seen_pixels,
     span,
-    up,
 )
 from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan, Problem
 from convcore.engine.conv.geometry import Axis
@@ -52,7 +51,7 @@ Tap = tuple[int, ...]
 
 
 class Pass(NamedTuple):
-    """Outputs computed in one way: the forward map, or the phases that share their lines.
+    """Outputs computed in one way: the forward pass, or the phases that share their lines.
 
     ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
     """
@@ -140,7 +139,7 @@ class _Sizes(NamedTuple):
 def _is_alone(problem: Problem, passes: list[Pass], o: int) -> bool:
     """Return whether each item is one panel of output channels of all pixels.
 
-    It packs that panel's weights itself, unless they are kept.
+    It packs that panel's weights itself, unless they are prepacked.
     """
     g = problem.geometry
     if len(passes) != 1 or len(passes[0].columns) != 1:
@@ -172,7 +171,7 @@ def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[i
 
 def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
     g, panel = problem.geometry, _isa.panel()
-    c, o = (problem.c, problem.o) if problem.pass_name == FORWARD else (problem.o, problem.c)
+    c, o = problem.summed, problem.made
     alone = _is_alone(problem, passes, o)
     if alone:
         pixels = g.n * math.prod(counts_of(passes[0].lines))
@@ -192,7 +191,7 @@ def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bo
         blocks=blocks,
         items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
         seen=seen,
-        packs=alone and not problem.kept,
+        packs=alone and not problem.prepacked,
     )
 
 
@@ -282,10 +281,28 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
     o_blocks = -(-sizes.o // sizes.o_block)
     memory = _memory(problem, sizes, views, staged, direct)
     packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps)
-    shared = 0 if sizes.packs or problem.kept else lines(packed)
+    shared = 0 if sizes.packs or problem.prepacked else lines(packed)
+    how = "after lines are turned, once for all taps" if staged else "where they lie"
+    plan = PassPlan(
+        algorithm=name,
+        reason=f"pixels are multiplied {how}; no patches are copied",
+        itemsize=problem.itemsize,
+        items=sizes.items,
+        scratch=memory["scratch"],
+        shared=shared,
+        prepacked=packed if problem.prepacked else 0,
+        ends=True,
+        adds=direct,
+        block=sizes.block,
+        o_block=min(sizes.o_block, sizes.o),
+        part_taps=max((len(t) for p in passes for t in p.taps), default=0),
+        part_channels=min(sizes.part, sizes.c),
+        multiply_adds=g.n * sum(p.multiplied for p in passes) * g.groups * sizes.c * sizes.o,
+    )
     forwards = span(w) > 0
     runs = forwards and w_o != 1
-    job = memory | {
+    job = problem.job(plan) | memory
+    job |= {
         "direct_y": direct,
         "packs": sizes.packs,
         "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in passes),
@@ -293,7 +310,6 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
         and len(taps) > 1
         and all(tap["offset"] == i and tap["taps"] > 0 for i, tap in enumerate(taps)),
         "channel_runs": runs and w_c == 1,
-        "groups": g.groups,
         "c": sizes.c,
         "o": sizes.o,
         "o_full": sizes.o_full,
@@ -308,27 +324,7 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
         "y_n": y.strides[0],
         "y_c": y.strides[1],
         "y_s": list(y.strides[2:]),
-        "shared": shared,
         "phases": len(passes),
-        "items": sizes.items,
-        "work": float(g.multiply_adds),
     }
-    how = "after lines are turned, once for all taps" if staged else "where they lie"
-    plan = PassPlan(
-        algorithm=name,
-        reason=f"pixels are multiplied {how}; no patches are copied",
-        itemsize=problem.itemsize,
-        items=sizes.items,
-        scratch=memory["scratch"],
-        shared=shared,
-        kept=packed if problem.kept else 0,
-        ends=True,
-        adds=direct,
-        block=sizes.block,
-        o_block=min(sizes.o_block, sizes.o),
-        part_taps=max((len(t) for p in passes for t in p.taps), default=0),
-        part_channels=min(sizes.part, sizes.c),
-        multiply_adds=g.n * sum(p.multiplied for p in passes) * g.groups * sizes.c * sizes.o,
-    )
     records = list(_records(passes, views, sizes, firsts, g.groups * o_blocks))
     return IndirectCorrelation(job, records, taps), plan

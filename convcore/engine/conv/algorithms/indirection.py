@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from convcore.engine.conv.algorithms.blocks import Blocks, share
+from convcore.engine.conv.algorithms.blocks import Blocks, share, up
 from convcore.engine.conv.struct_fields import Fields, line, window
 from convcore.engine.runtime.layout import Layout
 
@@ -25,11 +25,6 @@ POINTER_BYTES = 96 << 10
 STAGED_BYTES = 1 << 20
 MOST_STAGED_BYTES = 2 << 20
 FEWEST = 16
-
-
-def up(n: int, unit: int) -> int:
-    """Round up to a multiple."""
-    return -(-n // unit) * unit
 
 
 def most_pixels(taps: int, most: int = BLOCK) -> int:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, Problem
 from convcore.engine.conv.geometry import Axis
+from convcore.engine.conv.struct_fields import Fields
 from convcore.engine.runtime.layout import Layout
 from convcore.kernels.runtime._isa import LONGEST_RUN
-
-Fields = dict[str, Any]
 
 
 class Size(NamedTuple):
