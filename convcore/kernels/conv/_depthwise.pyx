@@ -18,7 +18,7 @@ cdef enum:
     TAPS = 64        # the most that a kernel may have here
     PIECE = 64       # pixels added one after another before their sum joins the total
 
-# What engine/algorithms/ has to keep to.
+# What engine/conv/algorithms/depthwise.py has to keep to.
 MOST_TAPS = TAPS
 WIDTH = LANES
 

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of float32, by leaves that read dense arrays in either memory format.
+"""Depthwise convolution in float32, all passes, on dense arrays in either memory format.
 
     y[n, c, q] = sum over t of x[n, c, under tap t of q] * w[c, t]
 
@@ -90,7 +90,8 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
         """Pack the weights if need be, then do every item, in one parallel region."""
         cdef const Job *job = &self.job
         cdef bint rotate = self.rotate
-        cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and prepacked == NULL else 0
+        cdef bint packs = job.direct.channels_last and prepacked == NULL
+        cdef Py_ssize_t i, packed = job.units if packs else 0
         cdef const float *weights = w if prepacked == NULL else prepacked
         if packed:
             weights = workspace

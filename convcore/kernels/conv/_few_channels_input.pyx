@@ -36,7 +36,7 @@ cdef void outputs_over(
     outputs[1] = min(high // line.stride + 1, line.count) if high >= 0 else 0
 
 
-cdef void unstage_row(
+cdef void unpack_row(
     const Tiling *t, const float *band, Py_ssize_t first, Py_ssize_t count, float *x, float *lines
 ) noexcept nogil:
     """Copy a row of the band, from its element `first` on, to a row of gx.
@@ -73,7 +73,7 @@ cdef void clear_row(const Tiling *t, Py_ssize_t count, float *x) noexcept nogil:
         zero(x, count * t.c)
 
 
-cdef void unstage_band(
+cdef void unpack_halo(
     const Tiling *t, const Spot *at, const Py_ssize_t *rows, const Py_ssize_t *columns,
     const float *band, float *gx, float *lines,
 ) noexcept nogil:
@@ -93,7 +93,7 @@ cdef void unstage_band(
         out = gx + at.n * v.s_n + at.d * v.s[0] + h * v.s[1] + at.columns[0] * v.s[2]
         if first <= h <= last:
             clear_row(t, begin, out)
-            unstage_row(
+            unpack_row(
                 t, band + (h - first) * t.row_size, column + begin, end - begin,
                 out + begin * v.s[2], lines,
             )
@@ -133,7 +133,7 @@ cdef void input_item(
                 job.gy_pixel, job.gy_channel, t.o, w + td * terms * t.o, scratch + t.band,
                 <Py_ssize_t *>(scratch + t.band + job.panel), scratch,
             )
-    unstage_band(t, &at, rows, columns, scratch, gx, scratch + t.band)
+    unpack_halo(t, &at, rows, columns, scratch, gx, scratch + t.band)
 
 
 cdef class FewChannelsInput(FloatCorrelation):

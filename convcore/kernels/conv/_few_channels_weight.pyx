@@ -1,11 +1,11 @@
-"""Weight gradient of few input channels, by tiles over a staged band of the input.
+"""Weight gradient of few input channels, by tiles over a packed halo tile of the input.
 
     gw[o, l] = sum over n, q of gy[n, o, q] * band[place of q + offset of l]
 
 Work items are runs of tiles, each summed into a matrix of its own, (taps * c, o): _partials.pxd.
 """
 
-from convcore.kernels.conv._few_channels cimport Spot, Terms, Tiling, spot_of, stage_band, tile_of
+from convcore.kernels.conv._few_channels cimport Spot, Terms, Tiling, spot_of, pack_halo, tile_of
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport add_partials, run_begin
 from convcore.kernels.runtime._isa cimport Tile, microkernels
@@ -33,7 +33,7 @@ cdef void add_tile(
     cdef Tile tile = tile_of(
         t, t.terms, offset, at.rows[1] - at.rows[0], at.columns[1] - at.columns[0]
     )
-    stage_band(t, &at, x, scratch)
+    pack_halo(t, &at, x, scratch)
     gy += at.n * job.gy_n + at.d * job.gy_d + at.rows[0] * job.gy_row
     gy += at.columns[0] * job.gy_pixel
     microkernels().few.weight(

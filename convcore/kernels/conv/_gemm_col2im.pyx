@@ -4,9 +4,9 @@
 
 The other way, in _im2col_gemm.pyx, gathers and makes C_in channels a group at a time; with three of
 them most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a
-tile is a run of input indices on the outermost axis with more than one output, so the outputs that touch
-it are one run of pixels.  The item owns its tile of gx and computes every column that touches it;
-columns across the edge of two tiles are computed twice and added once in each.
+tile is a run of input indices on the outermost axis with more than one output, so the outputs that
+touch it are one run of pixels.  The item owns its tile of gx and computes every column that touches
+it; columns across the edge of two tiles are computed twice and added once in each.
 """
 
 from cython.parallel cimport parallel, prange, threadid
@@ -15,10 +15,10 @@ from convcore.kernels.conv._im2col cimport (
     Line,
     Part,
     Window,
-    gather_columns,
-    gather_rows,
-    scatter_columns,
-    scatter_rows,
+    gather_nchw,
+    gather_nhwc,
+    scatter_nchw,
+    scatter_nhwc,
 )
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
@@ -39,7 +39,7 @@ cdef struct Job:
     Py_ssize_t block             # most output pixels at a time
     Py_ssize_t part_taps
     Py_ssize_t part_channels
-    Py_ssize_t patches           # elements of scratch for columns; the rest stages gy
+    Py_ssize_t patches           # elements of scratch for columns; the rest packs gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
 
@@ -72,11 +72,11 @@ cdef void scatter_block(
     if job.channels_last:
         # (count, k) = (count, o) @ (o, k)
         gemm(False, False, count, k, job.o, one, gy, ldg, w, K, nought, columns, k)
-        scatter_rows(columns, &job.gx, part, q0, q1, box, gx)
+        scatter_nhwc(columns, &job.gx, part, q0, q1, box, gx)
     else:
         # (k, count) = (o, k)^T @ (o, count)
         gemm(True, False, k, count, job.o, one, w, K, gy, ldg, nought, columns, count)
-        scatter_columns(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
+        scatter_nchw(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
 
 
 cdef void touching(
@@ -101,31 +101,31 @@ cdef void tile_item(
     cdef Part part
     cdef Part outputs = Part(0, 1, 0, job.o)
     cdef const number *gy
-    cdef number *stage
+    cdef number *packed
     box[2 * job.axis] = tile * job.tile
     box[2 * job.axis + 1] = min(v.line[job.axis].size, (tile + 1) * job.tile)
     touching(&v.line[job.axis], box[2 * job.axis], box[2 * job.axis + 1], &begin, &end)
     inner = v.pixels // v.line[job.axis].count
     q0, end = n * v.pixels + begin * inner, n * v.pixels + end * inner
     scratch += threadid() * job.scratch
-    stage = scratch + job.patches
+    packed = scratch + job.patches
     grad += group * job.o * job.gy.s_c
     gx += group * job.c * v.s_c
     clear(job, box, gx + n * v.s_n)
     while q0 < end:
         q1 = min(q0 + job.block, end)
-        gy = stage
+        gy = packed
         if job.channels_last and job.direct_gy:
             gy = grad + q0 * job.gy.s[2]
             ldg = job.gy.s[2]
         elif job.channels_last:
-            gather_rows(grad, &job.gy, outputs, q0, q1, stage)
+            gather_nhwc(grad, &job.gy, outputs, q0, q1, packed)
             ldg = job.o
         elif job.direct_gy:
             gy = grad + n * job.gy.s_n + (q0 - n * v.pixels)
             ldg = job.gy.s_c
         else:
-            gather_columns(grad, &job.gy, outputs, True, q0, q1, stage)
+            gather_nchw(grad, &job.gy, outputs, True, q0, q1, packed)
             ldg = q1 - q0
         part.t1 = 0
         while part.t1 < v.taps:

@@ -5,8 +5,8 @@ One phase computes, for every image n, output channel o and output pixel j,
     y[n, o, out_first + j*out_step] = sum over taps t and channels c of
         x[n, c, j*stride + first + t*step] * w[o, c, kernel_first + t*kernel_step]
 
-The forward map is one phase.  The input gradient with stride S is S phases an axis: input pixels of
-the same remainder modulo S see the same taps, at unit stride, and no multiplication is by a zero
+The forward pass is one phase.  The input gradient with stride S is S phases an axis: input pixels
+of the same remainder modulo S see the same taps, at unit stride, and no multiplication is by a zero
 that dilation put there.  (For a stride of 1 this is the text-book form: correlate grad_output with
 the rotated kernel.)
 
@@ -18,7 +18,7 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._depthwise cimport multiply_channels
-from convcore.kernels.conv._im2col cimport Part, Window, gather_columns, gather_rows
+from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
@@ -58,7 +58,7 @@ cdef struct Job:
     Py_ssize_t y_n
     Py_ssize_t y_c
     Py_ssize_t y_s[3]
-    Py_ssize_t patches           # elements of scratch for patches; the rest stages y
+    Py_ssize_t patches           # elements of scratch for patches; the rest packs y
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t shared            # elements of packed weights, which come first in the workspace
     Py_ssize_t phases
@@ -117,7 +117,7 @@ cdef void multiply_part(
             patches = <number *>x + q0 * v.s[2] + part.c0
             ld = v.s[2]
         else:
-            gather_rows(x, v, part, q0, q1, patches)
+            gather_nhwc(x, v, part, q0, q1, patches)
             ld = k
         # (count, o1-o0) = (count, k) @ (k, o1-o0)
         gemm(
@@ -129,7 +129,7 @@ cdef void multiply_part(
             patches = <number *>x + n * v.s_n + part.c0 * v.s_c + (q0 - n * v.pixels)
             ld = v.s_c
         else:
-            gather_columns(x, v, part, job.channels_outer, q0, q1, patches)
+            gather_nchw(x, v, part, job.channels_outer, q0, q1, patches)
             ld = count
         # (o1-o0, count) = (o1-o0, k) @ (k, count)
         gemm(job.transposed, False, o1 - o0, count, k, one, w, ldw, patches, ld, beta, y, ldy)
@@ -183,11 +183,11 @@ cdef void fill_zeros(
         zero(y + i * ldy, o if job.channels_last else count)
 
 
-cdef void unstage(
+cdef void unpack(
     const Job *job, const Phase *phase, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t q0,
-    Py_ssize_t q1, const number *stage, number *y,
+    Py_ssize_t q1, const number *packed, number *y,
 ) noexcept nogil:
-    """Copy a staged block, (pixels, o) or (o, pixels), to its places in y, line by line."""
+    """Copy a packed block, (pixels, o) or (o, pixels), to its places in y, line by line."""
     cdef const Window *v = &phase.window
     cdef Py_ssize_t n, d, h, w, run, j, count = q1 - q0, done = 0, line
     cdef number *out
@@ -208,12 +208,12 @@ cdef void unstage(
         if job.channels_last:
             for j in range(run):
                 spread(
-                    stage + (done + j) * o, o, out + j * phase.out_step[2] * job.y_s[2], job.y_c
+                    packed + (done + j) * o, o, out + j * phase.out_step[2] * job.y_s[2], job.y_c
                 )
         else:
             for j in range(o):
                 spread(
-                    stage + j * count + done, run, out + j * job.y_c,
+                    packed + j * count + done, run, out + j * job.y_c,
                     phase.out_step[2] * job.y_s[2],
                 )
         done += run
@@ -259,7 +259,7 @@ cdef void block_item(
             )
     finish(job, epilogue, channel, o1 - o0, q1 - q0, out, ld)
     if not in_place:
-        unstage(job, phase, channel, o1 - o0, q0, q1, out, y)
+        unpack(job, phase, channel, o1 - o0, q0, q1, out, y)
 
 
 cdef void item_of(

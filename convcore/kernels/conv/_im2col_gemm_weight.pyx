@@ -9,7 +9,7 @@ block of o, part of K, run of pixel blocks); see _partials.pxd for the runs.
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.conv._im2col cimport Part, Window, gather_columns, gather_rows
+from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.conv._partials cimport add_partials, run_begin
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
@@ -34,7 +34,7 @@ cdef struct Job:
     Py_ssize_t tap_parts
     Py_ssize_t channel_parts
     Py_ssize_t partials
-    Py_ssize_t patches           # elements of scratch for patches; the rest stages gy
+    Py_ssize_t patches           # elements of scratch for patches; the rest packs gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
 
@@ -58,13 +58,13 @@ cdef void add_block(
             patches = x + q0 * job.x.s[2] + part.c0
             ldx = job.x.s[2]
         else:
-            gather_rows(x, &job.x, part, q0, q1, scratch)
+            gather_nhwc(x, &job.x, part, q0, q1, scratch)
             ldx = k
         if job.direct_gy:
             g = gy + q0 * job.gy.s[2] + o0
             ldg = job.gy.s[2]
         else:
-            gather_rows(gy, &job.gy, outputs, q0, q1, scratch + job.patches)
+            gather_nhwc(gy, &job.gy, outputs, q0, q1, scratch + job.patches)
             ldg = o1 - o0
         # (o1-o0, k) += (count, o1-o0)^T @ (count, k)
         gemm(True, False, o1 - o0, k, count, one, g, ldg, patches, ldx, beta, gw, K)
@@ -73,13 +73,13 @@ cdef void add_block(
             patches = x + n * job.x.s_n + part.c0 * job.x.s_c + (q0 - n * job.x.pixels)
             ldx = job.x.s_c
         else:
-            gather_columns(x, &job.x, part, job.channels_outer, q0, q1, scratch)
+            gather_nchw(x, &job.x, part, job.channels_outer, q0, q1, scratch)
             ldx = count
         if job.direct_gy and one_image:
             g = gy + n * job.gy.s_n + o0 * job.gy.s_c + (q0 - n * job.x.pixels)
             ldg = job.gy.s_c
         else:
-            gather_columns(gy, &job.gy, outputs, True, q0, q1, scratch + job.patches)
+            gather_nchw(gy, &job.gy, outputs, True, q0, q1, scratch + job.patches)
             ldg = count
         # (o1-o0, k) += (o1-o0, count) @ (k, count)^T
         gemm(False, True, o1 - o0, k, count, one, g, ldg, patches, ldx, beta, gw, K)

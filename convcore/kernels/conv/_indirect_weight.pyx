@@ -10,7 +10,7 @@ for the latter.
 """
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.conv._indirection cimport Rows, point, stage
+from convcore.kernels.conv._indirection cimport Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport run_begin
 from convcore.kernels.runtime._isa cimport microkernels
@@ -18,7 +18,7 @@ from convcore.kernels.runtime._vectors cimport copy, zero
 
 cdef struct Job:
     Rows x                       # how an output pixel looks at the input
-    Rows gy                      # and at its own gradient: one tap, no pads; always staged
+    Rows gy                      # and at its own gradient: one tap, no pads; always packed
     Blocks blocks                # whole lines, or pieces of a line
     bint channels_last           # gw's memory
     Py_ssize_t groups
@@ -33,7 +33,7 @@ cdef struct Job:
     Py_ssize_t partials
     Py_ssize_t sum_row           # floats of a tap's sums: c_block filled up to whole vectors
     Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
-    Py_ssize_t inputs            # staged gradients, sums
+    Py_ssize_t inputs            # packed gradients, sums
     Py_ssize_t gradients
     Py_ssize_t sums
 
@@ -48,9 +48,9 @@ cdef void add_block(
     cdef float *sums = scratch + job.sums
     cdef Py_ssize_t t, row = job.tap_block * job.sum_row, lanes = microkernels().lanes
     point(&job.x, x, q0, q1, scratch + job.inputs, scratch, table)
-    if job.x.staged:
-        stage(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
-    stage(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
+    if job.x.packed:
+        pack_pixels(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
+    pack_pixels(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
     for t in range(t0, t1):
         microkernels().indirect.gradient(
             o, (c + lanes - 1) // lanes * lanes, q1 - q0, scratch + job.gradients, job.gy.pixel,
@@ -90,7 +90,7 @@ cdef void weight_item(
             for t in range(t0, t1):
                 copy(sums + (t - t0) * job.sum_row, 1, c, gw + (o0 + i) * K + t * job.c + c0)
         else:
-            microkernels().indirect.planes_of_rows(
+            microkernels().indirect.nchw_of_nhwc(
                 sums, job.sum_row, t1 - t0, gw + (o0 + i) * K + c0 * job.x.window.taps + t0,
                 job.x.window.taps, c,
             )

@@ -1,4 +1,4 @@
-"""What all convolution kernels share: a class for each kind, which borrows arrays and runs items."""
+"""Base classes of the convolution kernels, which borrow the arrays and run the items."""
 
 from convcore.kernels.runtime._isa cimport Epilogue
 

@@ -4,7 +4,7 @@ Tiles of the input are transformed into points, the points of all channels are m
 transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
 output (conv/winograd.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
 
-A stride S makes phases.  In the forward map these are sources: every S-th element of the input,
+A stride S makes phases.  In the forward pass these are sources: every S-th element of the input,
 from each of the first S, is correlated with every S-th tap, and the results are added up: more
 channels to sum.  In the input gradient they are targets: every S-th element of the result comes
 from every S-th tap: more channels to make.  Without a stride there is one source and one target.
@@ -209,7 +209,8 @@ cdef void data_item(
     cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block
     transform_data(
         job, phases, group, first, min(job.tiles, first + job.block), x,
-        shared + group * microkernels().winograd[job.transforms].points * job.v_point + first * job.v_tile,
+        shared + group * microkernels().winograd[job.transforms].points * job.v_point
+        + first * job.v_tile,
     )
 
 

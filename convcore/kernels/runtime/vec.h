@@ -1,7 +1,7 @@
 /* A vector of LANES floats, as wide as the instruction set that this file is compiled for.
  *
  * The arithmetic is C's own operators.  Where the compiler has no vectors (MSVC), a vector is one
- * float: the same code, slower.  Every file of this folder is compiled once a level, by microkernels.c.
+ * float: the same code, slower.  Compiled once an instruction set, in conv/ and layers/.
  */
 #ifndef CONVCORE_VEC_H
 #define CONVCORE_VEC_H

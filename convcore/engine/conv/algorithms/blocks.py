@@ -1,4 +1,4 @@
-"""How work is cut into pieces that fit a core's cache: sizes in elements, pixels and channels.
+"""Blocking: how work is cut into pieces that fit a core's cache, in elements, pixels and channels.
 
 Cuts depend on shapes alone, never on the number of threads, and so neither do a result's bits.
 
@@ -21,8 +21,7 @@ LEAST_O_BLOCK = 128
 # Partial weight gradients: at most this many, and at most this many bytes in all.
 MOST_PARTIALS = 16
 PARTIAL_BYTES = 32 << 20
-# What every algorithm keeps to besides: a thread's scratch, and weights that are packed or
-# transformed, in weights.
+# Bounds of every algorithm: a thread's scratch; packed or transformed weights, in weights.
 SCRATCH_BYTES = 8 << 20
 MOST_WEIGHTS = 4
 

@@ -1,7 +1,8 @@
-"""Depthwise: each channel has a kernel of its own, and no gemm is worth its name.
+"""Depthwise convolution: one channel a group, multiplied without a gemm.
 
-float32 arrays that are dense in the result's memory format go to the leaves, which read them in
-their own order, once; others have a general kernel where their channels lie side by side.
+float32 arrays that are dense in the result's memory format go to microkernels, which read them in
+their own order, once (_depthwise_float.pyx); others have a general kernel where their channels lie
+side by side (_depthwise.pyx).
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _REASON = "one channel a group: multiplied channel by channel, without a gemm"
 OUTPUTS = 32 << 10
 # Channels of one item in channels_last: whole rows of most nets, whose weights stay in L1.
 CHANNELS = 256
-# Rows of a band: a multiple of those that the leaves make at a time, four or seven.
+# Rows of a halo tile: a multiple of those that the microkernels make at a time, four or seven.
 BAND = 28
 # Multiply-adds that a tap takes as long as: its operands come from memory, used once. By hand.
 TAP_WORK = 4
-# Floats of a band, which should stay in L1; and the most there may be.
+# Floats of a halo tile, which should stay in L1; and the most there may be.
 BAND_FLOATS = 8 << 10
 MOST_BAND_FLOATS = 1 << 20
 # Pixels whose products are added one after another before their sum joins a total.
@@ -107,15 +108,15 @@ class _Cut:
         if not self._in_place(problem.pass_name):
             self._set_band()
 
-    def _in_place(self, map: str) -> bool:
-        """Return whether the leaves read the pixels where they are: depthwise_pixels.h."""
+    def _in_place(self, pass_name: str) -> bool:
+        """Return whether the microkernels read the pixels where they are: depthwise_nhwc.h."""
         form = self.fields["form"]
         if not self.last or self.geometry.c_in < self.lanes:
             return False
-        return form != 0 and not (form == 71 and map == WEIGHT_GRAD)
+        return form != 0 and not (form == 71 and pass_name == WEIGHT_GRAD)
 
     def _set_band(self) -> None:
-        """Choose the rows of a band, and in channels_last its channels, so that it stays in L1."""
+        """Choose the rows of a halo tile, and its channels in channels_last, that stay in L1."""
         band = min(BAND, self.rows)
         while self.last and self.unit_block > 1 and self._floats(4) > BAND_FLOATS:
             self.unit_block = -(-self.unit_block // 2)

@@ -1,8 +1,8 @@
-"""Few input channels (the first layers of nets): tiles of outputs over a staged band of input.
+"""Convolution of few input channels (first layers): output tiles over a packed halo tile of input.
 
 A product of matrices would be short on one side, and the patches before it many times the input.
-Here the input of a few rows of outputs is staged once, and read in place under every tap; for the
-input gradient, what the taps come to is added to such a band straight from the registers.
+Here the input of a few rows of outputs is packed once, and read in place under every tap; for the
+input gradient, what the taps come to is added to such a tile straight from the registers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from convcore.engine.conv.algorithms.problem import (
 from convcore.engine.conv.geometry import Axis
 from convcore.engine.conv.struct_fields import Fields, forward_lines, three, window
 from convcore.engine.runtime.layout import Layout
-from convcore.kernels.conv._few_channels import FewChannels, leaf_sizes
+from convcore.kernels.conv._few_channels import FewChannels, microkernel_sizes
 from convcore.kernels.conv._few_channels_input import FewChannelsInput
 from convcore.kernels.conv._few_channels_weight import FewChannelsWeight
 
@@ -33,18 +33,19 @@ _NAME = "few_channels"
 MOST_CHANNELS = 15
 # Input channels up to which it is the better choice for any number of outputs' channels.
 FEWEST_CHANNELS = 6
-# Columns of a tile: so many that the taps at its edges are few, and the band's rows short.
+# Columns of a tile: so many that the taps at its edges are few, and the halo's rows short.
 COLUMNS = 512
 # Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
 # loaded once for each, and a sum over vectors of pixels ends with a sum over lanes: there longer
 # tiles pay.
 PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
-# Floats of a band that still leave room for the weights in a 1 MiB L2, and the most there may be.
+# Floats of a halo tile ("band") that leaves room for the weights in a 1 MiB L2, and the most there
+# may be.
 BAND = 64 << 10
 MOST_BAND = 1 << 20
 # Bytes of an output that will not stay in a cache until it is read.
 STREAMED = 16 << 20
-# Pixels that the leaf of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
+# Pixels that the microkernel of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
 SUMMED_AT_ONCE = 128
 
 
@@ -65,7 +66,7 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _unprofitable(problem: Problem) -> str | None:
-    lanes, by_pixel = leaf_sizes()["lanes"], _by_pixel(problem)
+    lanes, by_pixel = microkernel_sizes()["lanes"], _by_pixel(problem)
     forward, o = problem.pass_name == FORWARD, problem.o
     if problem.c > MOST_CHANNELS:
         return f"{problem.c} input channels: a product of matrices is wide enough"
@@ -132,7 +133,7 @@ class _Tiles:
         """Choose the rows of a tile, and with them the band."""
         self.rows = rows
         high, wide = self.axes[1:]
-        lanes = leaf_sizes()["lanes"]
+        lanes = microkernel_sizes()["lanes"]
         self.band_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
         outputs = self._outputs(wide, self.columns)
         self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
@@ -232,7 +233,7 @@ class _Tiles:
 def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
     tiles = _Tiles(problem)
     x, w, y = problem.left, problem.right, problem.output
-    lanes = leaf_sizes()["lanes"]
+    lanes = microkernel_sizes()["lanes"]
     o = up(problem.o, lanes) if tiles.interleaved else problem.o
     packed = tiles.geometry.columns * o
     prepacked = packed if problem.prepacked else 0
@@ -246,9 +247,9 @@ def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
 def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
     tiles = _Tiles(problem)
     gy, w, gx = problem.left, problem.right, problem.output
-    leaf = leaf_sizes()
+    sizes = microkernel_sizes()
     # A panel of gy; and, when that is done, lines of gx.
-    panel = max(problem.o * leaf["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
+    panel = max(problem.o * sizes["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
     panel = lines(panel)
     # The table of the terms that a panel needs has 8 bytes a term.
     table = lines(2 * tiles.geometry.columns)
@@ -263,9 +264,9 @@ def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
 def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
     tiles = _Tiles(problem)
     x, gy, gw = problem.left, problem.right, problem.output
-    leaf = leaf_sizes()
-    chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
-    row = up(problem.o, leaf["lanes"])
+    sizes = microkernel_sizes()
+    chunk = max(SUMMED_AT_ONCE, tiles.columns) * sizes["wide"]
+    row = up(problem.o, sizes["lanes"])
     size = tiles.geometry.columns * row
     fields = tiles.fields(x, tiles.band + lines(chunk), 0)
     runs = partials(1, fields["items"], size * problem.itemsize, items=MOST_PARTIALS)

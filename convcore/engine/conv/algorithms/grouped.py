@@ -37,7 +37,7 @@ MOST_PAIRS = 64
 MOST_SHORT_PAIRS = 16
 # Multiply-adds of one item: some 10 us of work.
 WORK = 1 << 20
-# Rows of a band: a multiple of those that are summed at a time.
+# Rows of a halo tile ("band"): a multiple of those that are summed at a time.
 BAND = 28
 # Floats of a band and its lines that stay in L1, and the most there may be.
 BAND_FLOATS = 10 << 10

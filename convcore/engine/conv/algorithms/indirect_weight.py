@@ -27,7 +27,7 @@ SUMS = 128 << 10
 CHANNELS = 256
 
 
-def is_staged(problem: Problem) -> bool:
+def packs_input(problem: Problem) -> bool:
     """Return whether the input is copied: whole vectors of a pixel's own channels are read."""
     return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
 
@@ -37,16 +37,16 @@ def _views(problem: Problem) -> tuple[Fields, Fields, Blocks]:
     g = problem.geometry
     lines_of, out_lines = forward_lines(g), output_lines(g)
     return (
-        rows(lines_of, [lines_of[2]], problem.left, is_staged(problem)),
+        rows(lines_of, [lines_of[2]], problem.left, packs_input(problem)),
         rows(out_lines, [out_lines[2]], problem.right, True),
         cut_lines(g.n, counts_of(lines_of), most_pixels(g.taps)),
     )
 
 
 def most_seen(problem: Problem) -> int:
-    """Return a bound of the pixels that a block sees, if they are staged."""
+    """Return a bound of the pixels that a block sees, if they are packed."""
     x, _, blocks = _views(problem)
-    return seen_pixels(x, blocks) if is_staged(problem) else 0
+    return seen_pixels(x, blocks) if packs_input(problem) else 0
 
 
 def _pieces(problem: Problem, seen: int) -> Fields:

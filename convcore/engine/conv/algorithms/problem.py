@@ -1,4 +1,4 @@
-"""What an algorithm is asked, what it is, and what it answers."""
+"""Problem, PassPlan and Algorithm: what an algorithm is asked, what it answers, and what it is."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Winograd's method: fewer multiplications where an axis has few taps a remainder of the stride.
+"""Winograd convolution F(m x m, r x r): fewer multiplications where an axis has few taps.
 
 F(4x4, 3x3) makes 4x4 outputs of a 3x3 kernel from 36 products a channel, where the definition takes
 144.  The input is cut into tiles, transformed, multiplied point by point with the transformed
 weights, and transformed back; kernels/conv/winograd_1d.h has the transforms and their source.
 
-A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (kernels/_winograd):
+A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (_winograd.pyx):
 a 5x5 kernel of stride 2 is one of 3x3, and a 3x3 kernel one of 2x2, over four times the channels.
 A dilation makes classes of tiles, each over its own elements.  winograd_tiles.py says where tiles
 and taps lie in memory; this file, when the method is taken, and how much is done at a time.
@@ -48,8 +48,6 @@ from convcore.kernels.runtime import _isa
 _NAME = "winograd"
 # Below, the transforms cost more than they save; and integers below it stay exact.
 LEAST_CHANNELS = 16
-# Columns that a tile in contiguous memory may span: conv/winograd.h has a buffer of so many.
-STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
@@ -104,8 +102,8 @@ def _impossible(problem: Problem) -> str | None:
         return "a stride longer than the kernel"
     if not _sizes(problem):
         return "no tile has so many taps"
-    if max(_span(problem.geometry.axes[1], size) for size in _sizes(problem)) > STRIP:
-        return f"its taps span more than {STRIP} columns"
+    if max(_span(problem.geometry.axes[1], size) for size in _sizes(problem)) > _isa.STRIP:
+        return f"its taps span more than {_isa.STRIP} columns"
     if min(problem.c, problem.o) < LEAST_CHANNELS:
         return f"fewer than {LEAST_CHANNELS} channels a group"
     if g.n * g.pixels == 0 or 0 in g.input_shape:
