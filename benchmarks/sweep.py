@@ -76,14 +76,16 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         type=_constant,
         metavar="FILE.NAME",
-        help="of convcore/engine/algorithms",
+        help="of convcore/engine/conv/algorithms",
     )
     parser.add_argument("--values", required=True, type=_numbers, metavar="V,...")
     parser.add_argument("--suite", default="", metavar="NAME,...", help="default: table")
     parser.add_argument("--layer", action="append", default=[], metavar="N,C,H,W,O,k,s,p,d,g")
     parser.add_argument("--passes", "--maps", default=PASSES, type=_names, metavar=",".join(PASSES))
     parser.add_argument("--formats", default=FORMATS, type=_names, metavar=",".join(FORMATS))
-    parser.add_argument("--kept", action="store_true", help="prepare the forward maps' weights")
+    parser.add_argument(
+        "--prepacked", action="store_true", help="prepare the forward passes' weights"
+    )
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
     parser.add_argument("--rounds", type=int, default=7, metavar="R")
     return parser
@@ -121,10 +123,10 @@ def _cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Ti
         for pass_name, format in itertools.product(arguments.passes, arguments.formats):
             arrays = {n: in_format(a, format == FORMATS[1]) for n, a in operands.items()}
             title = f"{layer.name}, {pass_name}, {format}"
-            yield title, partial(_prepared, layer, pass_name, arrays, arguments.kept)
+            yield title, partial(_prepared, layer, pass_name, arrays, arguments.prepacked)
 
 
-def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], kept: bool) -> Timed:
+def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: bool) -> Timed:
     """Return a call, made as the constants are now, and its plan."""
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
     make, left, right, last = {
@@ -132,16 +134,16 @@ def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], kept: bool) 
         "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
         "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
     }[pass_name]
-    last = (True,) if kept and pass_name == "forward" else last
+    last = (True,) if prepacked and pass_name == "forward" else last
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     # Not the cached one, which was made with the constant's first value.
     call = make.__wrapped__(*shapes, current(), *layer.steps.values(), *last)
     plan = call.plan._replace(refused=())  # whose texts may name the constant
-    if not plan.kept:
+    if not plan.prepacked:
         return plan, lambda: call(left, right, ())
-    block = memory.Block(plan.kept_bytes)
+    block = memory.Block(plan.prepacked_bytes)
     call.kernel.pack(right, block)
-    return plan, lambda: call(left, right, (), kept=block)
+    return plan, lambda: call(left, right, (), prepacked=block)
 
 
 def _compare(

@@ -104,9 +104,9 @@ class _Convolutions:
 
         Examples
         --------
-        >>> with conv.flags(strict=True, forbidden="phases"):
+        >>> with conv.flags(strict=True, forbidden="stride_decomposition"):
         ...     conv.strict, sorted(conv.forbidden)
-        (True, ['phases'])
+        (True, ['stride_decomposition'])
         >>> conv.strict
         False
         """

@@ -44,12 +44,12 @@ def test_sweep_times_the_values_that_make_another_plan(sweep):
 
 
 def test_sweep_prepares_weights_that_are_kept(sweep):
-    present = winograd.KEPT_FILTER_COST
+    present = winograd.PREPACKED_FILTER_COST
     make = prepare(sweep, "1,64,14,14,64,3,1,1", kept=True)
     plan, call = make()
-    assert plan.kept > 0
+    assert plan.prepacked > 0
     assert call().shape == (1, 64, 14, 14)
-    found = sweep._compare(winograd, "KEPT_FILTER_COST", (present, 10**6), make, 1)
+    found = sweep._compare(winograd, "PREPACKED_FILTER_COST", (present, 10**6), make, 1)
     assert list(found) == [10**6]
 
 

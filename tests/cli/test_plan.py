@@ -50,20 +50,22 @@ def test_plan_names_the_instruction_set(capsys):
     assert re.search(rf"^  instructions +{_isa.name()}$", head, re.MULTILINE)
 
 
-FORBID = [part for name in ("im2col", "indirect", "phases") for part in ("--forbid", name)]
+FORBID = [
+    part for name in ("im2col", "indirect", "stride_decomposition") for part in ("--forbid", name)
+]
 
 
 def test_plan_takes_the_selection_and_leaves_none_behind(capsys):
     _, maps = printed(capsys, LAYER, *FORBID, "--strict")
-    assert maps["input_grad"].startswith("input_grad: scatter\n")
+    assert maps["input_grad"].startswith("input_grad: gemm_col2im\n")
     assert re.search(r"^  not +phases: forbidden$", maps["input_grad"], re.MULTILINE)
     assert not conv.forbidden and not conv.strict
 
 
 def test_plan_says_where_a_forced_algorithm_is_not_taken(capsys):
-    _, maps = printed(capsys, LAYER, "--algorithm", "scatter")
-    assert maps["input_grad"].startswith("input_grad: scatter\n")
-    assert re.search(r"^  not +scatter: it computes no forward$", maps["forward"], re.MULTILINE)
+    _, maps = printed(capsys, LAYER, "--algorithm", "gemm_col2im")
+    assert maps["input_grad"].startswith("input_grad: gemm_col2im\n")
+    assert re.search(r"^  not +gemm_col2im: it computes no forward$", maps["forward"], re.MULTILINE)
 
 
 @pytest.mark.parametrize("option", ["--algorithm", "--forbid"])

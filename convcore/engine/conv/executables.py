@@ -61,16 +61,16 @@ class Executable:
         self.channels_last, self.squeeze = channels_last, squeeze
 
     def __call__(
-        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+        self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
-        """Run the pass on two arrays; `extra` and `kept` are what else the kernel takes."""
+        """Run the pass on two arrays; `extra` and `prepacked` are what else the kernel takes."""
         plan = self.plan
         # All memory is allocated before the BLAS limit and the threads: nothing there can fail.
         output = empty(self.shape, left.dtype, self.channels_last)
         threads = self.kernel.threads()
         block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
         try:
-            self.kernel.run(left, right, output, block, threads, *extra, **kept)
+            self.kernel.run(left, right, output, block, threads, *extra, **prepacked)
         finally:
             memory.give(block)
         return output[0] if self.squeeze else output
@@ -80,7 +80,7 @@ class TransposedExecutable(Executable):
     """The executable of a transposed convolution, whose bias, if any, is all of ``extra``."""
 
     def __call__(
-        self, left: Array, right: Array, extra: tuple[Any, ...], **kept: memory.Block
+        self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
         """Run the input gradient's kernel and add the bias, in the kernel if it can."""
         if not extra:
@@ -171,14 +171,14 @@ def _cached(make: Callable[..., Executable]) -> Callable[..., Executable]:
 
 @_cached
 def forward_executable(
-    x: Operand, w: Operand, selection: Selection, steps: Steps, kept: bool = False
+    x: Operand, w: Operand, selection: Selection, steps: Steps, prepacked: bool = False
 ) -> Executable:
-    """Make the forward pass; kept: for weights that stay as they are."""
+    """Make the forward pass; prepacked: for weights that stay as they are."""
     size = common_itemsize(("input", x.dtype), ("weight", w.dtype))
     squeeze, x = x.batched(weight_rank(w.shape))
     g = make_geometry(x.shape, w.shape, *steps)
     check_memory(g.output_shape, size)
-    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, kept)
+    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked)
 
 
 @_cached
@@ -251,10 +251,10 @@ def _chosen(
     right: Operand,
     selection: Selection,
     squeeze: bool = False,
-    kept: bool = False,
+    prepacked: bool = False,
 ) -> Executable:
     """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand."""
     last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
     a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))
-    kernel, plan = choose(Problem(pass_name, g, left.dtype, a, b, last, kept), selection)
+    kernel, plan = choose(Problem(pass_name, g, left.dtype, a, b, last, prepacked), selection)
     return Executable(kernel, plan, shape, last, squeeze)

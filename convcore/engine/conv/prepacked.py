@@ -92,7 +92,7 @@ class PrepackedConvolution:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))
         executable, block = self.prepared(input.shape, input.strides, input.dtype)
-        packed = {} if block is None else {"kept": block}
+        packed = {} if block is None else {"prepacked": block}
         return executable(input, self.weight, self._extra, **packed)
 
     def prepared(self, *like: Any) -> _Prepared:
@@ -119,8 +119,8 @@ class PrepackedConvolution:
         w, selection = self.weight, like[3]
         arrays = *like[:3], w.shape, w.strides, w.dtype
         executable = forward_executable(*arrays, selection, *self._parameters, True)
-        if not executable.plan.kept:
+        if not executable.plan.prepacked:
             return executable, None
-        block = memory.Block(executable.plan.kept_bytes)
+        block = memory.Block(executable.plan.prepacked_bytes)
         executable.kernel.pack(w, block)
         return executable, block

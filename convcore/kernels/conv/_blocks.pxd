@@ -1,4 +1,4 @@
-"""How the pixels of a batch are cut into blocks; engine/conv/algorithms/blocks.py does the cutting."""
+"""Blocks of the pixels of a batch, which engine/conv/algorithms/blocks.py cuts."""
 
 cdef struct Blocks:
     Py_ssize_t unit       # pixels that a block may not cross the edge of: one image's, or all

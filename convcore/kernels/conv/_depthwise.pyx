@@ -7,18 +7,18 @@ weight gradient, gw[c, t] = sum over q of gy[q, c] * x[under tap t of q, c], tak
 
 from cython.parallel cimport parallel, prange
 
-from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.conv._im2col cimport Place, Window, locate, next_pixel, source
-from convcore.kernels.conv._kernel cimport Kernel
+from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
+from convcore.kernels.conv._partials cimport add_partials, run_begin
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, zero
 
 cdef enum:
     LANES = 16       # channels whose sums stay in registers
     TAPS = 64        # the most that a kernel may have here
-    LEAF = 64        # pixels added one after another before their sum joins the total
+    PIECE = 64       # pixels added one after another before their sum joins the total
 
-# What engine/algorithms/ has to keep to.
+# What engine/conv/algorithms/depthwise.py has to keep to.
 MOST_TAPS = TAPS
 WIDTH = LANES
 
@@ -145,72 +145,45 @@ cdef void weight_item(
     cdef Py_ssize_t run = item % job.partials, c0 = item // job.partials * LANES
     cdef Py_ssize_t width = min(LANES, job.channels - c0), taps = job.x.taps
     cdef Py_ssize_t pixels = job.n * job.x.pixels, c, t
-    cdef Py_ssize_t q = run * pixels // job.partials, end = (run + 1) * pixels // job.partials
+    cdef Py_ssize_t q = run_begin(run, job.partials, pixels)
+    cdef Py_ssize_t end = run_begin(run + 1, job.partials, pixels)
     cdef Place at = locate(&job.x, q)
     cdef number[TAPS * LANES] total
     zero(total, taps * LANES)
     while q < end:
-        add_pixels(job, c0, width, &at, min(LEAF, end - q), x, gy, total)
-        q += LEAF
+        add_pixels(job, c0, width, &at, min(PIECE, end - q), x, gy, total)
+        q += PIECE
     for c in range(width):
         for t in range(taps):
             partials[(run * job.channels + c0 + c) * taps + t] = total[t * LANES + c]
 
 
 cdef void weight_gradient(
-    const Job *job, const number *x, const void *grad, void *out, void *workspace, int threads
+    const Job *job, const number *x, const void *grad, void *out, void *workspace,
+    const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items, then the sum of the partial gradients in index order, in one parallel region."""
+    """All items, then the sum of the partial gradients, in one parallel region."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
-    cdef number *partials = <number *>workspace
-    cdef Py_ssize_t i, j, taps = job.x.taps
-    zero(gw, job.channels * taps)
+    cdef number *sums = <number *>workspace
+    cdef Py_ssize_t i, taps = job.x.taps, size = job.channels * taps
     with parallel(num_threads=threads):
         # A thread owns whole runs of whole channels.
         for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, i, x, gy, partials)
+            weight_item(job, i, x, gy, sums)
         # A thread owns whole channels of gw; a barrier stands between the loops.
         for i in prange(job.channels, schedule="static"):
-            for j in range(job.partials):
-                add(partials + (j * job.channels + i) * taps, taps, gw + i * taps, 1)
+            add_partials(sums, job.partials, size, i * taps, taps, gw + i * taps)
 
 
-cdef class DepthwiseWeight(Kernel):
-    """All that one call needs but the arrays; made once a geometry, used often.
-
-    Parameters
-    ----------
-    kind : one of 'f' 'd' 'F' 'D'
-    job : dict with the fields of Job
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get.
-    """
+cdef class DepthwiseWeight(AnyKernel):
+    """The weight gradient of depthwise.py for any dtype and strides; gw is contiguous (C, taps)."""
 
     cdef Job job
-    cdef int kind
 
-    def __cinit__(self, str kind, dict job):
-        self.kind = "fdFD".index(kind)
-        self.job, self.items, self.work = job, job["items"], job["work"]
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw, contiguous (C, taps).
-
-        workspace: at least partials * C * taps elements, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef void *x_ptr = arrays.borrow(x, False)
-        cdef void *g_ptr = arrays.borrow(gy, False)
-        cdef void *w_ptr = arrays.borrow(gw, True)
-        cdef void *s_ptr = arrays.borrow(workspace, True)
-        cdef Job *job = &self.job
-        with nogil:
-            if self.kind == 0:
-                weight_gradient(job, <float *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-            elif self.kind == 1:
-                weight_gradient(job, <double *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-            elif self.kind == 2:
-                weight_gradient(job, <float complex *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-            else:
-                weight_gradient(job, <double complex *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
+    def __cinit__(self, dict job, str kind):
+        self.job = job
+        self.set_compute(
+            kind, &self.job, <Compute>weight_gradient[float], <Compute>weight_gradient[double],
+            <Compute>weight_gradient[floatcomplex], <Compute>weight_gradient[doublecomplex],
+        )

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of float32, by leaves that read dense arrays in either memory format.
+"""Depthwise convolution in float32, all passes, on dense arrays in either memory format.
 
     y[n, c, q] = sum over t of x[n, c, under tap t of q] * w[c, t]
 
@@ -8,8 +8,9 @@ last block ends with the channels, and may begin within the one before it.
 
 from cython.parallel cimport parallel, prange, threadid
 
+from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
+from convcore.kernels.conv._partials cimport run_begin
 from convcore.kernels.runtime._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, microkernels
-from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatGradient
 from convcore.kernels.runtime._vectors cimport add, copy, zero
 
 # What engine/conv/algorithms/direct.py has to keep to.
@@ -64,38 +65,34 @@ cdef void correlate_item(
 
 
 cdef class DepthwiseCorrelation(FloatCorrelation):
-    """A forward map or an input gradient: all that one call needs but the arrays.
+    """The forward pass or the input gradient of depthwise.py.
 
-    Parameters
-    ----------
-    job : dict with the fields of Job
-        Computed by engine/conv/algorithms/depthwise.py, which owns every size.
-    rotate : bool
-        Whether the tap numbers of a channels_last job are those of the kernel turned by half.
+    rotate: whether the tap numbers of a channels_last job are those of the kernel turned by half.
     """
 
     cdef Job job
     cdef bint rotate
 
     def __cinit__(self, dict job, bint rotate):
-        self.job, self.items, self.work = job, job["items"], job["work"]
+        self.job = job
         self.rotate = rotate
 
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         """Write the weights of a channels_last job in vectors."""
         cdef Py_ssize_t i
         for i in range(self.job.units):
-            pack_unit(&self.job, self.rotate, i, w, kept)
+            pack_unit(&self.job, self.rotate, i, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
         """Pack the weights if need be, then do every item, in one parallel region."""
         cdef const Job *job = &self.job
         cdef bint rotate = self.rotate
-        cdef Py_ssize_t i, packed = job.units if job.direct.channels_last and kept == NULL else 0
-        cdef const float *weights = w if kept == NULL else kept
+        cdef bint packs = job.direct.channels_last and prepacked == NULL
+        cdef Py_ssize_t i, packed = job.units if packs else 0
+        cdef const float *weights = w if prepacked == NULL else prepacked
         if packed:
             weights = workspace
         with parallel(num_threads=threads):
@@ -112,7 +109,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
 cdef struct GradJob:
     Job job
     Py_ssize_t n
-    Py_ssize_t runs              # of pieces (rows of images) that are summed apart
+    Py_ssize_t partials          # runs of pieces (rows of images) that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
 
 
@@ -131,19 +128,22 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One run of pieces for some units, into partials[run].
+    """One run of pieces for some units, into partials[partial].
 
     A piece is summed by itself and then added to the total: the error of a long sum stays small.
     """
     cdef const Job *job = &grad.job
-    cdef Py_ssize_t run = item % grad.runs, c0 = item // grad.runs * job.unit_block, i, j
+    cdef Py_ssize_t partial = item % grad.partials, i, j
+    cdef Py_ssize_t c0 = item // grad.partials * job.unit_block
     cdef Py_ssize_t c1 = min(c0 + job.unit_block, job.units), pieces = grad.n * job.row_blocks
     cdef Py_ssize_t taps = job.direct.taps, lanes = microkernels().lanes
     cdef Py_ssize_t count = (c1 - c0) * taps * lanes
-    cdef float *sums = scratch + threadid() * job.scratch
+    cdef float *sums = scratch
     cdef float *total = sums + grad.sums
     zero(total, count)
-    for i in range(run * pieces // grad.runs, (run + 1) * pieces // grad.runs):
+    for i in range(
+        run_begin(partial, grad.partials, pieces), run_begin(partial + 1, grad.partials, pieces)
+    ):
         j = i % job.row_blocks * job.row_block
         zero(sums, count)
         microkernels().depthwise_gradient(
@@ -151,7 +151,7 @@ cdef void gradient_item(
             sums, total + grad.sums,
         )
         add(sums, count, total, 1)
-    partials += run * job.direct.channels * taps
+    partials += partial * job.direct.channels * taps
     if not job.direct.channels_last:
         microkernels().sum_lanes(total, (c1 - c0) * taps, partials + c0 * taps)
         return
@@ -159,36 +159,15 @@ cdef void gradient_item(
         put_sums(job, c0 + i, total + i * taps * lanes, partials)
 
 
-cdef class DepthwiseGradient(FloatGradient):
-    """The weight gradient: all that one call needs but the arrays.
-
-    Parameters
-    ----------
-    job : dict with the fields of GradJob
-        Computed by engine/conv/algorithms/depthwise.py, which owns every size.
-    """
+cdef class DepthwiseGradient(FloatWeightGradient):
+    """The weight gradient of depthwise.py."""
 
     cdef GradJob job
 
     def __cinit__(self, dict job):
         self.job = job
-        self.items, self.work = self.job.job.items, job["job"]["work"]
 
-    cdef void compute(
-        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    cdef void item(
+        self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """All items, then the sum of the runs in index order, in one parallel region."""
-        cdef const GradJob *grad = &self.job
-        cdef const Job *job = &grad.job
-        cdef Py_ssize_t i, r, taps = job.direct.taps, size = job.direct.channels * taps
-        cdef Py_ssize_t channels = job.direct.channels if grad.runs > 1 else 0
-        cdef float *partials = workspace if grad.runs > 1 else gw
-        with parallel(num_threads=threads):
-            # A thread owns whole channels of one run's sums, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                gradient_item(grad, i, x, gy, partials, workspace + job.shared)
-            # A thread owns whole channels of gw; a barrier stands between the loops.
-            for i in prange(channels, schedule="static"):
-                copy(partials + i * taps, 1, taps, gw + i * taps)
-                for r in range(1, grad.runs):
-                    add(partials + r * size + i * taps, taps, gw + i * taps, 1)
+        gradient_item(&self.job, i, x, gy, sums, scratch)

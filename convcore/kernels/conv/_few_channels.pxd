@@ -1,7 +1,7 @@
-"""Tiles of convolutions of few input channels, and the bands of input that they read.
+"""Tiles of convolutions of few input channels, and the halo tiles of input that they read.
 
-A tile is a run of rows and columns of output pixels of one image and depth.  Its band holds the
-input that it looks at, zeros of the padding included, in rows of `row_size` floats:
+A tile is a run of rows and columns of output pixels of one image and depth.  Its band, a halo
+tile, holds the input that it looks at, zeros of the padding included, in rows of `row_size` floats:
 
     by phases    (channel, tap of depth, row, phase, column): phase p of a row holds every
                  stride-th element from the p-th on, and the pixels of a tile stand side by side
@@ -64,11 +64,11 @@ cdef inline Tile tile_of(
     const Tiling *t, Py_ssize_t terms, const Py_ssize_t *offset, Py_ssize_t rows,
     Py_ssize_t columns
 ) noexcept nogil:
-    """Describe a tile of so many outputs to the leaves."""
+    """Describe a tile of so many outputs to the microkernels."""
     return Tile(
         terms, offset, t.window.line[1].stride * t.row_size,
         t.window.line[2].stride * t.c if t.interleaved else 1, rows, columns, False,
     )
 
 
-cdef void stage_band(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil
+cdef void pack_halo(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil

@@ -1,22 +1,23 @@
-"""Forward map of few input channels, by tiles over a staged band of the input.
+"""Forward pass of few input channels (first layers), by tiles over a packed halo tile.
 
-    y[n, o, q] = sum over terms l of w[o, l] * band[place of q + offset of l]
+    y[n, o, q] = sum over terms l (a channel and a tap) of w[o, l] * band[place of q + offset of l]
 
-The band is read in place by broadcast weights and vectors of pixels (contiguous y), or by broadcast
-inputs and vectors of output channels (channels_last y): no matrix of patches is made.
+The halo tile ("band") is read in place by broadcast weights and vectors of pixels (contiguous y),
+or by broadcast inputs and vectors of output channels (channels_last y): no matrix of patches is
+made.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._im2col cimport source
-from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
 
-def leaf_sizes():
-    """Return the sizes, in floats, that the leaves of the level in use work by."""
+def microkernel_sizes():
+    """Return the sizes, in floats, that the microkernels in use work by."""
     return {
         "lanes": microkernels().lanes,
         "wide": microkernels().few.wide,
@@ -43,10 +44,10 @@ cdef class Terms:
         PyMem_Free(self.offset)
 
 
-cdef void stage_phases(
+cdef void pack_phases(
     const Tiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
-    """Stage one row of all channels by phases; NULL for x is a row of zeros."""
+    """Pack one row of all channels by phases; NULL for x is a row of zeros."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t c
     out += row * t.row_size
@@ -54,17 +55,17 @@ cdef void stage_phases(
         if x == NULL:
             zero(out, t.row_size)
         else:
-            microkernels().few.stage(
+            microkernels().few.pack(
                 x + c * v.s_c, v.s[2], v.line[2].size, column, v.line[2].stride, t.phases, out,
                 t.pitch,
             )
         out += v.line[0].taps * t.band_rows * t.row_size
 
 
-cdef void stage_interleaved(
+cdef void pack_interleaved(
     const Tiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
-    """Stage one row, its channels side by side; NULL for x is a row of zeros."""
+    """Pack one row, its channels side by side; NULL for x is a row of zeros."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t columns = t.row_size // t.c, c
     cdef Py_ssize_t begin = min(max(-column, 0), columns)
@@ -85,7 +86,7 @@ cdef void stage_interleaved(
                 out[column * t.c + c] = x[c * v.s_c + column * v.s[2]]
 
 
-cdef void stage_band(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil:
+cdef void pack_halo(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil:
     """Copy the input that a tile of output pixels looks at, and the zeros around it."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t td, b, d, h
@@ -105,9 +106,9 @@ cdef void stage_band(const Tiling *t, const Spot *at, const float *x, float *ban
             if b % v.line[1].stride >= extent:
                 continue
             if t.interleaved:
-                stage_interleaved(t, line, td * t.band_rows + b, column, band)
+                pack_interleaved(t, line, td * t.band_rows + b, column, band)
             else:
-                stage_phases(t, line, td * t.band_rows + b, column, band)
+                pack_phases(t, line, td * t.band_rows + b, column, band)
 
 
 cdef struct Job:
@@ -138,12 +139,14 @@ cdef void pack_group(
 cdef void pack(
     const Job *job, const Py_ssize_t *weight, const float *w, float *packed
 ) noexcept nogil:
-    """Copy the weights into the groups that the leaves read."""
+    """Copy the weights into the groups that the microkernels read."""
     cdef Py_ssize_t begin = 0, end, groups, o = job.tiling.o, width
     while begin < o:
         if job.tiling.interleaved:
             end = min(o, begin + microkernels().few.wide)
-            width = microkernels().few.wide if end - begin > microkernels().lanes else microkernels().lanes
+            width = microkernels().lanes
+            if end - begin > width:
+                width = microkernels().few.wide
         else:
             # Equal groups, as few_end in few_channels.h cuts them.
             groups = (o - begin + microkernels().few.group - 1) // microkernels().few.group
@@ -157,58 +160,50 @@ cdef void forward_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t item, const float *x, const float *w,
     const Epilogue *epilogue, float *y, float *scratch, bint stream,
 ) noexcept nogil:
-    """Stage one tile's band, and make all its outputs."""
+    """Pack one tile's halo, and make all its outputs."""
     cdef const Tiling *t = &job.tiling
     cdef Spot at = spot_of(t, item, t.window.line[1].count, t.window.line[2].count)
     cdef Tile tile = tile_of(
         t, t.terms, offset, at.rows[1] - at.rows[0], at.columns[1] - at.columns[0]
     )
     tile.stream = stream
-    stage_band(t, &at, x, scratch)
+    pack_halo(t, &at, x, scratch)
     y += at.n * job.y_n + at.d * job.y_d + at.rows[0] * job.y_row + at.columns[0] * job.y_pixel
     if job.tiling.interleaved:
-        microkernels().few.forward_pixels(
+        microkernels().few.forward_nhwc(
             &tile, scratch, w, t.o, epilogue, y, job.y_row, job.y_pixel
         )
     else:
-        microkernels().few.forward_planes(
+        microkernels().few.forward_nchw(
             &tile, scratch, w, t.o, epilogue, y, job.y_row, job.y_channel
         )
 
 
 cdef class FewChannels(FloatCorrelation):
-    """All that one call of the forward map needs but the arrays; made once a geometry.
-
-    Parameters
-    ----------
-    job : dict with the fields of Job
-    terms : three lists, of the fields of Terms
-        Computed by engine/conv/algorithms/few_channels.py, which owns every size.
-    """
+    """The forward pass of few_channels.py; terms: three lists, of the fields of Terms."""
 
     cdef Job job
     cdef Terms terms
 
     def __cinit__(self, dict job, terms):
         self.job = job
-        self.items, self.work = self.job.tiling.items, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
-        pack(&self.job, self.terms.weight, w, kept)
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
+        pack(&self.job, self.terms.weight, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are kept, then make every tile."""
+        """Pack the weights, unless they are prepacked, then make every tile."""
         cdef const Job *job = &self.job
         cdef const Py_ssize_t *offset = self.terms.offset
-        cdef const float *packed = kept
+        cdef const float *packed = prepacked
         cdef float *scratch = workspace + job.tiling.shared
         cdef bint stream = job.stream and <size_t>y % (microkernels().lanes * sizeof(float)) == 0
         cdef Py_ssize_t i
-        if kept == NULL:
+        if prepacked == NULL:
             packed = workspace
             pack(job, self.terms.weight, w, workspace)
         with parallel(num_threads=threads):

@@ -1,4 +1,4 @@
-"""Input gradient of few input channels, by tiles of the input.
+"""Input gradient of few input channels (first layers), by tiles of the input.
 
     gx[place of q + offset of l] += sum over o of w[o, l] * gy[n, o, q]
 
@@ -11,8 +11,8 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._few_channels cimport Spot, Terms, Tiling, spot_of, tile_of
 from convcore.kernels.conv._im2col cimport Line, Window, source
-from convcore.kernels.runtime._isa cimport Tile, microkernels
-from convcore.kernels.conv._kernel cimport FloatGradient
+from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
 cdef struct Job:
@@ -36,7 +36,7 @@ cdef void outputs_over(
     outputs[1] = min(high // line.stride + 1, line.count) if high >= 0 else 0
 
 
-cdef void unstage_row(
+cdef void unpack_row(
     const Tiling *t, const float *band, Py_ssize_t first, Py_ssize_t count, float *x, float *lines
 ) noexcept nogil:
     """Copy a row of the band, from its element `first` on, to a row of gx.
@@ -73,7 +73,7 @@ cdef void clear_row(const Tiling *t, Py_ssize_t count, float *x) noexcept nogil:
         zero(x, count * t.c)
 
 
-cdef void unstage_band(
+cdef void unpack_halo(
     const Tiling *t, const Spot *at, const Py_ssize_t *rows, const Py_ssize_t *columns,
     const float *band, float *gx, float *lines,
 ) noexcept nogil:
@@ -93,7 +93,7 @@ cdef void unstage_band(
         out = gx + at.n * v.s_n + at.d * v.s[0] + h * v.s[1] + at.columns[0] * v.s[2]
         if first <= h <= last:
             clear_row(t, begin, out)
-            unstage_row(
+            unpack_row(
                 t, band + (h - first) * t.row_size, column + begin, end - begin,
                 out + begin * v.s[2], lines,
             )
@@ -133,16 +133,13 @@ cdef void input_item(
                 job.gy_pixel, job.gy_channel, t.o, w + td * terms * t.o, scratch + t.band,
                 <Py_ssize_t *>(scratch + t.band + job.panel), scratch,
             )
-    unstage_band(t, &at, rows, columns, scratch, gx, scratch + t.band)
+    unpack_halo(t, &at, rows, columns, scratch, gx, scratch + t.band)
 
 
-cdef class FewChannelsInput(FloatGradient):
-    """All that one call of the input gradient needs but the arrays; made once a geometry.
+cdef class FewChannelsInput(FloatCorrelation):
+    """The input gradient of few_channels.py.
 
-    Parameters
-    ----------
-    job : dict with the fields of Job
-    terms : three lists, of the fields of Terms; terms of one tap of depth are neighbours
+    terms: three lists, of the fields of Terms; terms of one tap of depth are neighbours.
     """
 
     cdef Job job
@@ -150,11 +147,11 @@ cdef class FewChannelsInput(FloatGradient):
 
     def __cinit__(self, dict job, terms):
         self.job = job
-        self.items, self.work = self.job.tiling.items, job["tiling"]["work"]
         self.terms = Terms(*terms)
 
     cdef void compute(
-        self, const float *gy, const float *w, float *gx, float *workspace, int threads
+        self, const float *gy, const float *w, const float *prepacked, float *gx,
+        float *workspace, const Epilogue *epilogue, int threads,
     ) noexcept nogil:
         cdef const Job *job = &self.job
         cdef const Py_ssize_t *offset = self.terms.offset

@@ -1,29 +1,27 @@
-"""The input gradient by gemm and col2im, for few input channels or kernels that do not overlap.
+"""Input gradient by gemm and col2im, for few input channels or kernels that do not overlap.
 
     columns[(c, t), q] = sum over o of  w[o, c, t] * gy[n, o, q],   then col2im
 
-The other way, in _im2col_gemm.pyx, gathers and makes C_in channels a group at a time; with three of them
-most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a tile
-is a run of input indices on the outermost axis with more than one output, so the outputs that touch
-it are one run of pixels.  The item owns its tile of gx and computes every column that touches it;
-columns across the edge of two tiles are computed twice and added once in each.
+The other way, in _im2col_gemm.pyx, gathers and makes C_in channels a group at a time; with three of
+them most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a
+tile is a run of input indices on the outermost axis with more than one output, so the outputs that
+touch it are one run of pixels.  The item owns its tile of gx and computes every column that touches
+it; columns across the edge of two tiles are computed twice and added once in each.
 """
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.conv._im2col cimport (
     Line,
     Part,
     Window,
-    gather_columns,
-    gather_rows,
-    scatter_columns,
-    scatter_rows,
+    gather_nchw,
+    gather_nhwc,
+    scatter_nchw,
+    scatter_nhwc,
 )
-from convcore.kernels.conv._kernel cimport Kernel
-from convcore.kernels.runtime._threads cimport acquire_blas, release_blas
+from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
+from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.runtime._types cimport number
 
 cdef struct Job:
@@ -41,7 +39,7 @@ cdef struct Job:
     Py_ssize_t block             # most output pixels at a time
     Py_ssize_t part_taps
     Py_ssize_t part_channels
-    Py_ssize_t patches           # elements of scratch for columns; the rest stages gy
+    Py_ssize_t patches           # elements of scratch for columns; the rest packs gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
 
@@ -74,11 +72,11 @@ cdef void scatter_block(
     if job.channels_last:
         # (count, k) = (count, o) @ (o, k)
         gemm(False, False, count, k, job.o, one, gy, ldg, w, K, nought, columns, k)
-        scatter_rows(columns, &job.gx, part, q0, q1, box, gx)
+        scatter_nhwc(columns, &job.gx, part, q0, q1, box, gx)
     else:
         # (k, count) = (o, k)^T @ (o, count)
         gemm(True, False, k, count, job.o, one, w, K, gy, ldg, nought, columns, count)
-        scatter_columns(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
+        scatter_nchw(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
 
 
 cdef void touching(
@@ -103,31 +101,31 @@ cdef void tile_item(
     cdef Part part
     cdef Part outputs = Part(0, 1, 0, job.o)
     cdef const number *gy
-    cdef number *stage
+    cdef number *packed
     box[2 * job.axis] = tile * job.tile
     box[2 * job.axis + 1] = min(v.line[job.axis].size, (tile + 1) * job.tile)
     touching(&v.line[job.axis], box[2 * job.axis], box[2 * job.axis + 1], &begin, &end)
     inner = v.pixels // v.line[job.axis].count
     q0, end = n * v.pixels + begin * inner, n * v.pixels + end * inner
     scratch += threadid() * job.scratch
-    stage = scratch + job.patches
+    packed = scratch + job.patches
     grad += group * job.o * job.gy.s_c
     gx += group * job.c * v.s_c
     clear(job, box, gx + n * v.s_n)
     while q0 < end:
         q1 = min(q0 + job.block, end)
-        gy = stage
+        gy = packed
         if job.channels_last and job.direct_gy:
             gy = grad + q0 * job.gy.s[2]
             ldg = job.gy.s[2]
         elif job.channels_last:
-            gather_rows(grad, &job.gy, outputs, q0, q1, stage)
+            gather_nhwc(grad, &job.gy, outputs, q0, q1, packed)
             ldg = job.o
         elif job.direct_gy:
             gy = grad + n * job.gy.s_n + (q0 - n * v.pixels)
             ldg = job.gy.s_c
         else:
-            gather_columns(grad, &job.gy, outputs, True, q0, q1, stage)
+            gather_nchw(grad, &job.gy, outputs, True, q0, q1, packed)
             ldg = q1 - q0
         part.t1 = 0
         while part.t1 < v.taps:
@@ -140,7 +138,8 @@ cdef void tile_item(
 
 
 cdef void input_gradient(
-    const Job *job, const number *gy, const void *weight, void *out, void *workspace, int threads,
+    const Job *job, const number *gy, const void *weight, void *out, void *workspace,
+    const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
     """All items in one parallel region."""
     cdef const number *w = <const number *>weight
@@ -153,47 +152,18 @@ cdef void input_gradient(
             tile_item(job, i, gy, w, gx, scratch)
 
 
-cdef class ScatteredGradient(Kernel):
-    """All that one call needs but the arrays; made once a geometry, used often.
+cdef class GemmCol2im(AnyKernel):
+    """The kernel of gemm_col2im.py; w is contiguous (C_out, K).
 
-    Parameters
-    ----------
-    kind : one of 'f' 'd' 'F' 'D'
-    job : dict with the fields of Job
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get.
-    largest : the largest size or leading dimension of any gemm
+    largest: the largest size or leading dimension of any gemm.
     """
 
     cdef Job job
-    cdef int kind
 
-    def __cinit__(self, str kind, dict job, Py_ssize_t largest):
+    def __cinit__(self, dict job, str kind, Py_ssize_t largest):
         check_sizes(largest)
-        self.kind = "fdFD".index(kind)
-        self.job, self.items, self.work = job, job["items"], job["work"]
-
-    def run(self, gy, w, gx, workspace, int threads):
-        """Write gx; w is contiguous (C_out, K).
-
-        workspace: at least threads * scratch elements, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef void *g_ptr = arrays.borrow(gy, False)
-        cdef void *w_ptr = arrays.borrow(w, False)
-        cdef void *x_ptr = arrays.borrow(gx, True)
-        cdef void *s_ptr = arrays.borrow(workspace, True)
-        cdef Job *job = &self.job
-        threads = acquire_blas(threads)
-        try:
-            with nogil:
-                if self.kind == 0:
-                    input_gradient(job, <float *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
-                elif self.kind == 1:
-                    input_gradient(job, <double *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
-                elif self.kind == 2:
-                    input_gradient(job, <float complex *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
-                else:
-                    input_gradient(job, <double complex *>g_ptr, w_ptr, x_ptr, s_ptr, threads)
-        finally:
-            release_blas(threads)
+        self.job = job
+        self.set_compute(
+            kind, &self.job, <Compute>input_gradient[float], <Compute>input_gradient[double],
+            <Compute>input_gradient[floatcomplex], <Compute>input_gradient[doublecomplex],
+        )

@@ -7,8 +7,9 @@ Work items are some rows of some groups of one image; see conv/grouped.h.
 
 from cython.parallel cimport parallel, prange, threadid
 
+from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
+from convcore.kernels.conv._partials cimport add_partials, run_begin
 from convcore.kernels.runtime._isa cimport Direct, DirectAxis, Epilogue, Grouped, microkernels
-from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatGradient
 from convcore.kernels.runtime._vectors cimport add, zero
 
 cdef enum:
@@ -83,21 +84,15 @@ cdef void correlate_item(
 
 
 cdef class GroupedCorrelation(FloatCorrelation):
-    """A forward map or an input gradient: all that one call needs but the arrays.
-
-    Parameters
-    ----------
-    job : dict with the fields of Job
-        Computed by engine/conv/algorithms/grouped.py, which owns every size.
-    """
+    """The forward pass or the input gradient of grouped.py."""
 
     cdef Job job
 
     def __cinit__(self, dict job):
-        self.job, self.items, self.work = job, job["items"], job["work"]
+        self.job = job
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
         """Pack the weights, then do every item, in one parallel region."""
@@ -118,7 +113,7 @@ cdef class GroupedCorrelation(FloatCorrelation):
 cdef struct GradJob:
     Job job
     Py_ssize_t n
-    Py_ssize_t runs              # of blocks of rows that are summed apart
+    Py_ssize_t partials          # runs of blocks of rows that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
     Py_ssize_t piece             # vectors that are added up before their sums join the total
     Py_ssize_t row_vectors       # of a row of outputs
@@ -128,21 +123,24 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One run of blocks of rows for some groups, into partials[run].
+    """One run of blocks of rows for some groups, into partials[partial].
 
     Pieces are summed by themselves, then added to the total: a long sum's error stays small.
     """
     cdef const Job *job = &grad.job
-    cdef Py_ssize_t run = item % grad.runs, g0 = item // grad.runs * job.group_block, i, j, end
+    cdef Py_ssize_t partial = item % grad.partials, i, j, end
+    cdef Py_ssize_t g0 = item // grad.partials * job.group_block
     cdef Py_ssize_t g1 = min(g0 + job.group_block, job.grouped.groups), summed = 0
     cdef Py_ssize_t blocks = grad.n * job.row_blocks
     cdef Py_ssize_t size = job.grouped.o * job.grouped.c * job.grouped.direct.taps
     cdef Py_ssize_t count = (g1 - g0) * size * microkernels().lanes
-    cdef float *sums = scratch + threadid() * job.scratch
+    cdef float *sums = scratch
     cdef float *total = sums + grad.sums
     zero(sums, count)
     zero(total, count)
-    for i in range(run * blocks // grad.runs, (run + 1) * blocks // grad.runs):
+    for i in range(
+        run_begin(partial, grad.partials, blocks), run_begin(partial + 1, grad.partials, blocks)
+    ):
         j = i % job.row_blocks * job.row_block
         end = min(j + job.row_block, job.rows)
         if summed + (end - j) * grad.row_vectors > grad.piece:
@@ -155,20 +153,21 @@ cdef void gradient_item(
         )
     add(sums, count, total, 1)
     microkernels().sum_lanes(
-        total, (g1 - g0) * size, partials + (run * job.grouped.groups + g0) * size
+        total, (g1 - g0) * size, partials + (partial * job.grouped.groups + g0) * size
     )
 
 
 cdef void put_group(
     const GradJob *grad, Py_ssize_t group, float *partials, float *gw
 ) noexcept nogil:
-    """Write one group of gw: the sum of the runs in index order."""
+    """Write one group of gw: the sum of the partial gradients."""
     cdef const Job *job = &grad.job
     cdef Py_ssize_t taps = job.grouped.direct.taps, size = job.grouped.o * job.grouped.c * taps
-    cdef Py_ssize_t columns = job.grouped.direct.kernel_columns, r, o, c, t
-    partials += group * size
-    for r in range(1, grad.runs):
-        add(partials + r * job.grouped.groups * size, size, partials, 1)
+    cdef Py_ssize_t columns = job.grouped.direct.kernel_columns, o, c, t
+    cdef float *sums = partials + group * size
+    add_partials(
+        partials, grad.partials, job.grouped.groups * size, group * size, size, sums
+    )
     gw += group * job.w_group
     for o in range(job.grouped.o):
         for c in range(job.grouped.c):
@@ -176,35 +175,21 @@ cdef void put_group(
                 gw[
                     o * job.w_o + c * job.w_c + t // columns * job.w_row
                     + t % columns * job.w_column
-                ] = partials[(o * job.grouped.c + c) * taps + t]
+                ] = sums[(o * job.grouped.c + c) * taps + t]
 
 
-cdef class GroupedGradient(FloatGradient):
-    """The weight gradient: all that one call needs but the arrays.
-
-    Parameters
-    ----------
-    job : dict with the fields of GradJob
-        Computed by engine/conv/algorithms/grouped.py, which owns every size.
-    """
+cdef class GroupedGradient(FloatWeightGradient):
+    """The weight gradient of grouped.py."""
 
     cdef GradJob job
 
     def __cinit__(self, dict job):
         self.job = job
-        self.items, self.work = self.job.job.items, job["job"]["work"]
 
-    cdef void compute(
-        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    cdef void item(
+        self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """All items, then the sum of the runs, in one parallel region."""
-        cdef const GradJob *grad = &self.job
-        cdef const Job *job = &grad.job
-        cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole groups of one run's sums, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                gradient_item(grad, i, x, gy, workspace, workspace + job.shared)
-            # A thread owns whole groups of gw; a barrier stands between the loops.
-            for i in prange(job.grouped.groups, schedule="static"):
-                put_group(grad, i, workspace, gw)
+        gradient_item(&self.job, i, x, gy, sums, scratch)
+
+    cdef void put(self, Py_ssize_t i, float *sums, float *gw) noexcept nogil:
+        put_group(&self.job, i, sums, gw)

@@ -89,21 +89,21 @@ cdef inline void clip(
         begin[0] = end[0]
 
 
-cdef void gather_rows(
+cdef void gather_nhwc(
     const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil
 
-cdef void gather_columns(
+cdef void gather_nchw(
     const number *x, const Window *v, Part part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, number *columns,
 ) noexcept nogil
 
-cdef void scatter_rows(
+cdef void scatter_nhwc(
     const number *rows, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1,
     const Py_ssize_t *box, number *x,
 ) noexcept nogil
 
-cdef void scatter_columns(
+cdef void scatter_nchw(
     const number *columns, const Window *v, Part part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *box, number *x,
 ) noexcept nogil

@@ -15,7 +15,7 @@ from convcore.kernels.runtime._threads cimport thread_count
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, copy, zero
 
-cdef inline void gather_line_rows(
+cdef inline void gather_line_nhwc(
     const number *x, const Window *v, Py_ssize_t w, Py_ssize_t run, Py_ssize_t t0, Py_ssize_t t1,
     Py_ssize_t channels, number *rows, Py_ssize_t width,
 ) noexcept nogil:
@@ -38,7 +38,7 @@ cdef inline void gather_line_rows(
         rows += width
 
 
-cdef void gather_rows(
+cdef void gather_nhwc(
     const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil:
     """rows[q - q0, (t, c)] = x[n, c, under tap t of q] over the part's taps and channels.
@@ -62,7 +62,7 @@ cdef void gather_rows(
             h = source(&v.line[1], at.h, line_of_taps % v.line[1].taps)
             out = rows + (t - part.t0) * channels
             if 0 <= d < v.line[0].size and 0 <= h < v.line[1].size:
-                gather_line_rows(
+                gather_line_nhwc(
                     image + d * v.s[0] + h * v.s[1], v, at.w, run, tw, tw + taps, channels, out,
                     width,
                 )
@@ -75,7 +75,7 @@ cdef void gather_rows(
         next_line(v, &at)
 
 
-cdef inline void gather_one_column(
+cdef inline void gather_one_nchw(
     const number *x, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count, number *out,
 ) noexcept nogil:
     """out[i] = x under tap t of the i-th pixel from `at` on, for one channel."""
@@ -105,7 +105,7 @@ cdef inline void gather_one_column(
         next_line(v, &at)
 
 
-cdef void gather_columns(
+cdef void gather_nchw(
     const number *x, const Window *v, Part part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, number *columns,
 ) noexcept nogil:
@@ -120,12 +120,12 @@ cdef void gather_columns(
     for c in range(channels):
         for t in range(taps):
             row = c * taps + t if channels_outer else t * channels + c
-            gather_one_column(
+            gather_one_nchw(
                 x + (part.c0 + c) * v.s_c, v, part.t0 + t, at, count, columns + row * count
             )
 
 
-cdef void scatter_rows(
+cdef void scatter_nhwc(
     const number *rows, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1,
     const Py_ssize_t *box, number *x,
 ) noexcept nogil:
@@ -162,7 +162,7 @@ cdef void scatter_rows(
         next_line(v, &at)
 
 
-cdef inline void scatter_one_column(
+cdef inline void scatter_one_nchw(
     const number *column, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count,
     const Py_ssize_t *box, number *x,
 ) noexcept nogil:
@@ -191,13 +191,13 @@ cdef inline void scatter_one_column(
         next_line(v, &at)
 
 
-cdef void scatter_columns(
+cdef void scatter_nchw(
     const number *columns, const Window *v, Part part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *box, number *x,
 ) noexcept nogil:
     """x[n, c, under tap t of q] += columns[(c, t) or (t, c), q - q0], only inside the box.
 
-    As `scatter_rows`, for the layout of `gather_columns`.  nogil, no allocation, no threads.
+    As `scatter_nhwc`, for the layout of `gather_nchw`.  nogil, no allocation, no threads.
     """
     cdef Py_ssize_t c, t, row, count = q1 - q0
     cdef Py_ssize_t taps = part.t1 - part.t0, channels = part.c1 - part.c0
@@ -205,7 +205,7 @@ cdef void scatter_columns(
     for c in range(channels):
         for t in range(taps):
             row = c * taps + t if channels_outer else t * channels + c
-            scatter_one_column(
+            scatter_one_nchw(
                 columns + row * count, v, part.t0 + t, at, count, box, x + (part.c0 + c) * v.s_c
             )
 
@@ -213,67 +213,67 @@ cdef void scatter_columns(
 # ---- whole arrays: what convcore.engine.im2col and col2im call ----
 
 cdef void im2col_item(
-    Py_ssize_t item, Py_ssize_t channels, bint rows, const Window *v, const number *x,
+    Py_ssize_t item, Py_ssize_t channels, bint nhwc, const Window *v, const number *x,
     number *out,
 ) noexcept nogil:
-    """Patches of one image (rows) or of one channel of one image (columns)."""
+    """Patches of one image (nhwc) or of one channel of one image."""
     cdef Part part = Part(0, v.taps, 0, channels)
     cdef Py_ssize_t n = item
-    if rows:
-        gather_rows(
+    if nhwc:
+        gather_nhwc(
             x, v, part, n * v.pixels, (n + 1) * v.pixels, out + n * v.pixels * v.taps * channels
         )
     else:
         n = item // channels
         part.c0 = item % channels
         part.c1 = part.c0 + 1
-        gather_columns(
+        gather_nchw(
             x, v, part, True, n * v.pixels, (n + 1) * v.pixels, out + item * v.taps * v.pixels
         )
 
 
 cdef void col2im_item(
-    Py_ssize_t item, Py_ssize_t channels, bint rows, const Window *v, const number *columns,
+    Py_ssize_t item, Py_ssize_t channels, bint nhwc, const Window *v, const number *columns,
     number *x,
 ) noexcept nogil:
     """Add the patches of one channel of one image back to it; x starts at 0."""
     cdef Part part = Part(0, v.taps, 0, channels)
     cdef Py_ssize_t n = item // channels, c = item % channels
     cdef Py_ssize_t[6] box = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
-    if rows:
+    if nhwc:
         n = item
-        scatter_rows(
+        scatter_nhwc(
             columns + n * v.pixels * v.taps * channels, v, part, n * v.pixels,
             (n + 1) * v.pixels, box, x,
         )
     else:
         part.c0 = c
         part.c1 = c + 1
-        scatter_columns(
+        scatter_nchw(
             columns + item * v.taps * v.pixels, v, part, True, n * v.pixels, (n + 1) * v.pixels,
             box, x,
         )
 
 
 cdef void move(
-    bint back, Py_ssize_t n, Py_ssize_t channels, bint rows, const Window *v, number *x,
+    bint back, Py_ssize_t n, Py_ssize_t channels, bint nhwc, const Window *v, number *x,
     number *patches,
 ) noexcept:
     """im2col of x into patches; or, if `back`, col2im of patches into x."""
-    cdef Py_ssize_t item, items = n if rows else n * channels
+    cdef Py_ssize_t item, items = n if nhwc else n * channels
     cdef int threads = thread_count(items, 4.0 * n * channels * v.taps * v.pixels)
     # An item owns one image of what is written, or one channel of one: no place has two writers.
     for item in prange(items, nogil=True, num_threads=threads, schedule="dynamic"):
         if back:
-            col2im_item(item, channels, rows, v, patches, x)
+            col2im_item(item, channels, nhwc, v, patches, x)
         else:
-            im2col_item(item, channels, rows, v, x, patches)
+            im2col_item(item, channels, nhwc, v, x, patches)
 
 
 def move_patches(
-    str kind, bint back, x, patches, Py_ssize_t n, Py_ssize_t channels, bint rows, dict window
+    str kind, bint back, x, patches, Py_ssize_t n, Py_ssize_t channels, bint nhwc, dict window
 ):
-    """Write the patches of x, contiguous (N, P, taps*C) if rows, else (N, C*taps, P).
+    """Write the patches of x, contiguous (N, P, taps*C) if nhwc, else (N, C*taps, P).
 
     If `back`, add the patches to x instead.  kind: the dtype's character, one of f d F D.  window:
     the fields of a Window with the strides of x.
@@ -284,10 +284,10 @@ def move_patches(
     cdef void *x_ptr = arrays.borrow(x, back)
     cdef void *p_ptr = arrays.borrow(patches, not back)
     if code == 0:
-        move(back, n, channels, rows, &v, <float *>x_ptr, <float *>p_ptr)
+        move(back, n, channels, nhwc, &v, <float *>x_ptr, <float *>p_ptr)
     elif code == 1:
-        move(back, n, channels, rows, &v, <double *>x_ptr, <double *>p_ptr)
+        move(back, n, channels, nhwc, &v, <double *>x_ptr, <double *>p_ptr)
     elif code == 2:
-        move(back, n, channels, rows, &v, <float complex *>x_ptr, <float complex *>p_ptr)
+        move(back, n, channels, nhwc, &v, <float complex *>x_ptr, <float complex *>p_ptr)
     else:
-        move(back, n, channels, rows, &v, <double complex *>x_ptr, <double complex *>p_ptr)
+        move(back, n, channels, nhwc, &v, <double complex *>x_ptr, <double complex *>p_ptr)

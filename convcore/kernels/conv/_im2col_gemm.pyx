@@ -1,12 +1,12 @@
-"""Correlation by im2col and gemm: a convolution's forward map, and its input gradient.
+"""Forward pass and input gradient by im2col and gemm.
 
 One phase computes, for every image n, output channel o and output pixel j,
 
     y[n, o, out_first + j*out_step] = sum over taps t and channels c of
         x[n, c, j*stride + first + t*step] * w[o, c, kernel_first + t*kernel_step]
 
-The forward map is one phase.  The input gradient with stride S is S phases an axis: input pixels of
-the same remainder modulo S see the same taps, at unit stride, and no multiplication is by a zero
+The forward pass is one phase.  The input gradient with stride S is S phases an axis: input pixels
+of the same remainder modulo S see the same taps, at unit stride, and no multiplication is by a zero
 that dilation put there.  (For a stride of 1 this is the text-book form: correlate grad_output with
 the rotated kernel.)
 
@@ -14,22 +14,15 @@ Work items are (group, pixel block, block of output channels); each gathers its 
 into its thread's scratch and multiplies them at once, while they are in cache.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.conv._depthwise cimport multiply_channels
+from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
+from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
+from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
-from convcore.kernels.conv._im2col cimport (
-    Part,
-    Window,
-    gather_columns,
-    gather_rows,
-)
 from convcore.kernels.runtime._isa cimport CLAMP, LEAKY, PLAIN
-from convcore.kernels.conv._kernel cimport Kernel
-from convcore.kernels.runtime._threads cimport acquire_blas, release_blas
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport copy, spread, zero
 
@@ -65,19 +58,16 @@ cdef struct Job:
     Py_ssize_t y_n
     Py_ssize_t y_c
     Py_ssize_t y_s[3]
-    Py_ssize_t patches           # elements of scratch for patches; the rest stages y
+    Py_ssize_t patches           # elements of scratch for patches; the rest packs y
     Py_ssize_t scratch           # elements of scratch a thread
-    Py_ssize_t packed            # elements of packed weights, which come first in the workspace
+    Py_ssize_t shared            # elements of packed weights, which come first in the workspace
     Py_ssize_t phases
     Py_ssize_t items
 
-# What follows the sums: bias, then the activation of that `kind`.  See conv/microkernels.h.
-cdef struct Ending:
-    const void *bias             # an element an output channel, or NULL
-    int kind
-    double low
-    double high
-    double slope
+# A job and its phases, which the kernel owns.
+cdef struct Work:
+    Job job
+    const Phase *phases
 
 
 cdef void pack_item(const Job *job, const Phase *phase, Py_ssize_t item, const number *w,
@@ -127,7 +117,7 @@ cdef void multiply_part(
             patches = <number *>x + q0 * v.s[2] + part.c0
             ld = v.s[2]
         else:
-            gather_rows(x, v, part, q0, q1, patches)
+            gather_nhwc(x, v, part, q0, q1, patches)
             ld = k
         # (count, o1-o0) = (count, k) @ (k, o1-o0)
         gemm(
@@ -139,39 +129,39 @@ cdef void multiply_part(
             patches = <number *>x + n * v.s_n + part.c0 * v.s_c + (q0 - n * v.pixels)
             ld = v.s_c
         else:
-            gather_columns(x, v, part, job.channels_outer, q0, q1, patches)
+            gather_nchw(x, v, part, job.channels_outer, q0, q1, patches)
             ld = count
         # (o1-o0, count) = (o1-o0, k) @ (k, count)
         gemm(job.transposed, False, o1 - o0, count, k, one, w, ldw, patches, ld, beta, y, ldy)
 
 
-cdef inline void activate(const Ending *ending, Py_ssize_t count, number *y) noexcept nogil:
+cdef inline void activate(const AnyEpilogue *epilogue, Py_ssize_t count, number *y) noexcept nogil:
     """Replace y by its activation; a NaN stays, for no comparison with it holds.  Real y only."""
     cdef Py_ssize_t i
     cdef number low, high, slope, v
     if number is float or number is double:
-        if ending.kind == CLAMP:
-            low, high = <number>ending.low, <number>ending.high
+        if epilogue.kind == CLAMP:
+            low, high = <number>epilogue.low, <number>epilogue.high
             for i in range(count):
                 v = y[i]
                 v = low if v < low else v
                 y[i] = high if v > high else v
-        elif ending.kind == LEAKY:
-            slope = <number>ending.slope
+        elif epilogue.kind == LEAKY:
+            slope = <number>epilogue.slope
             for i in range(count):
                 v = y[i]
                 y[i] = v * slope if v < 0 else v
 
 
 cdef void finish(
-    const Job *job, const Ending *ending, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t count,
+    const Job *job, const AnyEpilogue *epilogue, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t count,
     number *y, Py_ssize_t ldy,
 ) noexcept nogil:
     """y[pixel, o] or y[o, pixel] = activation(y + bias[channel + o])."""
-    cdef const number *bias = <const number *>ending.bias
+    cdef const number *bias = <const number *>epilogue.bias
     cdef Py_ssize_t rows = count if job.channels_last else o
     cdef Py_ssize_t length = o if job.channels_last else count, i, j
-    if bias == NULL and ending.kind == PLAIN:
+    if bias == NULL and epilogue.kind == PLAIN:
         return
     for i in range(rows):
         if bias != NULL and job.channels_last:
@@ -180,7 +170,7 @@ cdef void finish(
         elif bias != NULL:
             for j in range(length):
                 y[j] += bias[channel + i]
-        activate(ending, length, y)
+        activate(epilogue, length, y)
         y += ldy
 
 
@@ -193,11 +183,11 @@ cdef void fill_zeros(
         zero(y + i * ldy, o if job.channels_last else count)
 
 
-cdef void unstage(
+cdef void unpack(
     const Job *job, const Phase *phase, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t q0,
-    Py_ssize_t q1, const number *stage, number *y,
+    Py_ssize_t q1, const number *packed, number *y,
 ) noexcept nogil:
-    """Copy a staged block, (pixels, o) or (o, pixels), to its places in y, line by line."""
+    """Copy a packed block, (pixels, o) or (o, pixels), to its places in y, line by line."""
     cdef const Window *v = &phase.window
     cdef Py_ssize_t n, d, h, w, run, j, count = q1 - q0, done = 0, line
     cdef number *out
@@ -218,12 +208,12 @@ cdef void unstage(
         if job.channels_last:
             for j in range(run):
                 spread(
-                    stage + (done + j) * o, o, out + j * phase.out_step[2] * job.y_s[2], job.y_c
+                    packed + (done + j) * o, o, out + j * phase.out_step[2] * job.y_s[2], job.y_c
                 )
         else:
             for j in range(o):
                 spread(
-                    stage + j * count + done, run, out + j * job.y_c,
+                    packed + j * count + done, run, out + j * job.y_c,
                     phase.out_step[2] * job.y_s[2],
                 )
         done += run
@@ -232,7 +222,7 @@ cdef void unstage(
 
 cdef void block_item(
     const Job *job, const Phase *phase, Py_ssize_t item, const number *x, const number *w,
-    const Ending *ending, number *y, number *scratch,
+    const AnyEpilogue *epilogue, number *y, number *scratch,
 ) noexcept nogil:
     """One block of pixels by one block of output channels, all of K."""
     cdef const Window *v = &phase.window
@@ -267,20 +257,20 @@ cdef void block_item(
                 job, phase, part, group, o0, o1, q0, q1, x, w, scratch, out, ld,
                 part.t0 == 0 and part.c0 == 0,
             )
-    finish(job, ending, channel, o1 - o0, q1 - q0, out, ld)
+    finish(job, epilogue, channel, o1 - o0, q1 - q0, out, ld)
     if not in_place:
-        unstage(job, phase, channel, o1 - o0, q0, q1, out, y)
+        unpack(job, phase, channel, o1 - o0, q0, q1, out, y)
 
 
 cdef void item_of(
     const Job *job, const Phase *phases, Py_ssize_t item, const number *x, const number *w,
-    const Ending *ending, number *y, number *scratch,
+    const AnyEpilogue *epilogue, number *y, number *scratch,
 ) noexcept nogil:
     """Find the item's phase and do it."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
-    block_item(job, &phases[i], item - phases[i].first_item, x, w, ending, y,
+    block_item(job, &phases[i], item - phases[i].first_item, x, w, epilogue, y,
                scratch + threadid() * job.scratch)
 
 
@@ -293,16 +283,18 @@ cdef void pack_phases(
 
 
 cdef void correlate(
-    const Job *job, const Phase *phases, const number *x, const void *weights,
-    const Ending *ending, void *out, void *workspace, int threads,
+    const Work *all, const number *x, const void *weights, void *out, void *workspace,
+    const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
     """Pack the weights if need be, then do every item, in one parallel region."""
+    cdef const Job *job = &all.job
+    cdef const Phase *phases = all.phases
     cdef Py_ssize_t i
     cdef Py_ssize_t outer = job.groups * (job.c if job.transposed else job.o) if job.pack else 0
     cdef const number *w = <const number *>weights
     cdef number *y = <number *>out
     cdef number *packed = <number *>workspace
-    cdef number *scratch = packed + job.packed
+    cdef number *scratch = packed + job.shared
     if job.pack:
         w = packed
     with parallel(num_threads=threads):
@@ -311,37 +303,27 @@ cdef void correlate(
             pack_phases(job, phases, i, <const number *>weights, packed)
         # A thread owns whole blocks of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            item_of(job, phases, i, x, w, ending, y, scratch)
+            item_of(job, phases, i, x, w, epilogue, y, scratch)
 
 
-cdef class Correlation(Kernel):
-    """All that one call of `correlate` needs but the arrays; made once a geometry, used often.
+cdef class Correlation(AnyKernel):
+    """The kernel of gemm.py; phases: dicts with the fields of Phase.
 
-    Parameters
-    ----------
-    kind : one of 'f' 'd' 'F' 'D'
-    job, phases : dict and list of dicts with the fields of Job and Phase
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get.
-    largest : the largest size or leading dimension of any gemm
+    largest: the largest size or leading dimension of any gemm.
     """
 
-    cdef Job job
-    cdef Phase *phases
-    cdef int kind
+    cdef Work all
 
-    def __cinit__(self, str kind, dict job, list phases, Py_ssize_t largest):
+    def __cinit__(self, dict job, list phases, str kind, Py_ssize_t largest):
+        cdef Phase *made = <Phase *>self.allocate(len(phases), sizeof(Phase))
         check_sizes(largest)
-        self.kind = "fdFD".index(kind)
-        self.job, self.items, self.work = job, job["items"], job["work"]
-        self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
-        if self.phases == NULL:
-            raise MemoryError()
         for i in range(len(phases)):
-            self.phases[i] = phases[i]
-
-    def __dealloc__(self):
-        PyMem_Free(self.phases)
+            made[i] = phases[i]
+        self.all.job, self.all.phases = job, made
+        self.set_compute(
+            kind, &self.all, <Compute>correlate[float], <Compute>correlate[double],
+            <Compute>correlate[floatcomplex], <Compute>correlate[doublecomplex],
+        )
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, double low=0,
@@ -350,37 +332,10 @@ cdef class Correlation(Kernel):
         """Write y = activation(correlation of x with w + bias); None adds nothing.
 
         kind, low, high, slope: the activation, as engine/conv/epilogue.py has it.
-        workspace: at least packed + threads * scratch elements, contiguous.
+        workspace: at least shared + threads * scratch elements, contiguous.
         """
         cdef Buffers arrays = Buffers()
-        cdef void *x_ptr = arrays.borrow(x, False)
-        cdef void *w_ptr = arrays.borrow(w, False)
-        cdef Ending ending
-        cdef void *y_ptr = arrays.borrow(y, True)
-        cdef void *s_ptr = arrays.borrow(workspace, True)
-        cdef Job *job = &self.job
-        ending.bias = NULL if bias is None else arrays.borrow(bias, False)
-        ending.kind, ending.low, ending.high, ending.slope = kind, low, high, slope
-        threads = acquire_blas(threads)
-        try:
-            with nogil:
-                if self.kind == 0:
-                    correlate(
-                        job, self.phases, <float *>x_ptr, w_ptr, &ending, y_ptr, s_ptr, threads
-                    )
-                elif self.kind == 1:
-                    correlate(
-                        job, self.phases, <double *>x_ptr, w_ptr, &ending, y_ptr, s_ptr, threads
-                    )
-                elif self.kind == 2:
-                    correlate(
-                        job, self.phases, <float complex *>x_ptr, w_ptr, &ending, y_ptr, s_ptr,
-                        threads,
-                    )
-                else:
-                    correlate(
-                        job, self.phases, <double complex *>x_ptr, w_ptr, &ending, y_ptr, s_ptr,
-                        threads,
-                    )
-        finally:
-            release_blas(threads)
+        cdef AnyEpilogue epilogue = AnyEpilogue(NULL, kind, low, high, slope)
+        if bias is not None:
+            epilogue.bias = arrays.borrow(bias, False)
+        self.call(x, w, y, workspace, threads, &epilogue)

@@ -1,29 +1,20 @@
-"""The weight gradient by im2col and gemm; the bias gradient is in _sums.pyx.
+"""Weight gradient by im2col and gemm.
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
 is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work items are (group,
-block of o, part of K, run of pixel blocks).  The first three own a piece of gw each.  Where they
-are too few, the pixels are cut into `partials` runs, a number fixed by shape, each summed into a
-matrix of its own; those are then added in index order.  So the bits never depend on the number of
-threads.
+block of o, part of K, run of pixel blocks); see _partials.pxd for the runs.
 """
 
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
+from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
+from convcore.kernels.conv._partials cimport add_partials, run_begin
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
-from convcore.kernels.conv._im2col cimport (
-    Part,
-    Window,
-    gather_columns,
-    gather_rows,
-)
-from convcore.kernels.conv._kernel cimport Kernel
-from convcore.kernels.runtime._threads cimport acquire_blas, release_blas
 from convcore.kernels.runtime._types cimport number
-from convcore.kernels.runtime._vectors cimport add, zero
+from convcore.kernels.runtime._vectors cimport zero
 
 cdef struct Job:
     Window x                     # how an output pixel looks at the input
@@ -43,7 +34,7 @@ cdef struct Job:
     Py_ssize_t tap_parts
     Py_ssize_t channel_parts
     Py_ssize_t partials
-    Py_ssize_t patches           # elements of scratch for patches; the rest stages gy
+    Py_ssize_t patches           # elements of scratch for patches; the rest packs gy
     Py_ssize_t scratch           # elements of scratch a thread
     Py_ssize_t items
 
@@ -67,13 +58,13 @@ cdef void add_block(
             patches = x + q0 * job.x.s[2] + part.c0
             ldx = job.x.s[2]
         else:
-            gather_rows(x, &job.x, part, q0, q1, scratch)
+            gather_nhwc(x, &job.x, part, q0, q1, scratch)
             ldx = k
         if job.direct_gy:
             g = gy + q0 * job.gy.s[2] + o0
             ldg = job.gy.s[2]
         else:
-            gather_rows(gy, &job.gy, outputs, q0, q1, scratch + job.patches)
+            gather_nhwc(gy, &job.gy, outputs, q0, q1, scratch + job.patches)
             ldg = o1 - o0
         # (o1-o0, k) += (count, o1-o0)^T @ (count, k)
         gemm(True, False, o1 - o0, k, count, one, g, ldg, patches, ldx, beta, gw, K)
@@ -82,13 +73,13 @@ cdef void add_block(
             patches = x + n * job.x.s_n + part.c0 * job.x.s_c + (q0 - n * job.x.pixels)
             ldx = job.x.s_c
         else:
-            gather_columns(x, &job.x, part, job.channels_outer, q0, q1, scratch)
+            gather_nchw(x, &job.x, part, job.channels_outer, q0, q1, scratch)
             ldx = count
         if job.direct_gy and one_image:
             g = gy + n * job.gy.s_n + o0 * job.gy.s_c + (q0 - n * job.x.pixels)
             ldg = job.gy.s_c
         else:
-            gather_columns(gy, &job.gy, outputs, True, q0, q1, scratch + job.patches)
+            gather_nchw(gy, &job.gy, outputs, True, q0, q1, scratch + job.patches)
             ldg = count
         # (o1-o0, k) += (o1-o0, count) @ (k, count)^T
         gemm(False, True, o1 - o0, k, count, one, g, ldg, patches, ldx, beta, gw, K)
@@ -112,8 +103,8 @@ cdef void weight_item(
     part.t1 = min(job.x.taps, part.t0 + job.part_taps)
     part.c0 = channel_part * job.part_channels
     part.c1 = min(job.c, part.c0 + job.part_channels)
-    begin = partial * job.blocks.count // job.partials
-    end = (partial + 1) * job.blocks.count // job.partials
+    begin = run_begin(partial, job.partials, job.blocks.count)
+    end = run_begin(partial + 1, job.partials, job.blocks.count)
     sums += (partial * job.groups + group) * job.o * K + o0 * K
     sums += (
         part.c0 * job.x.taps + part.t0 if job.channels_outer else part.t0 * job.c + part.c0
@@ -126,30 +117,19 @@ cdef void weight_item(
         )
 
 
-cdef void add_partials(
-    const Job *job, Py_ssize_t row, const number *partials, number *gw
-) noexcept nogil:
-    """gw[row] = sum of the partial matrices' rows, in index order."""
-    cdef Py_ssize_t K = job.x.taps * job.c, size = job.groups * job.o * K, i
-    zero(gw + row * K, K)
-    for i in range(job.partials):
-        add(partials + i * size + row * K, K, gw + row * K, 1)
-
-
 cdef void weight_gradient(
     const Job *job, const number *x, const void *grad, void *out, void *workspace,
-    Py_ssize_t threads,
+    const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
     """All items, then the sum of the partial matrices, in one parallel region."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
     cdef number *scratch = <number *>workspace
-    cdef number *sums = scratch + threads * job.scratch
-    cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
-    if job.partials == 1:
-        sums = gw
+    cdef number *sums = scratch + threads * job.scratch if job.partials > 1 else gw
+    cdef Py_ssize_t i, K = job.x.taps * job.c, size = job.groups * job.o * K
+    cdef Py_ssize_t rows = job.groups * job.o if job.partials > 1 else 0
     if job.blocks.count == 0:
-        zero(gw, job.groups * job.o * job.x.taps * job.c)
+        zero(gw, size)
         return
     with parallel(num_threads=<int>threads):
         # A thread owns whole pieces of the partial matrices, and its own slice of the scratch.
@@ -157,50 +137,21 @@ cdef void weight_gradient(
             weight_item(job, i, x, gy, sums, scratch)
         # A thread owns whole rows of gw; a barrier stands between the loops.
         for i in prange(rows, schedule="static"):
-            add_partials(job, i, sums, gw)
+            add_partials(sums, job.partials, size, i * K, K, gw + i * K)
 
 
-cdef class WeightGradient(Kernel):
-    """All that one call needs but the arrays; made once a geometry, used often.
+cdef class WeightGradient(AnyKernel):
+    """The kernel of gemm_weight_gradient.py; gw is contiguous (C_out, K).
 
-    Parameters
-    ----------
-    kind : one of 'f' 'd' 'F' 'D'
-    job : dict with the fields of Job
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get.
-    largest : the largest size or leading dimension of any gemm
+    largest: the largest size or leading dimension of any gemm.
     """
 
     cdef Job job
-    cdef int kind
 
-    def __cinit__(self, str kind, dict job, Py_ssize_t largest):
+    def __cinit__(self, dict job, str kind, Py_ssize_t largest):
         check_sizes(largest)
-        self.kind = "fdFD".index(kind)
-        self.job, self.items, self.work = job, job["items"], job["work"]
-
-    def run(self, x, gy, gw, workspace, int threads):
-        """Write gw, contiguous (C_out, K).
-
-        workspace: at least threads * scratch + sums elements, contiguous.
-        """
-        cdef Buffers arrays = Buffers()
-        cdef void *x_ptr = arrays.borrow(x, False)
-        cdef void *g_ptr = arrays.borrow(gy, False)
-        cdef void *w_ptr = arrays.borrow(gw, True)
-        cdef void *s_ptr = arrays.borrow(workspace, True)
-        cdef Job *job = &self.job
-        threads = acquire_blas(threads)
-        try:
-            with nogil:
-                if self.kind == 0:
-                    weight_gradient(job, <float *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-                elif self.kind == 1:
-                    weight_gradient(job, <double *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-                elif self.kind == 2:
-                    weight_gradient(job, <float complex *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-                else:
-                    weight_gradient(job, <double complex *>x_ptr, g_ptr, w_ptr, s_ptr, threads)
-        finally:
-            release_blas(threads)
+        self.job = job
+        self.set_compute(
+            kind, &self.job, <Compute>weight_gradient[float], <Compute>weight_gradient[double],
+            <Compute>weight_gradient[floatcomplex], <Compute>weight_gradient[doublecomplex],
+        )

@@ -1,21 +1,21 @@
-"""Correlation by pointers to rows: a convolution's forward map, and its input gradient.
+"""Forward pass and input gradient by indirection: products whose rows are found by pointers.
 
-The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis alone are
-one, of several classes (_indirection.pxd).  Patches are not gathered: conv/indirect.h multiplies the
-pixels where they lie.  The weights are copied first, into the panels that its products read.
+The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis
+alone are one, of several classes (_indirection.pxd).  Patches are not gathered: conv/indirect.h
+multiplies the pixels where they lie.  The weights are copied first, into the panels that its
+products read.
 
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
 cache; else all are packed first.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
+from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatCorrelation
-from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, point, stage
+from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 from convcore.kernels.runtime._vectors cimport copy, zero
 
@@ -61,10 +61,10 @@ cdef struct Job:
     Py_ssize_t y_n
     Py_ssize_t y_c
     Py_ssize_t[3] y_s
-    Py_ssize_t row               # floats from a staged output pixel to the next
+    Py_ssize_t row               # floats from a packed output pixel to the next
     Py_ssize_t zeros             # floats of zeros, which come first in a thread's scratch
-    Py_ssize_t staged            # where a thread notes which inputs it has staged
-    Py_ssize_t pointers          # where its pointers begin, then staged inputs, then outputs
+    Py_ssize_t noted             # where a thread notes which inputs it has packed
+    Py_ssize_t pointers          # where its pointers begin, then packed inputs, then outputs
     Py_ssize_t inputs
     Py_ssize_t outputs
     Py_ssize_t weights           # and weights that an item packs
@@ -110,7 +110,8 @@ cdef void pack_chunk(
     const float *weights, float *packed,
 ) noexcept nogil:
     """Copy the weights of a chunk of summed channels and a panel of output channels."""
-    cdef Py_ssize_t panel = microkernels().panel, o = min(panel, job.o - o0), c1 = min(job.c, c0 + CHUNK)
+    cdef Py_ssize_t panel = microkernels().panel, o = min(panel, job.o - o0)
+    cdef Py_ssize_t c1 = min(job.c, c0 + CHUNK)
     cdef Py_ssize_t width = min(panel, job.o_full - o0), t, c, i, run
     cdef const float *w = weights + group * job.w_group + o0 * job.w_o
     cdef const float *end = weights + job.w_size
@@ -184,12 +185,12 @@ cdef inline Py_ssize_t run_end(
 
 
 cdef void point_out(
-    const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, float *y, float *staged,
+    const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, float *y, float *outputs,
     Py_ssize_t row, float **out,
 ) noexcept nogil:
     """Pointers to the outputs of a block, class after class, each `pitch` after the one before.
 
-    They are staged, `row` floats apart, if staged is not NULL.
+    They are packed, `row` floats apart, if outputs is not NULL.
     """
     cdef const Rows *r = &phase.rows
     cdef Py_ssize_t[MOST_CLASSES] found
@@ -202,9 +203,9 @@ cdef void point_out(
         at = place(job, phase, q0, y)
         c = q0 % r.window.line[2].count % r.classes
         for i in range(end - q0):
-            if staged != NULL:
-                out[found[c]] = staged
-                staged += row
+            if outputs != NULL:
+                out[found[c]] = outputs
+                outputs += row
             else:
                 out[found[c]] = at + i * job.y_s[2]
             found[c] += 1
@@ -214,15 +215,15 @@ cdef void point_out(
         q0 = end
 
 
-cdef void unstage(
+cdef void unpack(
     const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, Py_ssize_t channels,
     const float *rows, Py_ssize_t row, float *y,
 ) noexcept nogil:
-    """Copy staged outputs (pixels, channels) to their places in y, whose lines are contiguous."""
+    """Copy packed outputs (pixels, channels) to their places in y, whose lines are contiguous."""
     cdef Py_ssize_t end
     while q0 < q1:
         end = run_end(job, phase, q0, q1)
-        microkernels().indirect.planes_of_rows(
+        microkernels().indirect.nchw_of_nhwc(
             rows, row, end - q0, place(job, phase, q0, y), job.y_c, channels
         )
         rows += (end - q0) * row
@@ -256,9 +257,9 @@ cdef inline const float *packed_weights(
     )
 
 
-cdef inline bint already_staged(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
-    """Note which inputs a thread stages; true if it was these, whole, for the item before."""
-    cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.staged)
+cdef inline bint already_packed(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
+    """Note which inputs a thread packs; true if it was these, whole, for the item before."""
+    cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.noted)
     cdef bint same = noted[0] == inputs and job.part >= job.c
     noted[0] = inputs
     return same
@@ -283,7 +284,7 @@ cdef void block_item(
     cdef Epilogue ending = epilogue[0]
     cdef const float *end = x + r.size
     cdef bint plain = epilogue.bias == NULL and epilogue.kind == PLAIN
-    cdef bint stages = r.staged and not already_staged(
+    cdef bint packs = r.packed and not already_packed(
         job, phase.first_item + item // job.o_blocks, scratch
     )
     if ending.bias != NULL:
@@ -295,8 +296,8 @@ cdef void block_item(
     point_out(job, phase, q0, q1, y, NULL if job.direct_y else outputs, job.row, out)
     while c0 < job.c:
         c1 = part_end(job, c0)
-        if stages:
-            stage(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
+        if packs:
+            pack_pixels(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
         if job.packs:
             c = c0
             while c < c1:
@@ -309,7 +310,7 @@ cdef void block_item(
                 b = packed_weights(job, phase, c, group, o0, c0, packed)
             microkernels().indirect.product(
                 class_count(r, c, q0, q1), o, phase.taps[c], c1 - c0,
-                table + taps_before * r.pitch, r.pitch, 0 if r.staged else c0,
+                table + taps_before * r.pitch, r.pitch, 0 if r.packed else c0,
                 b, phase.taps[c] * (c1 - c0) * microkernels().panel, out + c * r.pitch, 0,
                 c0 > 0 or epilogue.add,
                 NULL if plain or c1 < job.c else &ending,
@@ -317,7 +318,7 @@ cdef void block_item(
             taps_before += phase.taps[c]
         c0 = c1
     if not job.direct_y:
-        unstage(job, phase, q0, q1, o, outputs, job.row, y)
+        unpack(job, phase, q0, q1, o, outputs, job.row, y)
 
 
 cdef void item_of(
@@ -341,57 +342,46 @@ cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
 
 
 cdef class IndirectCorrelation(FloatCorrelation):
-    """All that one call needs but the arrays; made once a geometry, used often.
-
-    Parameters
-    ----------
-    job, phases, taps : dict and lists of dicts with the fields of Job, Phase and Tap
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get, all of them float32.
-    """
+    """The kernel of indirect_correlation.py; phases, taps: dicts with the structs' fields."""
 
     cdef Job job
     cdef Phase *phases
     cdef Tap *taps
 
     def __cinit__(self, dict job, list phases, list taps):
-        self.job, self.items, self.work = job, job["items"], job["work"]
-        self.phases = <Phase *>PyMem_Calloc(max(len(phases), 1), sizeof(Phase))
-        self.taps = <Tap *>PyMem_Calloc(max(len(taps), 1), sizeof(Tap))
-        if self.phases == NULL or self.taps == NULL:
-            raise MemoryError()
+        self.job = job
+        self.phases = <Phase *>self.allocate(
+            1, len(phases) * sizeof(Phase) + len(taps) * sizeof(Tap)
+        )
+        self.taps = <Tap *>(self.phases + <Py_ssize_t>len(phases))
         for i in range(len(phases)):
             self.phases[i] = phases[i]
         for i in range(len(taps)):
             self.taps[i] = taps[i]
 
-    def __dealloc__(self):
-        PyMem_Free(self.phases)
-        PyMem_Free(self.taps)
-
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         cdef const Job *job = &self.job
         cdef const Tap *taps = self.taps
         cdef Py_ssize_t i, chunks = all_chunks(job)
         cdef int threads = thread_count(chunks, job.w_size)
         for i in prange(chunks, schedule="static", num_threads=threads, nogil=True):
-            pack_item(job, taps, i, w, kept)
+            pack_item(job, taps, i, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are kept, then do every item, in one parallel region."""
+        """Pack the weights, unless they are prepacked, then do every item; one parallel region."""
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef const Tap *taps = self.taps
         cdef float *scratch = workspace + job.shared
-        cdef const float *packed = kept
-        cdef Py_ssize_t i, chunks = 0 if job.packs or kept != NULL else all_chunks(job)
-        if kept == NULL:
+        cdef const float *packed = prepacked
+        cdef Py_ssize_t i, chunks = 0 if job.packs or prepacked != NULL else all_chunks(job)
+        if prepacked == NULL:
             packed = workspace
         with parallel(num_threads=threads):
-            (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.staged))[0] = -1
+            (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.noted))[0] = -1
             # A thread owns whole rows of the packed weights; a barrier ends the loop.
             for i in prange(chunks, schedule="static"):
                 pack_item(job, taps, i, w, workspace)

@@ -1,27 +1,24 @@
-"""The weight gradient by pointers to rows.
+"""Weight gradient by indirection: products with the pixels under each tap, found by pointers.
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
 For each tap this is a product of grad_output, turned into rows of output channels, with the pixels
 under that tap, multiplied where they lie (conv/indirect.h, _indirection.pxd).
 
-Work items are (group, block of o, block of c, run of taps, run of pixel blocks).  Where the first
-four are too few, the pixels are cut into `partials` runs, a number fixed by shape, each with a
-gradient of its own; those are then added in index order, so the bits never depend on the number of
-threads.
+Work items are (group, block of o, block of c, run of taps, run of pixel blocks); see _partials.pxd
+for the latter.
 """
 
-from cython.parallel cimport parallel, prange, threadid
-
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
+from convcore.kernels.conv._indirection cimport Rows, pack_pixels, point
+from convcore.kernels.conv._kernel cimport FloatWeightGradient
+from convcore.kernels.conv._partials cimport run_begin
 from convcore.kernels.runtime._isa cimport microkernels
-from convcore.kernels.conv._kernel cimport FloatGradient
-from convcore.kernels.conv._indirection cimport Rows, point, stage
-from convcore.kernels.runtime._vectors cimport add, copy, zero
+from convcore.kernels.runtime._vectors cimport copy, zero
 
 cdef struct Job:
     Rows x                       # how an output pixel looks at the input
-    Rows gy                      # and at its own gradient: one tap, no pads; always staged
+    Rows gy                      # and at its own gradient: one tap, no pads; always packed
     Blocks blocks                # whole lines, or pieces of a line
     bint channels_last           # gw's memory
     Py_ssize_t groups
@@ -36,12 +33,9 @@ cdef struct Job:
     Py_ssize_t partials
     Py_ssize_t sum_row           # floats of a tap's sums: c_block filled up to whole vectors
     Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
-    Py_ssize_t inputs            # staged gradients, sums
+    Py_ssize_t inputs            # packed gradients, sums
     Py_ssize_t gradients
     Py_ssize_t sums
-    Py_ssize_t scratch           # floats of scratch a thread
-    Py_ssize_t shared            # floats of partial gradients, which come first in the workspace
-    Py_ssize_t items
 
 
 cdef void add_block(
@@ -54,9 +48,9 @@ cdef void add_block(
     cdef float *sums = scratch + job.sums
     cdef Py_ssize_t t, row = job.tap_block * job.sum_row, lanes = microkernels().lanes
     point(&job.x, x, q0, q1, scratch + job.inputs, scratch, table)
-    if job.x.staged:
-        stage(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
-    stage(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
+    if job.x.packed:
+        pack_pixels(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
+    pack_pixels(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
     for t in range(t0, t1):
         microkernels().indirect.gradient(
             o, (c + lanes - 1) // lanes * lanes, q1 - q0, scratch + job.gradients, job.gy.pixel,
@@ -77,10 +71,11 @@ cdef void weight_item(
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
     t1 = min(job.x.window.taps, t0 + job.tap_block)
     c, o = min(job.c_block, job.c - c0), min(job.o_block, job.o - o0)
-    begin = partial * job.blocks.count // job.partials
-    end = (partial + 1) * job.blocks.count // job.partials
-    scratch += threadid() * job.scratch
+    begin = run_begin(partial, job.partials, job.blocks.count)
+    end = run_begin(partial + 1, job.partials, job.blocks.count)
     zero(scratch, job.pointers)
+    if begin == end:
+        zero(scratch + job.sums, job.o_block * job.tap_block * job.sum_row)
     for block in range(begin, end):
         add_block(
             job, o, c, t0, t1, block_begin(&job.blocks, block), block_end(&job.blocks, block),
@@ -95,52 +90,21 @@ cdef void weight_item(
             for t in range(t0, t1):
                 copy(sums + (t - t0) * job.sum_row, 1, c, gw + (o0 + i) * K + t * job.c + c0)
         else:
-            microkernels().indirect.planes_of_rows(
+            microkernels().indirect.nchw_of_nhwc(
                 sums, job.sum_row, t1 - t0, gw + (o0 + i) * K + c0 * job.x.window.taps + t0,
                 job.x.window.taps, c,
             )
 
 
-cdef void add_partials(
-    const Job *job, Py_ssize_t row, const float *partials, float *gw
-) noexcept nogil:
-    """gw[row] = sum of the partial gradients' rows, in index order."""
-    cdef Py_ssize_t K = job.x.window.taps * job.c, size = job.groups * job.o * K, i
-    zero(gw + row * K, K)
-    for i in range(job.partials):
-        add(partials + i * size + row * K, K, gw + row * K, 1)
-
-
-cdef class IndirectWeightGradient(FloatGradient):
-    """All that one call needs but the arrays; made once a geometry, used often.
-
-    Parameters
-    ----------
-    job : dict with the fields of Job
-        Computed by engine/algorithms/, which owns every size; strides are those of the arrays that
-        `run` will get, all of them float32.
-    """
+cdef class IndirectWeightGradient(FloatWeightGradient):
+    """The kernel of indirect_weight.py."""
 
     cdef Job job
 
     def __cinit__(self, dict job):
-        self.job, self.items, self.work = job, job["items"], job["work"]
+        self.job = job
 
-    cdef void compute(
-        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    cdef void item(
+        self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """All items, then the sum of the partial gradients, in one parallel region."""
-        cdef const Job *job = &self.job
-        cdef float *scratch = workspace + job.shared
-        cdef float *sums = workspace if job.partials > 1 else gw
-        cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
-        if job.blocks.count == 0:
-            zero(gw, job.groups * job.o * job.x.window.taps * job.c)
-            return
-        with parallel(num_threads=threads):
-            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                weight_item(job, i, x, gy, sums, scratch)
-            # A thread owns whole rows of gw; a barrier stands between the loops.
-            for i in prange(rows, schedule="static"):
-                add_partials(job, i, workspace, gw)
+        weight_item(&self.job, i, x, gy, sums, scratch)

@@ -1,4 +1,4 @@
-"""Where the pixels under each tap of a block's outputs lie: pointers, and lines staged for them.
+"""Where the pixels under each tap of a block's outputs lie: pointers, and lines packed for them.
 
 A block is a run [q0, q1) of output pixels of the whole batch.  Their last axis may be `classes`
 interleaved runs of outputs, as the phases of an input gradient are: output w is number w // classes
@@ -18,13 +18,13 @@ cdef struct Rows:
     Window window                # of class 0; line[2].count is all classes' outputs
     Py_ssize_t classes
     Line[MOST_CLASSES] columns   # how each class looks at the last axis
-    bint staged                  # through a copy
+    bint packed                  # through a copy
     Py_ssize_t[2] keep           # of the last two axes, every how manieth line or column is copied
     Py_ssize_t pixel             # floats of one copied pixel
     Py_ssize_t pitch
     Py_ssize_t size              # floats that the input spans; 0 if not known
 
-cdef void stage(
+cdef void pack_pixels(
     const Rows *r, const float *x, Py_ssize_t channels, const float *end, Py_ssize_t q0,
     Py_ssize_t q1, float *copy,
 ) noexcept nogil

@@ -68,7 +68,7 @@ cdef inline void find_box(const Rows *r, Plane *p) noexcept nogil:
     crop(r.window.line[2].size, r.keep[1], &p.low[1], &p.high[1], &p.count[1])
 
 
-cdef void stage(
+cdef void pack_pixels(
     const Rows *r, const float *x, Py_ssize_t channels, const float *end, Py_ssize_t q0,
     Py_ssize_t q1, float *copy,
 ) noexcept nogil:
@@ -89,7 +89,7 @@ cdef void stage(
             d = source(&v.line[0], p.d, td)
             if 0 <= d < v.line[0].size and p.count[0] > 0:
                 box = x + p.n * v.s_n + d * v.s[0] + p.low[0] * v.s[1] + p.low[1] * v.s[2]
-                microkernels().indirect.rows_of_planes(
+                microkernels().indirect.nhwc_of_nchw(
                     box, v.s_c, channels, r.keep[1] * v.s[2], run, r.keep[0] * v.s[1], runs, end,
                     copy, r.pixel,
                 )
@@ -123,7 +123,7 @@ cdef void point(
     cdef const float **entry
     cdef Py_ssize_t[MOST_CLASSES] found
     cdef Py_ssize_t td, th, tw, d, h, i, c, w0, w1, j0, j1, a, b, shift, taps_before, keep
-    cdef Py_ssize_t pixel = r.pixel if r.staged else v.s[2]
+    cdef Py_ssize_t pixel = r.pixel if r.packed else v.s[2]
     cdef Plane p
     for c in range(r.classes):
         found[c] = 0
@@ -147,12 +147,12 @@ cdef void point(
                     d = source(&v.line[0], p.d, td)
                     lines = copy + td * p.count[0] * p.count[1] * r.pixel
                     keep = r.keep[1]
-                    if not r.staged:
+                    if not r.packed:
                         lines = x + p.n * v.s_n + d * v.s[0]
                         keep = 1
                     for th in range(v.line[1].taps):
                         h = source(&v.line[1], i, th)
-                        if r.staged:
+                        if r.packed:
                             line = lines + (h - p.low[0]) // r.keep[0] * p.count[1] * r.pixel
                         else:
                             line = lines + h * v.s[1]
@@ -162,7 +162,7 @@ cdef void point(
                             if b < j0 or not (0 <= d < v.line[0].size and 0 <= h < v.line[1].size):
                                 a = b = j0
                             shift = columns.first + tw * columns.step
-                            if r.staged:
+                            if r.packed:
                                 shift -= p.low[1]
                             point_run(
                                 line, shift // keep * pixel, columns.stride // keep * pixel, j0, a,

@@ -4,37 +4,97 @@ A class of kernels says what it computes, on pointers and without the GIL; what 
 and what of it may be left out, is the same for all of a kind and stands here.
 """
 
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cython.parallel cimport parallel, prange, threadid
+
+from convcore.kernels.conv._partials cimport add_partials
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport PLAIN, Epilogue
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count
 
 
 cdef class Kernel:
-    """Some items of work, which threads share."""
+    """Some items of work, which threads share.
+
+    Parameters
+    ----------
+    job : dict with the fields of the struct Job, ``items`` and ``work``
+        Computed by engine/conv/algorithms/, which owns every size; strides are in elements and
+        those of the arrays that `run` will get.  Fields that the struct lacks are not looked at.
+    """
+
+    def __cinit__(self, dict job, *others):
+        self.items, self.work = job["items"], job["work"]
+
+    def __dealloc__(self):
+        PyMem_Free(self.records)
+
+    cdef void *allocate(self, Py_ssize_t count, size_t size) except NULL:
+        """Return zeroed memory for so many structs, which the kernel owns; once a kernel."""
+        self.records = PyMem_Calloc(max(count, 1), size)
+        if self.records == NULL:
+            raise MemoryError()
+        return self.records
 
     def threads(self):
         """Return the threads that `run` may use now."""
         return thread_count(self.items, self.work)
 
 
-cdef class FloatCorrelation(Kernel):
-    """A forward map or an input gradient, with weights that may be kept and an epilogue."""
+cdef class AnyKernel(Kernel):
+    """A pass of any dtype, one of 'f' 'd' 'F' 'D', whose gemms BLAS does on one thread each."""
 
-    def pack(self, w, kept):
+    cdef int set_compute(
+        self, str kind, const void *job, Compute f, Compute d, Compute F, Compute D
+    ) except -1:
+        """Choose the function of the element type, which is given the job."""
+        cdef Compute[4] functions = [f, d, F, D]
+        self.compute, self.job_address = functions["fdFD".index(kind)], job
+        return 0
+
+    def run(self, left, right, output, workspace, int threads):
+        """Write the output.
+
+        workspace: at least shared + threads * scratch elements, contiguous.
+        """
+        cdef AnyEpilogue none = AnyEpilogue(NULL, PLAIN, 0, 0, 0)
+        self.call(left, right, output, workspace, threads, &none)
+
+    cdef int call(
+        self, left, right, output, workspace, int threads, const AnyEpilogue *epilogue
+    ) except -1:
+        cdef Buffers arrays = Buffers()
+        cdef const void *l_ptr = arrays.borrow(left, False)
+        cdef const void *r_ptr = arrays.borrow(right, False)
+        cdef void *o_ptr = arrays.borrow(output, True)
+        cdef void *s_ptr = arrays.borrow(workspace, True)
+        threads = acquire_blas(threads)
+        try:
+            with nogil:
+                self.compute(self.job_address, l_ptr, r_ptr, o_ptr, s_ptr, epilogue, threads)
+        finally:
+            release_blas(threads)
+        return 0
+
+
+cdef class FloatCorrelation(Kernel):
+    """A float32 forward pass or input gradient: maybe with prepacked weights and an epilogue."""
+
+    def pack(self, w, prepacked):
         """Write the weights as the kernel reads them, which `run` may read instead of w."""
         cdef Buffers arrays = Buffers()
         cdef const float *w_ptr = <float *>arrays.borrow(w, False)
-        self.pack_weights(w_ptr, <float *>arrays.borrow(kept, True))
+        self.pack_weights(w_ptr, <float *>arrays.borrow(prepacked, True))
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
-        float high=0, float slope=0, kept=None, bint add=False,
+        float high=0, float slope=0, prepacked=None, bint add=False,
     ):
         """Write y = activation(correlation of x with w + bias); None adds nothing.
 
         kind, low, high, slope: the activation, as engine/conv/epilogue.py has it.
         workspace: at least shared + threads * scratch floats, contiguous.
-        kept: what `pack` made of w, if the kernel was made for that.
+        prepacked: what `pack` made of w, if the kernel was made for that.
         add: whether the correlation is added to what y holds, if the kernel knows how.
         """
         cdef Buffers arrays = Buffers()
@@ -42,42 +102,63 @@ cdef class FloatCorrelation(Kernel):
         cdef const float *w_ptr = <float *>arrays.borrow(w, False)
         cdef float *y_ptr = <float *>arrays.borrow(y, True)
         cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef const float *k_ptr = NULL
+        cdef const float *p_ptr = NULL
         cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
         if bias is not None:
             epilogue.bias = <float *>arrays.borrow(bias, False)
-        if kept is not None:
-            k_ptr = <float *>arrays.borrow(kept, False)
+        if prepacked is not None:
+            p_ptr = <float *>arrays.borrow(prepacked, False)
         with nogil:
-            self.compute(x_ptr, w_ptr, k_ptr, y_ptr, s_ptr, &epilogue, threads)
+            self.compute(x_ptr, w_ptr, p_ptr, y_ptr, s_ptr, &epilogue, threads)
 
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         pass
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
         pass
 
 
-cdef class FloatGradient(Kernel):
-    """A gradient of the weights, from x and grad_output, or of x, from grad_output and weights."""
+cdef class FloatWeightGradient(Kernel):
+    """A float32 weight gradient: items sum into partial gradients, which are then added in order.
 
-    def run(self, left, right, output, workspace, int threads):
-        """Write the gradient.
+    Where an item's sums are one of a few partial gradients, their number is fixed by shape
+    (`blocks.partials`), so the bits never depend on the number of threads.
+    """
+
+    def __cinit__(self, dict job, *others):
+        self.partials, self.size, self.row = job["partials"], job["size"], job["row"]
+        self.shared, self.scratch = job["shared"], job["scratch"]
+
+    def run(self, x, gy, gw, workspace, int threads):
+        """Write gw; one parallel region.
 
         workspace: at least shared + threads * scratch floats, contiguous.
         """
         cdef Buffers arrays = Buffers()
-        cdef const float *l_ptr = <float *>arrays.borrow(left, False)
-        cdef const float *r_ptr = <float *>arrays.borrow(right, False)
-        cdef float *o_ptr = <float *>arrays.borrow(output, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        with nogil:
-            self.compute(l_ptr, r_ptr, o_ptr, s_ptr, threads)
+        cdef const float *x_ptr = <float *>arrays.borrow(x, False)
+        cdef const float *gy_ptr = <float *>arrays.borrow(gy, False)
+        cdef float *gw_ptr = <float *>arrays.borrow(gw, True)
+        cdef float *sums = <float *>arrays.borrow(workspace, True)
+        cdef float *scratch = sums + self.shared
+        cdef Py_ssize_t i, rows = self.size // self.row if self.shared else 0
+        if not self.shared:
+            sums = gw_ptr
+        with nogil, parallel(num_threads=threads):
+            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
+            for i in prange(self.items, schedule="dynamic"):
+                self.item(i, x_ptr, gy_ptr, sums, scratch + threadid() * self.scratch)
+            # A thread owns whole rows of gw; a barrier stands between the loops.
+            for i in prange(rows, schedule="static"):
+                self.put(i, sums, gw_ptr)
 
-    cdef void compute(
-        self, const float *left, const float *right, float *output, float *workspace, int threads
+    cdef void item(
+        self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        pass
+        """Sum one run into one piece of one partial gradient, in sums."""
+
+    cdef void put(self, Py_ssize_t i, float *sums, float *gw) noexcept nogil:
+        """Write one row of gw, the sum of the partial gradients' rows."""
+        add_partials(sums, self.partials, self.size, i * self.row, self.row, gw + i * self.row)

@@ -1,10 +1,10 @@
-"""Winograd's method, where an axis has few taps: a convolution's forward map and input gradient.
+"""Forward pass and input gradient by Winograd F(m x m, r x r), where an axis has few taps.
 
 Tiles of the input are transformed into points, the points of all channels are multiplied with the
 transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
 output (conv/winograd.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
 
-A stride S makes phases.  In the forward map these are sources: every S-th element of the input,
+A stride S makes phases.  In the forward pass these are sources: every S-th element of the input,
 from each of the first S, is correlated with every S-th tap, and the results are added up: more
 channels to sum.  In the input gradient they are targets: every S-th element of the result comes
 from every S-th tap: more channels to make.  Without a stride there is one source and one target.
@@ -18,11 +18,17 @@ weights first  all tiles are transformed once, for all; a work item is a block o
                whose weights are transformed part by part in cache and never leave it
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels.runtime._isa cimport Epilogue, Filters, Tiling, Transforms, filters, microkernels
 from convcore.kernels.conv._kernel cimport FloatCorrelation
+from convcore.kernels.runtime._isa cimport (
+    Epilogue,
+    Filters,
+    Tiling,
+    Transforms,
+    filters,
+    microkernels,
+)
 from convcore.kernels.runtime._threads cimport thread_count
 
 # Transforming a filter costs about as much as so many multiply-adds a tap.
@@ -35,7 +41,7 @@ cdef struct Phase:
     Filters filters              # lanes: channels made; sums: channels summed
 
 cdef struct Job:
-    int size                     # which of the leaves' transforms
+    int transforms               # which of the microkernels'
     bint weights_first
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group, summed and made
@@ -67,7 +73,7 @@ cdef void transform_data(
     const float *x, float *v,
 ) noexcept nogil:
     """v[point, tile, (source, c)] of one block of tiles."""
-    cdef const Transforms *t = &microkernels().winograd[job.size]
+    cdef const Transforms *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t i
     x += group * job.c * phases[0].x.channel
     # In order: the zeros that fill up the last vector of a source lie where the next one begins.
@@ -83,7 +89,7 @@ cdef void transform_weights(
 
     channels: rows of a panel of u, whose first is c0's.
     """
-    cdef const Transforms *t = &microkernels().winograd[job.size]
+    cdef const Transforms *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t panel = microkernels().panel, o = o_block * job.o_block, i
     cdef Filters f = phase.filters
     f.end = w + job.w_size
@@ -101,7 +107,7 @@ cdef void multiply(
 ) noexcept nogil:
     """m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
     cdef Py_ssize_t i
-    for i in range(microkernels().winograd[job.size].points):
+    for i in range(microkernels().winograd[job.transforms].points):
         microkernels().product(
             tiles, job.o_block, channels, v + i * job.v_point, job.v_tile, 1,
             u + i * job.u_point, m + i * job.m_point, job.o_block, add,
@@ -116,7 +122,7 @@ cdef void put_outputs(
     cdef Epilogue own = epilogue[0]
     if own.bias != NULL:
         own.bias += channel
-    microkernels().winograd[job.size].outputs_of(
+    microkernels().winograd[job.transforms].outputs_of(
         &phase.y, m, job.o_block, job.m_point, min(job.o_block, job.o - o), first, end, &own,
         y + channel * phase.y.channel,
     )
@@ -140,7 +146,7 @@ cdef void weights_item(
     transform_weights(
         job, &phases[source + made // job.o_blocks], group, made % job.o_blocks, c0,
         min(job.c, c0 + job.part), job.sources * job.c, w,
-        shared + item * microkernels().winograd[job.size].points * job.u_point
+        shared + item * microkernels().winograd[job.transforms].points * job.u_point
         + (source * job.c + c0) * microkernels().panel,
     )
 
@@ -152,7 +158,7 @@ cdef void pixels_item(
     """The output channels of one pass, of one block of tiles."""
     cdef Py_ssize_t group = item // job.blocks, t0 = item % job.blocks * job.block, i
     cdef Py_ssize_t t1 = min(job.tiles, t0 + job.block)
-    cdef Py_ssize_t weights = microkernels().winograd[job.size].points * job.u_point
+    cdef Py_ssize_t weights = microkernels().winograd[job.transforms].points * job.u_point
     cdef float *v = scratch + threadid() * job.scratch
     cdef float *m = v + job.m_first
     transform_data(job, phases, group, t0, t1, x, v)
@@ -203,12 +209,13 @@ cdef void data_item(
     cdef Py_ssize_t group = item // job.blocks, first = item % job.blocks * job.block
     transform_data(
         job, phases, group, first, min(job.tiles, first + job.block), x,
-        shared + group * microkernels().winograd[job.size].points * job.v_point + first * job.v_tile,
+        shared + group * microkernels().winograd[job.transforms].points * job.v_point
+        + first * job.v_tile,
     )
 
 
 cdef void filters_item(
-    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *kept,
+    const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *prepacked,
     const float *shared, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
     """All tiles of one block of output channels, of one target."""
@@ -216,10 +223,10 @@ cdef void filters_item(
     cdef Py_ssize_t group = item // job.o_blocks // job.targets, source, c0, c1
     cdef float *u = scratch + threadid() * job.scratch
     cdef float *m = u + job.m_first
-    cdef Py_ssize_t points = microkernels().winograd[job.size].points
+    cdef Py_ssize_t points = microkernels().winograd[job.transforms].points
     cdef const float *v = shared + group * points * job.v_point
-    if kept != NULL:
-        multiply(job, job.tiles, job.c, v, kept + item * points * job.u_point, m, False)
+    if prepacked != NULL:
+        multiply(job, job.tiles, job.c, v, prepacked + item * points * job.u_point, m, False)
         put_outputs(job, &phases[target], group, o_block, 0, job.tiles, m, epilogue, y)
         return
     for source in range(job.sources):
@@ -236,7 +243,7 @@ cdef void filters_item(
 
 
 cdef void correlate_weights(
-    const Job *job, const Phase *phases, const float *x, const float *w, const float *kept,
+    const Job *job, const Phase *phases, const float *x, const float *w, const float *prepacked,
     float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
     """All of it, in one parallel region."""
@@ -248,56 +255,47 @@ cdef void correlate_weights(
             data_item(job, phases, i, x, shared)
         # A thread owns whole channels of y, and its own slice of the scratch.
         for i in prange(job.items, schedule="dynamic"):
-            filters_item(job, phases, i, w, kept, shared, epilogue, y, scratch)
+            filters_item(job, phases, i, w, prepacked, shared, epilogue, y, scratch)
 
 
 cdef class WinogradCorrelation(FloatCorrelation):
-    """All that one call needs but the arrays; made once a geometry, used often.
+    """The kernel of winograd.py's correlations; phases: dicts with the fields of Phase.
 
-    Parameters
-    ----------
-    job, phases : dict and list of dicts with the fields of Job and Phase
-        Computed by engine/conv/algorithms/winograd.py, which owns every size; strides are those of the
-        arrays that `run` will get: float32, with contiguous rows, or channels_last.
+    Arrays have contiguous rows, or are channels_last.
     """
 
     cdef Job job
     cdef Phase *phases
 
     def __cinit__(self, dict job, list phases):
-        self.job, self.items, self.work = job, job["items"], job["work"]
-        self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
-        if self.phases == NULL:
-            raise MemoryError()
+        self.job = job
+        self.phases = <Phase *>self.allocate(len(phases), sizeof(Phase))
         for i in range(len(phases)):
             self.phases[i].x = phases[i]["x"]
             self.phases[i].y = phases[i]["y"]
             self.phases[i].filters = filters(phases[i]["filters"])
 
-    def __dealloc__(self):
-        PyMem_Free(self.phases)
-
-    cdef void pack_weights(self, const float *w, float *kept) noexcept:
+    cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         """Transform the weights of all blocks of output channels."""
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef Py_ssize_t made = job.targets * job.o_blocks, items = weights_items(job, made), i
         cdef int threads = thread_count(items, <double>job.w_size * TRANSFORM_WORK)
         for i in prange(items, schedule="dynamic", num_threads=threads, nogil=True):
-            weights_item(job, phases, 0, made, i, w, kept)
+            weights_item(job, phases, 0, made, i, w, prepacked)
 
     cdef void compute(
-        self, const float *x, const float *w, const float *kept, float *y, float *workspace,
+        self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef Py_ssize_t begin, end = 0, made = job.targets * job.o_blocks
         if job.weights_first:
-            correlate_weights(job, phases, x, w, kept, y, workspace, epilogue, threads)
+            correlate_weights(job, phases, x, w, prepacked, y, workspace, epilogue, threads)
             return
-        if kept != NULL:
-            multiply_pixels(job, phases, 0, made, x, kept, y, workspace, epilogue, threads)
+        if prepacked != NULL:
+            multiply_pixels(job, phases, 0, made, x, prepacked, y, workspace, epilogue, threads)
             return
         while end < made:
             begin, end = end, min(made, end + job.pass_blocks)

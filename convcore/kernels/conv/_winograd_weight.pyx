@@ -1,4 +1,4 @@
-"""The weight gradient by Winograd's method, where an axis has few taps.
+"""Weight gradient by Winograd F(m x m, r x r), where an axis has few taps.
 
 Tiles of the input and of grad_output are transformed into points; at each point the products of all
 pairs of channels are summed over the tiles by one matrix product; the sums are transformed into
@@ -7,17 +7,12 @@ gradients of the taps at the end (conv/winograd.h).
 A stride S makes phases: every S-th element of the input, from each of the first S, gives the
 gradients of every S-th tap.
 
-Work items are (group, block of o, phase, block of c, run of tiles).  Where all but the last are
-too few, the tiles are cut into `partials` runs, a number fixed by shape, each with a gradient of
-its own; those are then added in index order, so the bits never depend on the number of threads.
+Work items are (group, block of o, phase, block of c, run of tiles); see _partials.pxd for the runs.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cython.parallel cimport parallel, prange, threadid
-
+from convcore.kernels.conv._kernel cimport FloatWeightGradient
+from convcore.kernels.conv._partials cimport run_begin
 from convcore.kernels.runtime._isa cimport Filters, Tiling, Transforms, filters, microkernels
-from convcore.kernels.conv._kernel cimport FloatGradient
-from convcore.kernels.runtime._vectors cimport add, zero
 
 cdef struct Phase:
     Tiling x
@@ -25,7 +20,7 @@ cdef struct Phase:
 
 cdef struct Job:
     Tiling gy
-    int size                     # which of the leaves' transforms
+    int transforms               # which of the microkernels'
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group
     Py_ssize_t o
@@ -37,16 +32,13 @@ cdef struct Job:
     Py_ssize_t block             # tiles that are transformed at a time
     Py_ssize_t partials
     Py_ssize_t phases
-    Py_ssize_t w_o               # floats of the gradient of one output channel
+    Py_ssize_t row               # floats of the gradient of one output channel
     Py_ssize_t z_tile            # floats from a tile, and from a point, to the next: of grad_output
     Py_ssize_t z_point
     Py_ssize_t v_point           # of the input
     Py_ssize_t sum_point         # of the sums
     Py_ssize_t v_first           # where the input's tiles and the sums begin in the scratch
     Py_ssize_t sum_first
-    Py_ssize_t shared            # floats of the partial gradients, which come first
-    Py_ssize_t scratch           # floats of one thread
-    Py_ssize_t items
 
 
 cdef void add_tiles(
@@ -58,7 +50,7 @@ cdef void add_tiles(
 
     What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
     """
-    cdef const Transforms *t = &microkernels().winograd[job.size]
+    cdef const Transforms *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t panel = microkernels().panel, count = end - first, c, i, p
     cdef float *v = scratch + job.v_first
     cdef float *sums = scratch + job.sum_first
@@ -92,71 +84,39 @@ cdef void weight_item(
     phase, item = &phases[item % job.phases], item // job.phases
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
     o1 = min(job.o, o0 + job.o_block)
-    begin = first = partial * job.tiles // job.partials
-    end = (partial + 1) * job.tiles // job.partials
-    scratch += threadid() * job.scratch
+    begin = first = run_begin(partial, job.partials, job.tiles)
+    end = run_begin(partial + 1, job.partials, job.tiles)
     while first < end:
         add_tiles(
             job, phase, group, o0, o1, c0, first, min(first + job.block, end), x, gy, scratch,
             first > begin,
         )
         first += job.block
-    gw += partial * job.groups * job.o * job.w_o + c0 * phase.filters.lane
+    gw += partial * job.groups * job.o * job.row + c0 * phase.filters.lane
     for o in range(o0, o1):
-        microkernels().winograd[job.size].weight_sums(
+        microkernels().winograd[job.transforms].weight_sums(
             &phase.filters, scratch + job.sum_first + (o - o0) * job.c_block, job.sum_point,
-            min(job.c_block, job.c - c0), gw + (group * job.o + o) * job.w_o,
+            min(job.c_block, job.c - c0), gw + (group * job.o + o) * job.row,
         )
 
 
-cdef void add_partials(
-    const Job *job, Py_ssize_t row, const float *partials, float *gw
-) noexcept nogil:
-    """gw[row] = sum of the partial gradients' rows, in index order."""
-    cdef Py_ssize_t size = job.groups * job.o * job.w_o, i
-    zero(gw + row * job.w_o, job.w_o)
-    for i in range(job.partials):
-        add(partials + i * size + row * job.w_o, job.w_o, gw + row * job.w_o, 1)
+cdef class WinogradWeightGradient(FloatWeightGradient):
+    """The kernel of winograd.py's weight gradient; phases: dicts with the fields of Phase.
 
-
-cdef class WinogradWeightGradient(FloatGradient):
-    """All that one call needs but the arrays; made once a geometry, used often.
-
-    Parameters
-    ----------
-    job, phases : dict and list of dicts with the fields of Job and Phase
-        Computed by engine/conv/algorithms/winograd.py, which owns every size; strides are those of the
-        arrays that `run` will get: float32, with contiguous rows, or channels_last.
+    Arrays have contiguous rows, or are channels_last.
     """
 
     cdef Job job
     cdef Phase *phases
 
     def __cinit__(self, dict job, list phases):
-        self.job, self.items, self.work = job, job["items"], job["work"]
-        self.phases = <Phase *>PyMem_Calloc(len(phases), sizeof(Phase))
-        if self.phases == NULL:
-            raise MemoryError()
+        self.job = job
+        self.phases = <Phase *>self.allocate(len(phases), sizeof(Phase))
         for i in range(len(phases)):
             self.phases[i].x = phases[i]["x"]
             self.phases[i].filters = filters(phases[i]["filters"])
 
-    def __dealloc__(self):
-        PyMem_Free(self.phases)
-
-    cdef void compute(
-        self, const float *x, const float *gy, float *gw, float *workspace, int threads
+    cdef void item(
+        self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """All items, then the sum of the partial gradients, in one parallel region."""
-        cdef const Job *job = &self.job
-        cdef const Phase *phases = self.phases
-        cdef float *scratch = workspace + job.shared
-        cdef float *sums = workspace if job.partials > 1 else gw
-        cdef Py_ssize_t i, rows = job.groups * job.o if job.partials > 1 else 0
-        with parallel(num_threads=threads):
-            # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                weight_item(job, phases, i, x, gy, sums, scratch)
-            # A thread owns whole rows of gw; a barrier stands between the loops.
-            for i in prange(rows, schedule="static"):
-                add_partials(job, i, workspace, gw)
+        weight_item(&self.job, self.phases, i, x, gy, sums, scratch)

@@ -1,9 +1,9 @@
-/* Convolutions of few input channels: tiles of output pixels over a staged band of input.
+/* Convolutions of few input channels: tiles of output pixels over a packed halo tile of input.
  *
  * A product of matrices would have few columns and, before it, a matrix of patches many times the
- * input.  Here the input of some rows of outputs is staged once, zeros of the padding included, and
+ * input.  Here the input of some rows of outputs is packed once, zeros of the padding included, and
  * all loops below read that band in place: a term of the sum (a tap of a channel) is one offset
- * from the pixel's own place, from a table.  Where vectors of pixels are read, a row is staged in
+ * from the pixel's own place, from a table.  Where vectors of pixels are read, a row is packed in
  * `stride` phases, so that its pixels stand side by side under every tap.
  */
 #ifndef CONVCORE_FEW_CHANNELS_H
@@ -68,7 +68,7 @@ INLINE ptrdiff_t few_end(ptrdiff_t begin, ptrdiff_t total, ptrdiff_t most)
 }
 
 /* One row of a band: band[p * pitch + i] = x[(first + i * stride + p) * step], 0 outside x. */
-static void few_stage(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
+static void few_pack(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
                       ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch)
 {
     for (ptrdiff_t p = 0; p < phases; p++, band += pitch) {
@@ -170,7 +170,7 @@ INLINE void few_forward_vectors(const int R, const convcore_tile *t, const float
 }
 
 /* A tile of contiguous y.  w: groups of output channels, as few_end cuts them, each (terms, R). */
-static void few_forward_planes(const convcore_tile *t, const float *band, const float *w,
+static void few_forward_nchw(const convcore_tile *t, const float *band, const float *w,
                                ptrdiff_t o, const convcore_epilogue *epilogue, float *y,
                                ptrdiff_t y_row, ptrdiff_t y_channel)
 {
@@ -235,7 +235,7 @@ INLINE void few_forward_channels(const int R, const int V, const convcore_tile *
 
 /* A tile of channels_last y.  w: panels of FEW_PAIR vectors, the last perhaps of one, each
  * (terms, V * LANES), filled up with zeros. */
-static void few_forward_pixels(const convcore_tile *t, const float *band, const float *w,
+static void few_forward_nhwc(const convcore_tile *t, const float *band, const float *w,
                                ptrdiff_t o, const convcore_epilogue *epilogue, float *y,
                                ptrdiff_t y_row, ptrdiff_t y_pixel)
 {

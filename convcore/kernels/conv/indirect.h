@@ -286,7 +286,7 @@ INLINE void turn_to_rows(const float *x, ptrdiff_t channel, ptrdiff_t lanes, ptr
 
 /* out[(j * count + i) * row + c] = x[j * line + i * step + c * channel] for `lines` lines of `count`
  * pixels, channels filled up with zeros to whole vectors.  Reads before `end` only. */
-static void rows_of_planes(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+static void nhwc_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
                            ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                            float *out, ptrdiff_t row)
 {
@@ -310,7 +310,7 @@ static void rows_of_planes(const float *x, ptrdiff_t channel, ptrdiff_t channels
 }
 
 /* y[i + c * channel] = rows[i * row + c] for `count` pixels; rows of whole vectors. */
-static void planes_of_rows(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
+static void nchw_of_nhwc(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
                            ptrdiff_t channel, ptrdiff_t channels)
 {
     for (ptrdiff_t c = 0; c < channels; c += LANES)

@@ -1,4 +1,4 @@
-/* One level's leaves: compiled once an instruction set, with CONVCORE_ISA its name. */
+/* The microkernels of one instruction set: compiled once for each, with CONVCORE_ISA its name. */
 #include "microkernels.h"
 #include "depthwise.h"
 #include "epilogue.h"
@@ -27,9 +27,9 @@
 #undef R
 
 #define JOINED(a, b) a##b
-#define TABLE(level) JOINED(convcore_microkernels_, level)
-#define TEXT(level) QUOTED(level)
-#define QUOTED(level) #level
+#define TABLE(isa) JOINED(convcore_microkernels_, isa)
+#define TEXT(isa) QUOTED(isa)
+#define QUOTED(isa) #isa
 
 #define WINOGRAD(m, r)                                                                      \
     {                                                                                       \
@@ -44,12 +44,12 @@ const convcore_microkernels TABLE(CONVCORE_ISA) = {
     .panel = PANEL,
     .rows = ROWS,
     .product = product,
-    .indirect = {indirect_product, indirect_gradient, rows_of_planes, planes_of_rows,
+    .indirect = {indirect_product, indirect_gradient, nhwc_of_nchw, nchw_of_nhwc,
                  rows_of_lanes},
     .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
     .few = {
-        FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, few_stage, few_interleave,
-        few_forward_planes, few_forward_pixels, few_input, few_weight,
+        FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, few_pack, few_interleave,
+        few_forward_nchw, few_forward_nhwc, few_input, few_weight,
     },
     .depthwise = depthwise,
     .depthwise_gradient = depthwise_gradient,

@@ -1,10 +1,10 @@
-/* The leaf loops of one instruction set: what _isa.pyx chooses among, and the other kernels call.
+/* The microkernels of one instruction set: what _isa.pyx chooses among, and the kernels call.
  *
- * A leaf is a static function on plain pointers: no threads, no allocation, nothing that can fail.
- * Sizes and strides are in floats.
+ * A microkernel is a static function on plain pointers: no threads, no allocation, nothing that can
+ * fail.  Sizes and strides are in floats.
  */
-#ifndef CONVCORE_LEAVES_H
-#define CONVCORE_LEAVES_H
+#ifndef CONVCORE_MICROKERNELS_H
+#define CONVCORE_MICROKERNELS_H
 
 #include <stddef.h>
 
@@ -43,6 +43,9 @@ typedef struct {
  * side and are at most CONVCORE_LONGEST_RUN, else 0.  No float is read at or beyond `end`. */
 enum { CONVCORE_LONGEST_RUN = 64 };
 
+/* Columns that a tile in contiguous memory may span: winograd.h has a buffer of so many. */
+enum { CONVCORE_STRIP = 72 };
+
 typedef struct {
     const float *end;
     ptrdiff_t lane, sum, first, run;
@@ -71,7 +74,7 @@ typedef struct {
                         ptrdiff_t lanes, float *gw);
 } convcore_winograd;
 
-/* A tile of output pixels over a band of staged input: pixel (r, q) of it stands at place
+/* A tile of output pixels over a halo tile of packed input: pixel (r, q) of it stands at place
  * r * row + q * pixel of the band, and reads term l of its sum `offset[l]` further. */
 typedef struct {
     ptrdiff_t terms;             /* channels times taps */
@@ -81,19 +84,19 @@ typedef struct {
     int stream;                  /* store outputs past the caches: all vectors whole and aligned */
 } convcore_tile;
 
-/* The tiles of convolutions of few input channels; _planes for contiguous arrays of outputs (or of
- * their gradients), _pixels for channels_last ones.  See few_channels.h. */
+/* The tiles of convolutions of few input channels; _nchw for contiguous arrays of outputs (or of
+ * their gradients), _nhwc for channels_last ones.  See few_channels.h. */
 typedef struct {
     ptrdiff_t group;             /* output channels of a group of weights */
     ptrdiff_t wide;              /* output channels of a panel of weights */
     ptrdiff_t panel;             /* pixels of a panel of gradients */
-    void (*stage)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
+    void (*pack)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
                   ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch);
     void (*interleave)(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdiff_t count, float *out);
-    void (*forward_planes)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+    void (*forward_nchw)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
                            const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
                            ptrdiff_t y_channel);
-    void (*forward_pixels)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+    void (*forward_nhwc)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
                            const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
                            ptrdiff_t y_pixel);
     void (*input)(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
@@ -105,8 +108,9 @@ typedef struct {
                    float *sums, ptrdiff_t sums_term);
 } convcore_few_channels;
 
-/* How the outputs of a map look at its inputs along one axis.  Output phase + phases * j is a sum over
- * i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's tap[i]. */
+/* How the outputs of a pass look at its inputs along one axis.  Output phase + phases * j is a sum
+ * over i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's
+ * tap[i]. */
 enum { CONVCORE_TAPS = 32, CONVCORE_PHASES = 8 };
 
 typedef struct {
@@ -121,7 +125,7 @@ typedef struct {
     ptrdiff_t tap[CONVCORE_TAPS];
 } convcore_axis;
 
-/* A depthwise or grouped map, on arrays that are dense in one memory format.
+/* A depthwise or grouped pass, on arrays that are dense in one memory format.
  *
  * form: 10 K + S for a K x K kernel of stride S whose taps touch; -(10 K + 2) for the input gradient
  * of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
@@ -153,10 +157,10 @@ typedef struct {
     void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
                      const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
                      int add);
-    void (*rows_of_planes)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+    void (*nhwc_of_nchw)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
                            ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                            float *out, ptrdiff_t row);
-    void (*planes_of_rows)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
+    void (*nchw_of_nhwc)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
                            ptrdiff_t channel, ptrdiff_t channels);
     void (*rows_of_lanes)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
                           ptrdiff_t count, float *const *out);

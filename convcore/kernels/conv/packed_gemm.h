@@ -1,11 +1,11 @@
-/* A matrix product whose right-hand side lies in panels, as the other leaves write it.
+/* A matrix product whose right-hand side lies in panels, as the other microkernels write it.
  *
  * OpenBLAS copies both sides into its own order at every call; for the short products of Winograd's
- * method (tens of rows) that costs up to a third of the time.  Here the leaf before writes
+ * method (tens of rows) that costs up to a third of the time.  Here the microkernel before writes
  * the order that is read, and nothing is copied.
  */
-#ifndef CONVCORE_PRODUCT_H
-#define CONVCORE_PRODUCT_H
+#ifndef CONVCORE_PACKED_GEMM_H
+#define CONVCORE_PACKED_GEMM_H
 
 #include "runtime/vec.h"
 

@@ -23,9 +23,6 @@
 #ifndef CONVCORE_WINOGRAD_PLACES
 #define CONVCORE_WINOGRAD_PLACES
 
-/* Columns of pixels that the buffer of a strip holds. */
-#define STRIP 72
-
 /* Where a tile is. */
 typedef struct {
     ptrdiff_t n, class_row, class_column, row, column;
@@ -84,7 +81,7 @@ INLINE void inside(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t ed
 INLINE ptrdiff_t strip_of(const convcore_tiling *at, const place *p, ptrdiff_t edge, ptrdiff_t most)
 {
     ptrdiff_t span = (edge - 1) * at->step[1] + 1;
-    ptrdiff_t fit = span >= STRIP ? 1 : (STRIP - span) / at->advance[1] + 1;
+    ptrdiff_t fit = span >= CONVCORE_STRIP ? 1 : (CONVCORE_STRIP - span) / at->advance[1] + 1;
     return smaller(smaller(most, at->tiles[1] - p->column), larger(fit, 1));
 }
 
@@ -129,7 +126,7 @@ static void vectors_to_planes(const float *in, ptrdiff_t count, float *y, ptrdif
 }
 
 /* The rows of a strip in contiguous memory, as vectors, with zeros outside the image. */
-static void stage_strip(const convcore_tiling *at, const float *x, ptrdiff_t channels,
+static void pack_strip(const convcore_tiling *at, const float *x, ptrdiff_t channels,
                         ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows, ptrdiff_t columns,
                         float *out)
 {
@@ -201,11 +198,11 @@ INLINE void OF(strip_to_points)(const convcore_tiling *at, const int edge, OF(li
                                 const float *x, const place *p, ptrdiff_t count,
                                 ptrdiff_t channels, float *v, ptrdiff_t tile, ptrdiff_t point)
 {
-    ALIGNED float strip[EDGE * STRIP * LANES];
+    ALIGNED float strip[EDGE * CONVCORE_STRIP * LANES];
     ptrdiff_t columns = (count - 1) * at->advance[1] + (edge - 1) * at->step[1] + 1;
     x += p->n * at->image;
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
-        stage_strip(at, x + c * at->channel, channels - c, first_row(at, p), first_column(at, p),
+        pack_strip(at, x + c * at->channel, channels - c, first_row(at, p), first_column(at, p),
                     edge, columns, strip);
         for (ptrdiff_t i = 0; i < count; i++)
             OF(to_points)(edge, line, strip + i * at->advance[1] * LANES, columns * LANES,
@@ -304,7 +301,7 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
                                   ptrdiff_t point, ptrdiff_t channels, const place *p,
                                   ptrdiff_t count, const convcore_epilogue *epilogue, float *y)
 {
-    ALIGNED float strip[M * STRIP * LANES];
+    ALIGNED float strip[M * CONVCORE_STRIP * LANES];
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), step = at->step[1];
     ptrdiff_t columns, before;
     inside(column, step, at->size[1], count * M, &before, &columns);
@@ -344,7 +341,7 @@ static void OF(winograd_outputs)(const convcore_tiling *at, const float *m, ptrd
         if (at->channel == 1) {
             OF(tile_from_points)(at, m, point, channels, &p, epilogue, y);
         } else {
-            count = smaller(strip_of(at, &p, M, end - first), STRIP / M);
+            count = smaller(strip_of(at, &p, M, end - first), CONVCORE_STRIP / M);
             OF(strip_from_points)(at, m, tile, point, channels, &p, count, epilogue, y);
         }
         step_on(at, &p, count);

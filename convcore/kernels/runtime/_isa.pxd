@@ -1,4 +1,4 @@
-"""The leaf loops of the instruction set that was chosen at import."""
+"""The microkernels of the instruction set that was chosen at import."""
 
 from libc.stdint cimport uint8_t
 
@@ -30,6 +30,7 @@ cdef extern from "conv/microkernels.h":
 
     enum:
         LONGEST "CONVCORE_LONGEST_RUN"
+        MOST_STRIP "CONVCORE_STRIP"
 
     ctypedef struct Filters "convcore_filters":
         const float *end
@@ -79,18 +80,18 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t group
         Py_ssize_t wide
         Py_ssize_t panel
-        void (*stage)(
+        void (*pack)(
             const float *x, Py_ssize_t step, Py_ssize_t size, Py_ssize_t first, Py_ssize_t stride,
             Py_ssize_t phases, float *band, Py_ssize_t pitch,
         ) noexcept nogil
         void (*interleave)(
             Py_ssize_t n, const float *rows, Py_ssize_t row, Py_ssize_t count, float *out,
         ) noexcept nogil
-        void (*forward_planes)(
+        void (*forward_nchw)(
             const Tile *t, const float *band, const float *w, Py_ssize_t o,
             const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_channel,
         ) noexcept nogil
-        void (*forward_pixels)(
+        void (*forward_nhwc)(
             const Tile *t, const float *band, const float *w, Py_ssize_t o,
             const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_pixel,
         ) noexcept nogil
@@ -148,12 +149,12 @@ cdef extern from "conv/microkernels.h":
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t step,
             const float *const *rows, Py_ssize_t first, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
-        void (*rows_of_planes)(
+        void (*nhwc_of_nchw)(
             const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
             Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
             Py_ssize_t row,
         ) noexcept nogil
-        void (*planes_of_rows)(
+        void (*nchw_of_nhwc)(
             const float *rows, Py_ssize_t row, Py_ssize_t count, float *y, Py_ssize_t channel,
             Py_ssize_t channels,
         ) noexcept nogil

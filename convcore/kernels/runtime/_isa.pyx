@@ -51,6 +51,8 @@ cdef extern from *:
 
 # The longest filter that the microkernels load in one run.
 LONGEST_RUN = LONGEST
+# The columns that a tile of Winograd's may span in contiguous memory.
+STRIP = MOST_STRIP
 
 cdef const Tables *chosen = NULL
 
@@ -75,7 +77,7 @@ cdef Filters filters(dict fields):
 
 
 def names():
-    """Return the names of the instruction sets that this build has and this processor can run, best last."""
+    """Return the instruction sets that this build has and this processor can run, best last."""
     cdef int i = 0
     found = []
     while convcore_isa(i) != NULL:

@@ -1,8 +1,7 @@
 /* A vector of LANES floats, as wide as the instruction set that this file is compiled for.
  *
  * The arithmetic is C's own operators.  Where the compiler has no vectors (MSVC), a vector is one
- * float: the same code, slower.  It is compiled once an instruction set, by the microkernels.c of
- * conv/ and of layers/.
+ * float: the same code, slower.  Compiled once an instruction set, in conv/ and layers/.
  */
 #ifndef CONVCORE_VEC_H
 #define CONVCORE_VEC_H

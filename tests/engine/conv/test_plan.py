@@ -20,19 +20,19 @@ LAYERS = {
     "dense": ((4, 64, 28, 28), (64, 64, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
     "pointwise": ((4, 64, 28, 28), (32, 64, 1, 1), 1, 0, 1, ("pointwise",) * 3),
     "pointwise, strided": (
-        (4, 64, 28, 28), (32, 64, 1, 1), 2, 0, 1, ("im2col", "phases", "im2col"),
+        (4, 64, 28, 28), (32, 64, 1, 1), 2, 0, 1, ("im2col", "stride_decomposition", "im2col"),
     ),
     "pointwise, padded": (
         (4, 64, 28, 28), (32, 64, 1, 1), 1, 1, 1, ("im2col", "im2col", "im2col"),
     ),
     "strided": (
-        (4, 32, 28, 28), (64, 32, 3, 3), 2, 1, 1, ("im2col", "phases", "im2col"),
+        (4, 32, 28, 28), (64, 32, 3, 3), 2, 1, 1, ("im2col", "stride_decomposition", "im2col"),
     ),
-    "few channels": ((2, 3, 64, 64), (16, 3, 7, 7), 2, 3, 1, ("im2col", "scatter", "im2col")),
-    "small maps": ((8, 32, 12, 12), (16, 32, 5, 5), 1, 0, 1, ("im2col", "scatter", "im2col")),
-    "patches": ((2, 32, 64, 64), (16, 32, 8, 8), 8, 0, 1, ("im2col", "scatter", "im2col")),
+    "few channels": ((2, 3, 64, 64), (16, 3, 7, 7), 2, 3, 1, ("im2col", "gemm_col2im", "im2col")),
+    "small maps": ((8, 32, 12, 12), (16, 32, 5, 5), 1, 0, 1, ("im2col", "gemm_col2im", "im2col")),
+    "patches": ((2, 32, 64, 64), (16, 32, 8, 8), 8, 0, 1, ("im2col", "gemm_col2im", "im2col")),
     "grouped": ((2, 64, 14, 14), (64, 16, 3, 3), 1, 1, 4, ("im2col", "im2col", "im2col")),
-    "depthwise": ((2, 40, 14, 14), (40, 1, 3, 3), 1, 1, 40, ("im2col", "scatter", "depthwise")),
+    "depthwise": ((2, 40, 14, 14), (40, 1, 3, 3), 1, 1, 40, ("im2col", "gemm_col2im", "depthwise")),
     "one image": ((1, 256, 7, 7), (256, 256, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
 }  # fmt: skip
 

@@ -1,7 +1,40 @@
-"""The algorithms of the three maps, one a file, and the choice among them.
+"""Convolution algorithms: which kernel computes a pass, in which blocks, with how much memory.
 
-problem.py says what an algorithm is.  blocks.py cuts work into pieces that fit the cache;
-gemm.py and gemm_weight_gradient.py are gemms that several algorithms share.
+A plan (`problem.PassPlan`) is what an algorithm's `prepare` returns beside its kernel: items of
+work, block sizes, workspace.  It follows from the geometry, dtype, memory format and instruction
+set, never from the number of threads.  `choose` takes the first algorithm below for which neither
+`impossible` nor `unprofitable` has a reason; the reasons of the others are the plan's `refused`,
+which `convcore plan` prints.  selection.py has what a user forces or forbids.
+
+Passes are f(orward), i(nput gradient), w(eight gradient); kernels and microkernel headers lie in
+kernels/conv/.
+
+====================  ======  ======================  =========================  =================
+algorithm             passes  engine file             kernel                     microkernels
+====================  ======  ======================  =========================  =================
+depthwise             f i w   depthwise               _depthwise_float           depthwise*.h
+..., any dtype        f i w   gemm (f i), depthwise   _im2col_gemm, _depthwise   none
+grouped               f i w   grouped                 _grouped                   grouped.h
+few_channels          f i w   few_channels            _few_channels, ..._input,  few_channels.h
+                                                      ..._weight
+winograd              f i w   winograd,               _winograd (f i),           winograd.h,
+                              winograd_tiles          _winograd_weight           packed_gemm.h
+indirect              f i w   indirect_correlation    _indirect (f i),           indirect.h
+                              (f i), indirect_weight  _indirect_weight
+pointwise, im2col     f i w   gemm (f i),             _im2col_gemm (f i),        none: BLAS
+                              gemm_weight_gradient    _im2col_gemm_weight
+stride_decomposition  i       gemm                    _im2col_gemm               none: BLAS
+gemm_col2im           i       gemm_col2im             _gemm_col2im               none: BLAS
+====================  ======  ======================  =========================  =================
+
+blocks.py cuts work into pieces that fit the cache, and weight gradients into partial sums;
+direct.py is what depthwise and grouped share.
+
+To add an algorithm: a file here that ends with an `Algorithm`, its place in ALGORITHMS, and a class
+of kernels/conv/_kernel.pyx in a new .pyx; if it needs vectors, a header of microkernels, its
+functions in kernels/conv/microkernels.h (the table), microkernels.c (its values) and
+kernels/runtime/_isa.pxd (the same for Cython).  tests/test_algorithms.py and test_selection.py then
+run it by its name, which is its file's.
 """
 
 from __future__ import annotations
@@ -10,20 +43,20 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.engine.conv.algorithms.depthwise import DEPTHWISE
 from convcore.engine.conv.algorithms.few_channels import FEW_CHANNELS
-from convcore.engine.conv.algorithms.gemm_col2im import SCATTER
+from convcore.engine.conv.algorithms.gemm_col2im import GEMM_COL2IM
 from convcore.engine.conv.algorithms.grouped import GROUPED
 from convcore.engine.conv.algorithms.im2col import IM2COL
 from convcore.engine.conv.algorithms.indirect import INDIRECT
 from convcore.engine.conv.algorithms.pointwise import POINTWISE
 from convcore.engine.conv.algorithms.problem import Algorithm, PassPlan, Problem
-from convcore.engine.conv.algorithms.stride_decomposition import PHASES
+from convcore.engine.conv.algorithms.stride_decomposition import STRIDE_DECOMPOSITION
 from convcore.engine.conv.algorithms.winograd import WINOGRAD
 
 if TYPE_CHECKING:
     from convcore.engine.conv.algorithms.selection import Selection
 
 # In order of preference: the first that can do a problem, and finds nothing against it, does it.
-# im2col takes every forward map and weight gradient, scatter every input gradient.
+# im2col takes every forward pass and weight gradient, gemm_col2im every input gradient.
 ALGORITHMS = (
     DEPTHWISE,
     GROUPED,
@@ -32,8 +65,8 @@ ALGORITHMS = (
     INDIRECT,
     POINTWISE,
     IM2COL,
-    PHASES,
-    SCATTER,
+    STRIDE_DECOMPOSITION,
+    GEMM_COL2IM,
 )
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 

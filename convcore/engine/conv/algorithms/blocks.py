@@ -1,4 +1,4 @@
-"""How work is cut into pieces that fit a core's cache: sizes in elements, pixels and channels.
+"""Blocking: how work is cut into pieces that fit a core's cache, in elements, pixels and channels.
 
 Cuts depend on shapes alone, never on the number of threads, and so neither do a result's bits.
 
@@ -21,8 +21,7 @@ LEAST_O_BLOCK = 128
 # Partial weight gradients: at most this many, and at most this many bytes in all.
 MOST_PARTIALS = 16
 PARTIAL_BYTES = 32 << 20
-# What every algorithm keeps to besides: a thread's scratch, and weights that are packed or
-# transformed, in weights.
+# Bounds of every algorithm: a thread's scratch; packed or transformed weights, in weights.
 SCRATCH_BYTES = 8 << 20
 MOST_WEIGHTS = 4
 
@@ -40,7 +39,7 @@ class Blocks:
 def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
     """Cut N * pixels into equal blocks of at most `most`.
 
-    In contiguous memory a block of several images is no matrix in place and must be staged, so
+    In contiguous memory a block of several images is no matrix in place and must be packed, so
     there blocks stay within an image unless images are smaller than a block.
     """
     unit = n * pixels if channels_last or pixels < BLOCK else pixels
@@ -51,9 +50,14 @@ def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
     return Blocks(unit, size, per_unit, n * pixels // unit * per_unit)
 
 
+def up(n: int, unit: int) -> int:
+    """Round up to a multiple."""
+    return -(-n // unit) * unit
+
+
 def lines(elements: int) -> int:
     """Round up to whole cache lines, so that no two threads write one."""
-    return -(-elements // 64) * 64
+    return up(elements, 64)
 
 
 def share(total: int, most: int) -> int:
@@ -68,8 +72,18 @@ def channel_block(o: int, items: int, most: int) -> int:
     return share(o, min(-(-o // max(cuts, 1)), most))
 
 
-def most_staged(block: int, itemsize: int) -> int:
-    """Return how many rows of `block` elements are staged at a time: as many as fit a part."""
+def partials(pieces: int, runs: int, gradient_bytes: int, items: int = ITEMS) -> int:
+    """Return how many partial gradients a weight gradient is summed in, each over a run of work.
+
+    So many that its `pieces` come to `items` of them, of at most one of the `runs` each, and
+    bounded in bytes.  kernels/conv/_partials.pxd cuts the runs and adds the gradients up.
+    """
+    fit = PARTIAL_BYTES // max(gradient_bytes, 1)
+    return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, runs))
+
+
+def most_packed(block: int, itemsize: int) -> int:
+    """Return how many rows of `block` elements are packed at a time: as many as fit a part."""
     return max(1, PART_BYTES // max(block * itemsize, 1))
 
 

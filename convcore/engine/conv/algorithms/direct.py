@@ -1,10 +1,11 @@
-"""What the direct float32 kernels share: how outputs look at inputs, and which arrays they read.
+"""Direct convolution, float32: what depthwise and grouped share, and which arrays they read.
 
 Field names are those of the structs DirectAxis and Direct in kernels/runtime/_isa.pxd.
 """
 
 from __future__ import annotations
 
+from convcore.engine.conv.algorithms.blocks import up
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, three
@@ -82,7 +83,7 @@ def _form(row: Axis, column: Axis, transposed: bool) -> int:
 
 
 def _axis(axis: Axis) -> Fields:
-    """Return the fields of a forward map's axis."""
+    """Return the fields of a forward pass's axis."""
     taps = range(axis.kernel)
     return _filled(
         axis.size, axis.out, axis.stride, [[(k * axis.dilation - axis.before, k) for k in taps]]
@@ -119,7 +120,7 @@ def _filled(size: int, out: int, stride: int, phases: list[list[tuple[int, int]]
 
 
 def segment_floats(column: Fields) -> int:
-    """Return the floats of one row of one channel: plane_shape's pitch, in band.h."""
+    """Return the floats of one row of one channel: plane_shape's pitch, in halo_tile.h."""
     lanes = _isa.lanes()
     seen = -(-places(column, phase_rows(column)) // column["stride"])
     return column["stride"] * up(seen + lanes, lanes)
@@ -138,7 +139,7 @@ def places(axis: Fields, outputs: int) -> int:
 def plane_floats(fields: Fields, rows: int) -> int:
     """Return the floats of the bands of one channel for `rows` rows of each phase.
 
-    That is `fill_plane`'s band, and the lines of outputs that wait to be put together: band.h.
+    That is `fill_plane`'s band, and the lines of outputs that wait to be put together: halo_tile.h.
     """
     lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
     columns = phase_rows(column)
@@ -150,8 +151,3 @@ def channel_floats(fields: Fields, rows: int, width: int) -> int:
     """Return the floats of a band of `width` channels side by side."""
     column = fields["column"]
     return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()
-
-
-def up(n: int, unit: int) -> int:
-    """Round up to a multiple."""
-    return -(-n // unit) * unit

@@ -1,8 +1,8 @@
-"""Few input channels (the first layers of nets): tiles of outputs over a staged band of input.
+"""Convolution of few input channels (first layers): output tiles over a packed halo tile of input.
 
 A product of matrices would be short on one side, and the patches before it many times the input.
-Here the input of a few rows of outputs is staged once, and read in place under every tap; for the
-input gradient, what the taps come to is added to such a band straight from the registers.
+Here the input of a few rows of outputs is packed once, and read in place under every tap; for the
+input gradient, what the taps come to is added to such a tile straight from the registers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
+from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, lines, partials, share, up
 from convcore.engine.conv.algorithms.problem import (
     FORWARD,
     INPUT_GRAD,
@@ -23,7 +23,7 @@ from convcore.engine.conv.algorithms.problem import (
 from convcore.engine.conv.struct_fields import Fields, forward_lines, three, window
 from convcore.engine.geometry import Axis
 from convcore.engine.runtime.layout import Layout
-from convcore.kernels.conv._few_channels import FewChannels, leaf_sizes
+from convcore.kernels.conv._few_channels import FewChannels, microkernel_sizes
 from convcore.kernels.conv._few_channels_input import FewChannelsInput
 from convcore.kernels.conv._few_channels_weight import FewChannelsWeight
 
@@ -33,18 +33,19 @@ _NAME = "few_channels"
 MOST_CHANNELS = 15
 # Input channels up to which it is the better choice for any number of outputs' channels.
 FEWEST_CHANNELS = 6
-# Columns of a tile: so many that the taps at its edges are few, and the band's rows short.
+# Columns of a tile: so many that the taps at its edges are few, and the halo's rows short.
 COLUMNS = 512
 # Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
 # loaded once for each, and a sum over vectors of pixels ends with a sum over lanes: there longer
 # tiles pay.
 PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
-# Floats of a band that still leave room for the weights in a 1 MiB L2, and the most there may be.
+# Floats of a halo tile ("band") that leaves room for the weights in a 1 MiB L2, and the most there
+# may be.
 BAND = 64 << 10
 MOST_BAND = 1 << 20
 # Bytes of an output that will not stay in a cache until it is read.
 STREAMED = 16 << 20
-# Pixels that the leaf of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
+# Pixels that the microkernel of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
 SUMMED_AT_ONCE = 128
 
 
@@ -65,7 +66,7 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _unprofitable(problem: Problem) -> str | None:
-    lanes, by_pixel = leaf_sizes()["lanes"], _by_pixel(problem)
+    lanes, by_pixel = microkernel_sizes()["lanes"], _by_pixel(problem)
     forward, o = problem.pass_name == FORWARD, problem.o
     if problem.c > MOST_CHANNELS:
         return f"{problem.c} input channels: a product of matrices is wide enough"
@@ -132,13 +133,13 @@ class _Tiles:
         """Choose the rows of a tile, and with them the band."""
         self.rows = rows
         high, wide = self.axes[1:]
-        lanes = leaf_sizes()["lanes"]
+        lanes = microkernel_sizes()["lanes"]
         self.band_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
         outputs = self._outputs(wide, self.columns)
         self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
         # Whole vectors are read from a row's last pixels on.
-        reach = -(-outputs // lanes) * lanes + (wide.extent - 1) // wide.stride
-        self.pitch = -(-reach // lanes) * lanes
+        reach = up(outputs, lanes) + (wide.extent - 1) // wide.stride
+        self.pitch = up(reach, lanes)
         self.row_size = self.phases * self.pitch
         channels = self.geometry.c_in
         if self.interleaved:
@@ -178,7 +179,6 @@ class _Tiles:
             "band": self.band,
             "scratch": scratch,
             "shared": shared,
-            "work": float(g.multiply_adds),
         }
 
     def terms(self, weight: Layout) -> tuple[list[int], list[int], list[int]]:
@@ -212,20 +212,20 @@ class _Tiles:
         stride = self.axes[2].stride
         return row * self.row_size + x % stride * self.pitch + x // stride
 
-    def plan(self, problem: Problem, fields: Fields, reason: str, partials: int = 1) -> PassPlan:
+    def plan(self, problem: Problem, fields: Fields) -> PassPlan:
         """Return the plan of a kernel with these fields."""
+        plural = "s" * (problem.c > 1)
         return PassPlan(
             algorithm=_NAME,
-            reason=reason,
+            reason=f"{problem.c} input channel{plural}: read in place under every tap",
             itemsize=problem.itemsize,
-            items=fields["items"] if partials == 1 else partials,
+            items=fields["items"],
             scratch=fields["scratch"],
             shared=fields["shared"],
             block=self.rows * self.columns,
             o_block=problem.o,
             part_taps=self.geometry.taps,
             part_channels=problem.c,
-            partials=partials,
             multiply_adds=self.geometry.multiply_adds,
         )
 
@@ -233,57 +233,48 @@ class _Tiles:
 def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
     tiles = _Tiles(problem)
     x, w, y = problem.left, problem.right, problem.output
-    lanes = leaf_sizes()["lanes"]
-    o = -(-problem.o // lanes) * lanes if tiles.interleaved else problem.o
+    lanes = microkernel_sizes()["lanes"]
+    o = up(problem.o, lanes) if tiles.interleaved else problem.o
     packed = tiles.geometry.columns * o
-    kept = packed if problem.kept else 0
-    fields = tiles.fields(x, tiles.band, lines(packed - kept))
-    job = {
-        "tiling": fields,
-        "stream": _streamed(y, tiles, lanes),
-        "w_o": w.strides[0],
-        **_strides("y", y),
-    }
-    plan = tiles.plan(problem, fields, _reason(tiles))
-    return FewChannels(job, tiles.terms(w)), plan._replace(kept=kept)
+    prepacked = packed if problem.prepacked else 0
+    fields = tiles.fields(x, tiles.band, lines(packed - prepacked))
+    plan = tiles.plan(problem, fields)._replace(prepacked=prepacked)
+    job = problem.job(plan) | _strides("y", y)
+    job |= {"tiling": fields, "stream": _streamed(y, tiles, lanes), "w_o": w.strides[0]}
+    return FewChannels(job, tiles.terms(w)), plan
 
 
 def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
     tiles = _Tiles(problem)
     gy, w, gx = problem.left, problem.right, problem.output
-    leaf = leaf_sizes()
+    sizes = microkernel_sizes()
     # A panel of gy; and, when that is done, lines of gx.
-    panel = max(problem.o * leaf["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
+    panel = max(problem.o * sizes["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
     panel = lines(panel)
     # The table of the terms that a panel needs has 8 bytes a term.
-    kept = lines(2 * tiles.geometry.columns)
+    table = lines(2 * tiles.geometry.columns)
     shared = lines(tiles.geometry.columns * problem.o)
-    fields = tiles.fields(gx, tiles.band + panel + kept, shared)
-    job = {"tiling": fields, "panel": panel, "w_o": w.strides[0], **_strides("gy", gy)}
-    return FewChannelsInput(job, tiles.terms(w)), tiles.plan(problem, fields, _reason(tiles))
+    fields = tiles.fields(gx, tiles.band + panel + table, shared)
+    plan = tiles.plan(problem, fields)
+    job = problem.job(plan) | _strides("gy", gy)
+    job |= {"tiling": fields, "panel": panel, "w_o": w.strides[0]}
+    return FewChannelsInput(job, tiles.terms(w)), plan
 
 
 def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
     tiles = _Tiles(problem)
     x, gy, gw = problem.left, problem.right, problem.output
-    leaf = leaf_sizes()
-    chunk = max(SUMMED_AT_ONCE, tiles.columns) * leaf["wide"]
-    sums_term = -(-problem.o // leaf["lanes"]) * leaf["lanes"]
-    size = tiles.geometry.columns * sums_term
+    sizes = microkernel_sizes()
+    chunk = max(SUMMED_AT_ONCE, tiles.columns) * sizes["wide"]
+    row = up(problem.o, sizes["lanes"])
+    size = tiles.geometry.columns * row
     fields = tiles.fields(x, tiles.band + lines(chunk), 0)
-    partials = max(
-        1, min(fields["items"], MOST_PARTIALS, PARTIAL_BYTES // (size * problem.itemsize))
-    )
-    fields["shared"] = lines(partials * size)
-    job = {
-        "tiling": fields,
-        "partials": partials,
-        "sums_term": sums_term,
-        "gw_o": gw.strides[0],
-        **_strides("gy", gy),
-    }
-    kernel = FewChannelsWeight(job, tiles.terms(gw))
-    return kernel, tiles.plan(problem, fields, _reason(tiles), partials)
+    runs = partials(1, fields["items"], size * problem.itemsize, items=MOST_PARTIALS)
+    fields["shared"] = lines(runs * size)
+    plan = tiles.plan(problem, fields)._replace(items=runs, partials=runs)
+    job = problem.job(plan) | _strides("gy", gy)
+    job |= {"tiling": fields, "size": size, "row": row, "gw_o": gw.strides[0]}
+    return FewChannelsWeight(job, tiles.terms(gw)), plan
 
 
 def _streamed(y: Layout, tiles: _Tiles, lanes: int) -> bool:
@@ -303,11 +294,6 @@ def _strides(name: str, array: Layout) -> Fields:
         f"{name}_pixel": pixel if array.shape[4] > 1 else 1,
         f"{name}_channel": channel,
     }
-
-
-def _reason(tiles: _Tiles) -> str:
-    channels = tiles.geometry.c_in
-    return f"{channels} input channel{'s' * (channels > 1)}: read in place under every tap"
 
 
 FEW_CHANNELS = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

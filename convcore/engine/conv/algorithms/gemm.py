@@ -8,11 +8,11 @@ get the patches.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import asdict
-from itertools import product
 
-from convcore.engine.conv.algorithms.blocks import channel_block, cut, lines, most_staged, parts
+from convcore.engine.conv.algorithms.blocks import channel_block, cut, lines, most_packed, parts
 from convcore.engine.conv.algorithms.problem import FORWARD, PACKED_WEIGHTS, PassPlan, Problem
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three, window
@@ -22,7 +22,7 @@ from convcore.kernels.conv._im2col_gemm import Correlation
 
 # The gathering input gradient makes C_in/G channels at a time; a gemm that narrow wastes its width.
 LEAST_GATHERED_CHANNELS = 16
-# Gathering also multiplies by the zeros around grad_output; scattering does not.  Where that makes
+# Gathering also multiplies by the zeros around grad_output; gemm_col2im does not.  Where that makes
 # more work than this factor (5x5 kernels on 8x8 maps: 2.25), adding up columns is the lesser cost.
 MOST_GATHERED_WORK = 1.5
 # Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
@@ -38,28 +38,20 @@ def correlation(
     channel by channel; the kernel then sees one group of C_out outputs.
     """
     phases = phases_of(problem)
-    terms = _by_channel(problem) if by_channel else _terms(problem)
-    plan = _plan(problem, name, reason, terms, phases, direct)
+    product = _by_channel(problem) if by_channel else _product(problem)
+    plan = _plan(problem, name, reason, product, phases, direct)
     w, y = problem.right, problem.output
-    job = {
-        **terms,
+    job = problem.job(plan) | product
+    job |= {
         "direct_x": direct,
         "direct_y": len(phases) == 1,
-        "o_block": plan.o_block,
-        "o_blocks": -(-terms["o"] // plan.o_block),
-        "part_taps": plan.part_taps,
-        "part_channels": plan.part_channels,
+        "o_blocks": -(-product["o"] // plan.o_block),
         "w_group": problem.o * w.strides[0],
         "w_k": list(w.strides[2:]),
         "y_n": y.strides[0],
         "y_c": y.strides[1],
         "y_s": list(y.strides[2:]),
-        "patches": plan.patches,
-        "scratch": plan.scratch,
-        "packed": plan.shared,
         "phases": len(phases),
-        "items": plan.items,
-        "work": float(problem.geometry.multiply_adds),
     }
     items = packed = 0
     for phase in phases:
@@ -68,16 +60,15 @@ def correlation(
         packed += phase["window"]["taps"] * job["groups"] * job["c"] * job["o"]
     assert items == plan.items, (items, plan.items)
     in_place = [problem.left] if direct else []
-    return Correlation(problem.dtype.char, job, phases, largest(problem, *in_place)), plan
+    return Correlation(job, phases, problem.dtype.char, largest(problem, *in_place)), plan
 
 
-def _terms(problem: Problem) -> Fields:
+def _product(problem: Problem) -> Fields:
     """Return what is multiplied: groups, channels gathered and made, and how the weights lie."""
     g, last, w = problem.geometry, problem.channels_last, problem.right
     forward = problem.pass_name == FORWARD
     # With one tap the weights lie as (K, o) already: K is the output channels themselves.
     pack = not is_contiguous_weight(w, last) or (not forward and g.taps > 1)
-    c, o = (problem.c, problem.o) if forward else (problem.o, problem.c)
     w_o, w_c = w.strides[:2] if forward else w.strides[1::-1]
     return {
         "channels_last": last,
@@ -86,8 +77,8 @@ def _terms(problem: Problem) -> Fields:
         "pack": pack,
         "by_channel": False,
         "groups": g.groups,
-        "c": c,
-        "o": o,
+        "c": problem.summed,
+        "o": problem.made,
         "w_o": w_o,
         "w_c": w_c,
     }
@@ -110,33 +101,33 @@ def _by_channel(problem: Problem) -> Fields:
 
 
 def _plan(
-    problem: Problem, name: str, reason: str, terms: Fields, phases: list[Fields], direct: bool
+    problem: Problem, name: str, reason: str, product: Fields, phases: list[Fields], direct: bool
 ) -> PassPlan:
     """Plan the items of work and their memory."""
     n, itemsize = problem.geometry.n, problem.itemsize
-    c, o, groups = terms["c"], terms["o"], terms["groups"]
+    c, o, groups = product["c"], product["o"], product["groups"]
     sizes = [(p["window"]["pixels"], p["window"]["taps"]) for p in phases]
     block = max((p["blocks"]["size"] for p in phases), default=0)
     n_blocks = sum(p["blocks"]["count"] for p in phases)
     part_taps, part_channels = parts(
-        max((taps for _, taps in sizes), default=0), c, block * itemsize, terms["channels_outer"]
+        max((taps for _, taps in sizes), default=0), c, block * itemsize, product["channels_outer"]
     )
-    # In contiguous memory a block of several images is no matrix: gathered, staged and spread.
+    # In contiguous memory a block of several images is no matrix: gathered, packed and spread.
     whole = problem.channels_last or n == 1
     whole = whole or all(p["blocks"]["unit"] == p["window"]["pixels"] for p in phases)
-    gathered = not (terms["by_channel"] or (direct and whole))
+    gathered = not (product["by_channel"] or (direct and whole))
     patches = block * part_taps * part_channels if gathered else 0
     written = len(phases) == 1 and whole
-    o_block = channel_block(o, n_blocks * groups, o if written else most_staged(block, itemsize))
-    staged = 0 if written else block * o_block
-    terms_in_all = sum(taps for _, taps in sizes) * groups * c * o
+    o_block = channel_block(o, n_blocks * groups, o if written else most_packed(block, itemsize))
+    packed = 0 if written else block * o_block
+    weights = sum(taps for _, taps in sizes) * groups * c * o
     return PassPlan(
         algorithm=name,
         reason=reason,
         itemsize=itemsize,
         items=n_blocks * groups * -(-o // o_block),
-        scratch=lines(patches + staged),
-        shared=lines(terms_in_all) if terms["pack"] else 0,
+        scratch=lines(patches + packed),
+        shared=lines(weights) if product["pack"] else 0,
         holds=PACKED_WEIGHTS,
         block=block,
         o_block=o_block,
@@ -148,7 +139,7 @@ def _plan(
 
 
 def phases_of(problem: Problem) -> list[Fields]:
-    """Return the phases: one for the forward map, one a remainder of the stride for the other."""
+    """Return the phases: one for the forward pass, one a remainder of the stride for the other."""
     g, x = problem.geometry, problem.left
     phases: list[Fields]
     if problem.pass_name == FORWARD:
@@ -177,7 +168,7 @@ def phases_of(problem: Problem) -> list[Fields]:
                 "kernel_first": [p.tap for p in combined],
                 "kernel_step": [-p.period for p in combined],
             }
-            for combined in product(*(axis_phases(a) for a in axes))
+            for combined in itertools.product(*(axis_phases(a) for a in axes))
         ]
     for phase in phases:
         phase["blocks"] = asdict(cut(g.n, phase["window"]["pixels"], problem.channels_last))
@@ -198,11 +189,11 @@ def too_many_phases(geometry: Geometry) -> str | None:
 
 
 def wasteful_to_gather(problem: Problem) -> str | None:
-    """Return a reason where scattering the input gradient is less work than gathering it."""
+    """Return a reason where gemm_col2im is less work than gathering grad_output."""
     g = problem.geometry
     if problem.c < LEAST_GATHERED_CHANNELS:
         return f"{problem.c} input channels a group: too few to gather"
-    phases = product(*(axis_phases(a) for a in g.axes))
+    phases = itertools.product(*(axis_phases(a) for a in g.axes))
     gathered = sum(math.prod(p.outs * p.taps for p in combined) for combined in phases)
     work = gathered / max(g.pixels * g.taps, 1)
     if work > MOST_GATHERED_WORK:

@@ -1,4 +1,4 @@
-"""Scatter: an input gradient as columns = gy @ w, then col2im (kernels/conv/_gemm_col2im.pyx).
+"""Input gradient by gemm and col2im: columns = gy @ w; kernel: kernels/conv/_gemm_col2im.pyx.
 
 It takes every input gradient, and suits few input channels and kernels that do not overlap.
 """
@@ -9,21 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.blocks import BLOCK, ITEMS, lines, most_staged, parts
+from convcore.engine.conv.algorithms.blocks import BLOCK, ITEMS, lines, most_packed, parts
 from convcore.engine.conv.algorithms.gemm import is_contiguous_weight, is_matrix, largest
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, Algorithm, PassPlan, Problem
 from convcore.engine.conv.struct_fields import forward_lines, output_lines, three, window
 from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime.checks import Array
-from convcore.kernels.conv._gemm_col2im import ScatteredGradient
+from convcore.kernels.conv._gemm_col2im import GemmCol2im
+
+_NAME = "gemm_col2im"
 
 
 class _Converting:
-    """A scattering kernel whose weights must be made contiguous first, in the format's order."""
+    """A kernel whose weights must be made contiguous first, in the format's order."""
 
     __slots__ = ("channels_last", "kernel", "threads")
 
-    def __init__(self, kernel: ScatteredGradient, channels_last: bool) -> None:
+    def __init__(self, kernel: GemmCol2im, channels_last: bool) -> None:
         self.kernel, self.channels_last = kernel, channels_last
         self.threads = kernel.threads
 
@@ -40,28 +42,16 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     plan = _plan(problem, direct)
     axes = three(g.axes)
     axis = 3 - g.rank + g.axes.index(_tiled_axis(g))
-    job = {
+    job = problem.job(plan) | {
         "gx": window(forward_lines(g), problem.output),
         "gy": window(output_lines(g), gy),
-        "channels_last": last,
         "channels_outer": not last,
         "direct_gy": direct,
-        "groups": g.groups,
-        "c": problem.c,
-        "o": problem.o,
         "axis": axis,
-        "tile": plan.tile,
         "tiles": -(-axes[axis].size // plan.tile),
-        "block": plan.block,
-        "part_taps": plan.part_taps,
-        "part_channels": plan.part_channels,
-        "patches": plan.patches,
-        "scratch": plan.scratch,
-        "items": plan.items,
-        "work": float(g.multiply_adds),
     }
     in_place = [gy] if direct else []
-    kernel = ScatteredGradient(problem.dtype.char, job, largest(problem, *in_place))
+    kernel = GemmCol2im(job, problem.dtype.char, largest(problem, *in_place))
     if not is_contiguous_weight(problem.right, last):
         kernel = _Converting(kernel, last)
     return kernel, plan
@@ -77,11 +67,11 @@ def _plan(problem: Problem, direct: bool) -> PassPlan:
     tile = max(1, -(-axis.size // tiles))
     block = min(BLOCK, g.pixels)
     if not direct:
-        block = min(block, most_staged(problem.o, itemsize))
+        block = min(block, most_packed(problem.o, itemsize))
     part_taps, part_channels = parts(g.taps, problem.c, block * itemsize, not problem.channels_last)
     patches = block * part_taps * part_channels
     return PassPlan(
-        algorithm="scatter",
+        algorithm=_NAME,
         reason="columns of all taps by one gemm, each added where its tap reads",
         itemsize=itemsize,
         items=g.n * g.groups * -(-axis.size // tile),
@@ -112,11 +102,11 @@ def _made(axis: Axis, tile: int) -> int:
 
 
 def _tiled_axis(geometry: Geometry) -> Axis:
-    """Return the outermost axis with more than one output, or the last: scatters are tiled on it.
+    """Return the outermost axis with more than one output, or the last: the tiled one.
 
     All axes before it have one output, so the outputs that touch a tile are one run of pixels.
     """
     return next((a for a in geometry.axes if a.out > 1), geometry.axes[-1])
 
 
-SCATTER = Algorithm("scatter", (INPUT_GRAD,), _prepare)
+GEMM_COL2IM = Algorithm(_NAME, (INPUT_GRAD,), _prepare)

@@ -1,7 +1,6 @@
-"""Weight gradient by im2col and gemm, gw = gy @ patches.
+"""Weight gradient by im2col and gemm, gw = gy @ patches; kernel: _im2col_gemm_weight.pyx.
 
-The kernel is kernels/conv/_im2col_gemm_weight.pyx.  im2col.py and pointwise.py use it: they differ
-in how they get the patches.
+im2col.py and pointwise.py use it: they differ in how they get the patches.
 """
 
 from __future__ import annotations
@@ -10,27 +9,21 @@ from dataclasses import asdict
 
 from convcore.engine.conv.algorithms.blocks import (
     BLOCK,
-    ITEMS,
-    MOST_PARTIALS,
     PART_BYTES,
-    PARTIAL_BYTES,
     Blocks,
     cut,
     lines,
-    most_staged,
+    most_packed,
+    partials,
     parts,
     share,
 )
 from convcore.engine.conv.algorithms.gemm import is_matrix, largest
-from convcore.engine.conv.algorithms.problem import (
-    PARTIAL_SUMS,
-    PassPlan,
-    Problem,
-)
+from convcore.engine.conv.algorithms.problem import PARTIAL_SUMS, PassPlan, Problem
 from convcore.engine.conv.struct_fields import forward_lines, output_lines, window
 from convcore.kernels.conv._im2col_gemm_weight import WeightGradient
 
-# The weight gradient's blocks may be this many times as long as those of the other maps.
+# The weight gradient's blocks may be this many times as long as those of the other passes.
 MOST_SUMMED_BLOCKS = 8
 
 
@@ -43,31 +36,18 @@ def weight_gradient(
     direct_gy = is_matrix(gy, last)
     blocks = _blocks(problem)
     plan = _plan(problem, name, blocks, direct, direct_gy)
-    job = {
+    job = problem.job(plan) | {
         "x": window(forward_lines(g), x),
         "gy": window(output_lines(g), gy),
         "blocks": asdict(blocks),
-        "channels_last": last,
         "channels_outer": not last,
         "direct_x": direct,
         "direct_gy": direct_gy,
-        "groups": g.groups,
-        "c": problem.c,
-        "o": problem.o,
-        "o_block": plan.o_block,
-        "o_blocks": -(-problem.o // plan.o_block),
-        "part_taps": plan.part_taps,
-        "part_channels": plan.part_channels,
         "tap_parts": -(-g.taps // plan.part_taps),
         "channel_parts": -(-problem.c // plan.part_channels),
-        "partials": plan.partials,
-        "patches": plan.patches,
-        "scratch": plan.scratch,
-        "items": plan.items,
-        "work": float(g.multiply_adds),
     }
     in_place = [x] * direct + [gy] * direct_gy
-    return WeightGradient(problem.dtype.char, job, largest(problem, *in_place)), plan
+    return WeightGradient(job, problem.dtype.char, largest(problem, *in_place)), plan
 
 
 def _blocks(problem: Problem) -> Blocks:
@@ -88,29 +68,26 @@ def _plan(problem: Problem, name: str, blocks: Blocks, direct_x: bool, direct_gy
     part_taps, part_channels = parts(g.taps, c, max(blocks.size, 1) * itemsize, not last)
     # In contiguous memory a block of several images is no matrix: both arrays are gathered.
     whole = last or g.n == 1 or blocks.unit == g.pixels
-    staged_gy = not (direct_gy and whole)
-    o_block = share(o, most_staged(blocks.size, itemsize)) if staged_gy else o
+    packed_gy = not (direct_gy and whole)
+    o_block = share(o, most_packed(blocks.size, itemsize)) if packed_gy else o
     pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels) * -(-o // o_block)
     size = g.c_out * g.columns
-    partials = min(
-        -(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (size * itemsize), blocks.count
-    )
-    partials = max(partials, 1)
+    runs = partials(pieces, blocks.count, size * itemsize)
     patches = 0 if direct_x and whole else blocks.size * part_taps * part_channels
-    staged = blocks.size * o_block if staged_gy else 0
+    packed = blocks.size * o_block if packed_gy else 0
     return PassPlan(
         algorithm=name,
-        reason=f"{pieces} pieces of the gradient, each summed in {partials} runs of pixels",
+        reason=f"{pieces} pieces of the gradient, each summed in {runs} runs of pixels",
         itemsize=itemsize,
-        items=pieces * partials,
-        scratch=lines(patches + staged),
-        shared=partials * size if partials > 1 else 0,
+        items=pieces * runs,
+        scratch=lines(patches + packed),
+        shared=runs * size if runs > 1 else 0,
         holds=PARTIAL_SUMS,
         block=blocks.size,
         o_block=o_block,
         part_taps=part_taps,
         part_channels=part_channels,
         patches=patches,
-        partials=partials,
+        partials=runs,
         multiply_adds=g.multiply_adds,
     )

@@ -1,17 +1,19 @@
-"""Grouped: few channels a group, whose gemms would be narrow; summed pixel by pixel instead."""
+"""Grouped convolution of few channels a group; kernel: kernels/conv/_grouped.pyx.
+
+Their gemms would be narrow: summed pixel by pixel instead.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, PARTIAL_BYTES, lines, share
+from convcore.engine.conv.algorithms.blocks import ITEMS, lines, partials, share, up
 from convcore.engine.conv.algorithms.direct import (
     cannot_read,
     direct_fields,
     phase_rows,
     places,
     segment_floats,
-    up,
 )
 from convcore.engine.conv.algorithms.problem import (
     INPUT_GRAD,
@@ -35,7 +37,7 @@ MOST_PAIRS = 64
 MOST_SHORT_PAIRS = 16
 # Multiply-adds of one item: some 10 us of work.
 WORK = 1 << 20
-# Rows of a band: a multiple of those that are summed at a time.
+# Rows of a halo tile ("band"): a multiple of those that are summed at a time.
 BAND = 28
 # Floats of a band and its lines that stay in L1, and the most there may be.
 BAND_FLOATS = 10 << 10
@@ -90,9 +92,7 @@ class _Cut:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.geometry = g = problem.geometry
-        self.c, self.o = problem.c, problem.o
-        if problem.pass_name == INPUT_GRAD:
-            self.c, self.o = self.o, self.c
+        self.c, self.o = problem.summed, problem.made
         self.fields = direct_fields(problem, False, BAND)
         self.rows = phase_rows(self.fields["row"])
         work = g.pixels * g.columns * problem.o
@@ -114,13 +114,30 @@ class _Cut:
         line = rows * column["phases"] * up(phase_rows(column), lanes) + lanes
         return self.group_block * (self.c * band + self.o * line)
 
-    def job(self, weight: tuple[int, ...], row_block: int, shared: int, scratch: int) -> Fields:
-        """Return the fields of a Job, but for its items; weight: the strides of w or gw."""
+    def plan(self, row_block: int, items: int, shared: int, scratch: int) -> PassPlan:
+        """Return the plan of blocks of so many rows."""
+        problem, g = self.problem, self.geometry
+        return PassPlan(
+            algorithm=_NAME,
+            reason=f"{problem.c} to {problem.o} channels a group: too few for a gemm",
+            itemsize=problem.itemsize,
+            items=items,
+            scratch=scratch,
+            shared=shared,
+            block=row_block * self.fields["row"]["phases"] * self.fields["column"]["out"],
+            o_block=self.group_block * self.o,
+            part_taps=g.taps,
+            part_channels=self.c,
+            multiply_adds=g.multiply_adds,
+        )
+
+    def job(self, plan: PassPlan, row_block: int, weight: tuple[int, ...]) -> Fields:
+        """Return the fields of a Job; weight: the strides of w or gw."""
         g = self.geometry
         s_o, s_c, _, s_row, s_column = weight
         if self.problem.pass_name == INPUT_GRAD:
             s_o, s_c = s_c, s_o
-        return {
+        return self.problem.job(plan) | {
             "grouped": {"direct": self.fields, "groups": g.groups, "c": self.c, "o": self.o},
             "group_block": self.group_block,
             "group_blocks": -(-g.groups // self.group_block),
@@ -132,60 +149,37 @@ class _Cut:
             "w_c": s_c,
             "w_row": s_row,
             "w_column": s_column,
-            "shared": shared,
-            "scratch": scratch,
-            "work": float(g.multiply_adds),
         }
 
 
 def _correlation(problem: Problem) -> tuple[GroupedCorrelation, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
-    pieces = g.n * -(-g.groups // cut.group_block)
-    band = cut.fields["band"]
+    blocks = -(-g.groups // cut.group_block)
+    pieces, band = g.n * blocks, cut.fields["band"]
     rows = up(-(-cut.rows * pieces // ITEMS), band) if pieces < ITEMS else cut.rows
-    shared = lines(g.c_out * g.columns)
-    scratch = lines(cut.floats(band))
-    job = cut.job(problem.right.strides, min(rows, cut.rows), shared, scratch)
-    job["items"] = g.n * job["group_blocks"] * job["row_blocks"]
-    return GroupedCorrelation(job), _plan(problem, job)
+    rows = min(rows, cut.rows)
+    items = pieces * -(-cut.rows // rows)
+    plan = cut.plan(rows, items, lines(g.c_out * g.columns), lines(cut.floats(band)))
+    return GroupedCorrelation(cut.job(plan, rows, problem.right.strides)), plan
 
 
 def _gradient(problem: Problem) -> tuple[GroupedGradient, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
     rows, blocks = cut.fields["band"], -(-g.groups // cut.group_block)
     size = g.c_out * g.columns
-    most = min(MOST_PARTIALS, PARTIAL_BYTES // (4 * size), g.n * -(-cut.rows // rows))
-    runs = max(1, min(-(-2 * ITEMS // blocks), most))
+    runs = partials(blocks, g.n * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
     scratch = 2 * cut.sums + lines(cut.floats(rows))
-    job = cut.job(problem.output.strides, rows, lines(runs * size), scratch)
-    job["items"] = runs * blocks
+    plan = cut.plan(rows, runs * blocks, lines(runs * size), scratch)._replace(partials=runs)
+    job = cut.job(plan, rows, problem.output.strides)
     fields = {
         "job": job,
+        "row": size // g.groups,
         "n": g.n,
-        "runs": runs,
         "sums": cut.sums,
         "piece": PIECE,
         "row_vectors": -(-cut.fields["column"]["out"] // _isa.lanes()),
     }
-    return GroupedGradient(fields), _plan(problem, job, runs)
-
-
-def _plan(problem: Problem, job: Fields, runs: int = 1) -> PassPlan:
-    g, direct = problem.geometry, job["grouped"]["direct"]
-    return PassPlan(
-        algorithm=_NAME,
-        reason=f"{problem.c} to {problem.o} channels a group: too few for a gemm",
-        itemsize=problem.itemsize,
-        items=job["items"],
-        scratch=job["scratch"],
-        shared=job["shared"],
-        block=job["row_block"] * direct["row"]["phases"] * direct["column"]["out"],
-        o_block=job["group_block"] * job["grouped"]["o"],
-        part_taps=g.taps,
-        part_channels=job["grouped"]["c"],
-        partials=runs,
-        multiply_adds=g.multiply_adds,
-    )
+    return GroupedGradient(job | fields), plan
 
 
 GROUPED = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

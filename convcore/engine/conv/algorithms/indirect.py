@@ -1,9 +1,9 @@
-"""Indirect: products whose rows are pointers to the pixels under each tap; no patch is copied.
+"""Indirect convolution: products whose rows are pointers to the pixels under each tap.
 
-In float32, for any kernel, stride and dilation: the forward pass, the input gradient in its phases
-(engine/conv/stride_phases.py), and the weight gradient.  Channels are multiplied where they lie
-side by side in memory; where they do not, the lines that a block sees are transposed first, once
-for all taps.
+No patch is copied.  In float32, for any kernel, stride and dilation: the forward pass, the input
+gradient in its phases (engine/conv/stride_phases.py), and the weight gradient.  Channels are
+multiplied where they lie side by side in memory; where they do not, the lines that a block sees are
+transposed first, once for all taps.
 
 References
 ----------

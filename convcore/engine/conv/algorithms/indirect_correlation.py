@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import product
 from typing import NamedTuple
 
-from convcore.engine.conv.algorithms.blocks import Blocks, lines, share
+from convcore.engine.conv.algorithms.blocks import Blocks, lines, share, up
 from convcore.engine.conv.algorithms.indirection import (
     BLOCK,
     LEAST_BLOCK,
@@ -21,7 +21,6 @@ from convcore.engine.conv.algorithms.indirection import (
     rows,
     seen_pixels,
     span,
-    up,
 )
 from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan, Problem
 from convcore.engine.conv.stride_phases import Phase, axis_phases
@@ -30,8 +29,8 @@ from convcore.engine.geometry import Axis
 from convcore.kernels.conv._indirect import IndirectCorrelation
 from convcore.kernels.runtime import _isa
 
-# Pixels of a block whose inputs, and outputs, are staged in a 1 MiB L2.
-STAGED_BLOCK = 96
+# Pixels of a block whose inputs, and outputs, are packed in a 1 MiB L2.
+PACKED_BLOCK = 96
 # Output channels of one item at most, so that few items see the same pixels; fewer where there
 # would be less than so many items.
 O_BLOCK = 1024
@@ -51,8 +50,8 @@ CHUNK = 16
 Tap = tuple[int, ...]
 
 
-class Pass(NamedTuple):
-    """Outputs computed in one way: the forward map, or the phases that share their lines.
+class RowPhase(NamedTuple):
+    """Outputs computed in one way: the forward pass, or the phases that share their lines.
 
     ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
     """
@@ -71,20 +70,20 @@ class Pass(NamedTuple):
         return depth * height * sum(c["count"] * len(taps) for c, taps in pairs)
 
 
-def passes_of(problem: Problem) -> list[Pass]:
-    """Return what is to be done: one pass, or one for each phase of all axes but the last."""
+def row_phases_of(problem: Problem) -> list[RowPhase]:
+    """Return what is to be done: one, or one for each phase of all axes but the last."""
     axes = three(problem.geometry.axes)
     if problem.pass_name == FORWARD:
         lines_of = forward_lines(problem.geometry)
         taps = list(product(*(range(a.kernel) for a in axes)))
-        return [Pass(lines_of, [lines_of[2]], [taps], [0, 0, 0], [1, 1, 1])]
+        return [RowPhase(lines_of, [lines_of[2]], [taps], [0, 0, 0], [1, 1, 1])]
     along = [axis_phases(a) for a in axes]
     if not all(along):
         return []
     columns = [_line(axes[2], phase) for phase in along[2]]
     last = columns[0] | {"count": axes[2].size}
     return [
-        Pass(
+        RowPhase(
             [_line(axes[0], d), _line(axes[1], h), last],
             columns,
             [list(product(_taps(d), _taps(h), _taps(w))) for w in along[2]],
@@ -103,19 +102,19 @@ def _taps(phase: Phase) -> range:
     return range(phase.tap, phase.tap - phase.taps * phase.period, -phase.period)
 
 
-def is_staged(problem: Problem) -> bool:
+def packs_input(problem: Problem) -> bool:
     """Return whether channels lie apart in the array that is read, so that pixels are copied."""
     return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
 
 
 def most_seen(problem: Problem) -> int:
-    """Return a bound of the pixels that a block sees, if they are staged."""
-    if not is_staged(problem):
+    """Return a bound of the pixels that a block sees, if they are packed."""
+    if not packs_input(problem):
         return 0
-    passes = passes_of(problem)
-    views = [rows(p.lines, p.columns, problem.left, True) for p in passes]
-    most = most_pixels(problem.geometry.taps, STAGED_BLOCK)
-    blocks = [cut_lines(problem.geometry.n, counts_of(p.lines), most) for p in passes]
+    row_phases = row_phases_of(problem)
+    views = [rows(p.lines, p.columns, problem.left, True) for p in row_phases]
+    most = most_pixels(problem.geometry.taps, PACKED_BLOCK)
+    blocks = [cut_lines(problem.geometry.n, counts_of(p.lines), most) for p in row_phases]
     return max(map(seen_pixels, views, blocks), default=0)
 
 
@@ -137,30 +136,32 @@ class _Sizes(NamedTuple):
         return max((b.size for b in self.blocks), default=0)
 
 
-def _is_alone(problem: Problem, passes: list[Pass], o: int) -> bool:
+def _is_alone(problem: Problem, row_phases: list[RowPhase], o: int) -> bool:
     """Return whether each item is one panel of output channels of all pixels.
 
-    It packs that panel's weights itself, unless they are kept.
+    It packs that panel's weights itself, unless they are prepacked.
     """
     g = problem.geometry
-    if len(passes) != 1 or len(passes[0].columns) != 1:
+    if len(row_phases) != 1 or len(row_phases[0].columns) != 1:
         return False
-    pixels = g.n * math.prod(counts_of(passes[0].lines))
+    pixels = g.n * math.prod(counts_of(row_phases[0].lines))
     return (
         0 < pixels <= FEW_PIXELS
         and pixels * g.taps <= FEW_POINTERS
         and g.groups * -(-o // _isa.panel()) >= LEAST_PANELS
-        and (g.taps > 1 or not is_staged(problem))
+        and (g.taps > 1 or not packs_input(problem))
     )
 
 
-def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[int, list[Blocks]]:
+def _cuts(
+    problem: Problem, row_phases: list[RowPhase], o: int, input_packed: bool
+) -> tuple[int, list[Blocks]]:
     """Return the output channels and the blocks of pixels of items; smaller where items are few."""
     g, panel = problem.geometry, _isa.panel()
     o_block = up(share(o, O_BLOCK), panel)
-    most = most_pixels(g.taps, STAGED_BLOCK if staged else BLOCK)
+    most = most_pixels(g.taps, PACKED_BLOCK if input_packed else BLOCK)
     while True:
-        blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in passes]
+        blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in row_phases]
         items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
         if o_block > panel and 0 < items < ITEMS:
             o_block = up(o_block // 2, panel)
@@ -170,17 +171,19 @@ def _cuts(problem: Problem, passes: list[Pass], o: int, staged: bool) -> tuple[i
             return o_block, blocks
 
 
-def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bool) -> _Sizes:
+def _sizes(
+    problem: Problem, row_phases: list[RowPhase], views: list[Fields], input_packed: bool
+) -> _Sizes:
     g, panel = problem.geometry, _isa.panel()
-    c, o = (problem.c, problem.o) if problem.pass_name == FORWARD else (problem.o, problem.c)
-    alone = _is_alone(problem, passes, o)
+    c, o = problem.summed, problem.made
+    alone = _is_alone(problem, row_phases, o)
     if alone:
-        pixels = g.n * math.prod(counts_of(passes[0].lines))
+        pixels = g.n * math.prod(counts_of(row_phases[0].lines))
         o_block, blocks = panel, [Blocks(pixels, pixels, 1, 1)]
     else:
-        o_block, blocks = _cuts(problem, passes, o, staged)
-    taps = max((len(t) for p in passes for t in p.taps), default=0)
-    seen = max(map(seen_pixels, views, blocks), default=0) if staged else 0
+        o_block, blocks = _cuts(problem, row_phases, o, input_packed)
+    taps = max((len(t) for p in row_phases for t in p.taps), default=0)
+    seen = max(map(seen_pixels, views, blocks), default=0) if input_packed else 0
     fit = (FEW_PART_BYTES if alone else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
     fit = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen))
     return _Sizes(
@@ -192,12 +195,12 @@ def _sizes(problem: Problem, passes: list[Pass], views: list[Fields], staged: bo
         blocks=blocks,
         items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
         seen=seen,
-        packs=alone and not problem.kept,
+        packs=alone and not problem.prepacked,
     )
 
 
 def _packed(
-    problem: Problem, passes: list[Pass], size: int
+    problem: Problem, row_phases: list[RowPhase], size: int
 ) -> tuple[list[list[int]], list[Fields]]:
     """Return where each class's packed weights begin, and the fields of Tap for all taps.
 
@@ -206,7 +209,7 @@ def _packed(
     firsts: list[list[int]] = []
     found: dict[Tap, Fields] = {}
     packed = 0
-    for p in passes:
+    for p in row_phases:
         firsts.append([])
         for taps in p.taps:
             firsts[-1].append(packed)
@@ -223,13 +226,13 @@ def _packed(
 
 
 def _memory(
-    problem: Problem, sizes: _Sizes, views: list[Fields], staged: bool, direct: bool
+    problem: Problem, sizes: _Sizes, views: list[Fields], input_packed: bool, direct: bool
 ) -> Fields:
     """Return where the parts of a thread's scratch begin."""
     lanes, block = _isa.lanes(), sizes.block
     pixel, row = up(min(sizes.part, sizes.c), lanes), min(sizes.o_block, sizes.o_full)
     classes = max((v["classes"] for v in views), default=1)
-    zeros = lines(pixel if staged else sizes.c)
+    zeros = lines(pixel if input_packed else sizes.c)
     pointers = zeros + lines(1)
     inputs = pointers + lines(
         (problem.geometry.taps + classes) * block * POINTER // problem.itemsize
@@ -240,7 +243,7 @@ def _memory(
     return {
         "row": row,
         "zeros": zeros,
-        "staged": zeros,
+        "noted": zeros,
         "pointers": pointers,
         "inputs": inputs,
         "outputs": outputs,
@@ -250,11 +253,15 @@ def _memory(
 
 
 def _records(
-    passes: list[Pass], views: list[Fields], sizes: _Sizes, firsts: list[list[int]], each: int
+    row_phases: list[RowPhase],
+    views: list[Fields],
+    sizes: _Sizes,
+    firsts: list[list[int]],
+    each: int,
 ) -> Iterator[Fields]:
-    """Yield the fields of Phase for each pass; each: items of a block of pixels."""
+    """Yield the fields of Phase for each; each: items of a block of pixels."""
     items = 0
-    for p, view, blocks, packed in zip(passes, views, sizes.blocks, firsts, strict=True):
+    for p, view, blocks, packed in zip(row_phases, views, sizes.blocks, firsts, strict=True):
         missing = [0] * (MOST_CLASSES - len(packed))
         yield {
             "rows": view,
@@ -272,28 +279,45 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
     """Return the kernel and its plan."""
     g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
-    staged, direct = is_staged(problem), problem.channels_last
-    passes = passes_of(problem)
-    views = [rows(p.lines, p.columns, x, staged) for p in passes]
-    sizes = _sizes(problem, passes, views, staged)
+    input_packed, direct = packs_input(problem), problem.channels_last
+    row_phases = row_phases_of(problem)
+    views = [rows(p.lines, p.columns, x, input_packed) for p in row_phases]
+    sizes = _sizes(problem, row_phases, views, input_packed)
     for view in views:
         view.update(pitch=sizes.block, pixel=up(min(sizes.part, sizes.c), _isa.lanes()))
-    firsts, taps = _packed(problem, passes, g.groups * sizes.c * sizes.o_full)
+    firsts, taps = _packed(problem, row_phases, g.groups * sizes.c * sizes.o_full)
     o_blocks = -(-sizes.o // sizes.o_block)
-    memory = _memory(problem, sizes, views, staged, direct)
-    packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in passes for t in p.taps)
-    shared = 0 if sizes.packs or problem.kept else lines(packed)
+    memory = _memory(problem, sizes, views, input_packed, direct)
+    packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in row_phases for t in p.taps)
+    shared = 0 if sizes.packs or problem.prepacked else lines(packed)
+    how = "after lines are turned, once for all taps" if input_packed else "where they lie"
+    plan = PassPlan(
+        algorithm=name,
+        reason=f"pixels are multiplied {how}; no patches are copied",
+        itemsize=problem.itemsize,
+        items=sizes.items,
+        scratch=memory["scratch"],
+        shared=shared,
+        prepacked=packed if problem.prepacked else 0,
+        ends=True,
+        adds=direct,
+        block=sizes.block,
+        o_block=min(sizes.o_block, sizes.o),
+        part_taps=max((len(t) for p in row_phases for t in p.taps), default=0),
+        part_channels=min(sizes.part, sizes.c),
+        multiply_adds=g.n * sum(p.multiplied for p in row_phases) * g.groups * sizes.c * sizes.o,
+    )
     forwards = span(w) > 0
     runs = forwards and w_o != 1
-    job = memory | {
+    job = problem.job(plan) | memory
+    job |= {
         "direct_y": direct,
         "packs": sizes.packs,
-        "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in passes),
+        "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in row_phases),
         "tap_runs": runs
         and len(taps) > 1
         and all(tap["offset"] == i and tap["taps"] > 0 for i, tap in enumerate(taps)),
         "channel_runs": runs and w_c == 1,
-        "groups": g.groups,
         "c": sizes.c,
         "o": sizes.o,
         "o_full": sizes.o_full,
@@ -308,27 +332,7 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
         "y_n": y.strides[0],
         "y_c": y.strides[1],
         "y_s": list(y.strides[2:]),
-        "shared": shared,
-        "phases": len(passes),
-        "items": sizes.items,
-        "work": float(g.multiply_adds),
+        "phases": len(row_phases),
     }
-    how = "after lines are turned, once for all taps" if staged else "where they lie"
-    plan = PassPlan(
-        algorithm=name,
-        reason=f"pixels are multiplied {how}; no patches are copied",
-        itemsize=problem.itemsize,
-        items=sizes.items,
-        scratch=memory["scratch"],
-        shared=shared,
-        kept=packed if problem.kept else 0,
-        ends=True,
-        adds=direct,
-        block=sizes.block,
-        o_block=min(sizes.o_block, sizes.o),
-        part_taps=max((len(t) for p in passes for t in p.taps), default=0),
-        part_channels=min(sizes.part, sizes.c),
-        multiply_adds=g.n * sum(p.multiplied for p in passes) * g.groups * sizes.c * sizes.o,
-    )
-    records = list(_records(passes, views, sizes, firsts, g.groups * o_blocks))
+    records = list(_records(row_phases, views, sizes, firsts, g.groups * o_blocks))
     return IndirectCorrelation(job, records, taps), plan

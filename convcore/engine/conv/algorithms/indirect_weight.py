@@ -1,17 +1,10 @@
-"""The weight gradient by pointers: plan and kernel (kernels/conv/_indirect_weight.pyx)."""
+"""Weight gradient by indirection; kernel: kernels/conv/_indirect_weight.pyx."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from convcore.engine.conv.algorithms.blocks import (
-    ITEMS,
-    MOST_PARTIALS,
-    PARTIAL_BYTES,
-    Blocks,
-    lines,
-    share,
-)
+from convcore.engine.conv.algorithms.blocks import Blocks, lines, partials, share, up
 from convcore.engine.conv.algorithms.indirection import (
     POINTER,
     ROWS,
@@ -21,7 +14,6 @@ from convcore.engine.conv.algorithms.indirection import (
     most_pixels,
     rows,
     seen_pixels,
-    up,
 )
 from convcore.engine.conv.algorithms.problem import PassPlan, Problem
 from convcore.engine.conv.struct_fields import Fields, forward_lines, output_lines
@@ -35,7 +27,7 @@ SUMS = 128 << 10
 CHANNELS = 256
 
 
-def is_staged(problem: Problem) -> bool:
+def packs_input(problem: Problem) -> bool:
     """Return whether the input is copied: whole vectors of a pixel's own channels are read."""
     return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
 
@@ -45,16 +37,16 @@ def _views(problem: Problem) -> tuple[Fields, Fields, Blocks]:
     g = problem.geometry
     lines_of, out_lines = forward_lines(g), output_lines(g)
     return (
-        rows(lines_of, [lines_of[2]], problem.left, is_staged(problem)),
+        rows(lines_of, [lines_of[2]], problem.left, packs_input(problem)),
         rows(out_lines, [out_lines[2]], problem.right, True),
         cut_lines(g.n, counts_of(lines_of), most_pixels(g.taps)),
     )
 
 
 def most_seen(problem: Problem) -> int:
-    """Return a bound of the pixels that a block sees, if they are staged."""
+    """Return a bound of the pixels that a block sees, if they are packed."""
     x, _, blocks = _views(problem)
-    return seen_pixels(x, blocks) if is_staged(problem) else 0
+    return seen_pixels(x, blocks) if packs_input(problem) else 0
 
 
 def _pieces(problem: Problem, seen: int) -> Fields:
@@ -82,47 +74,36 @@ def weight_gradient(problem: Problem, name: str) -> tuple[IndirectWeightGradient
     cuts = _pieces(problem, seen)
     pieces = g.groups * cuts["tap_blocks"] * cuts["c_blocks"] * cuts["o_blocks"]
     size = g.c_out * g.columns
-    fit = min(MOST_PARTIALS, PARTIAL_BYTES // (size * problem.itemsize), blocks.count)
-    partials = max(1, min(-(-ITEMS // pieces), fit))
+    runs = partials(pieces, blocks.count, size * problem.itemsize)
     sum_row, gy_row = up(cuts["c_block"], lanes), up(cuts["o_block"], lanes)
     zeros = lines(sum_row)
     inputs = zeros + lines(g.taps * blocks.size * POINTER // problem.itemsize)
     gradients = inputs + lines(seen * sum_row)
     sums = gradients + lines(blocks.size * gy_row)
-    scratch = sums + lines(cuts["o_block"] * cuts["tap_block"] * sum_row)
-    shared = lines(partials * size) if partials > 1 else 0
-    job = cuts | {
+    plan = PassPlan(
+        algorithm=name,
+        reason=f"{pieces} pieces of the gradient, each summed in {runs} runs of pixels; "
+        "no patches are copied",
+        itemsize=problem.itemsize,
+        items=pieces * runs,
+        scratch=sums + lines(cuts["o_block"] * cuts["tap_block"] * sum_row),
+        shared=lines(runs * size) if runs > 1 else 0,
+        block=blocks.size,
+        o_block=cuts["o_block"],
+        part_taps=cuts["tap_block"],
+        part_channels=cuts["c_block"],
+        partials=runs,
+        multiply_adds=g.multiply_adds,
+    )
+    job = problem.job(plan) | cuts
+    job |= {
         "x": x | {"pitch": blocks.size, "pixel": sum_row},
         "gy": gy | {"pitch": blocks.size, "pixel": gy_row},
         "blocks": asdict(blocks),
-        "channels_last": problem.channels_last,
-        "groups": g.groups,
-        "c": problem.c,
-        "o": problem.o,
-        "partials": partials,
         "sum_row": sum_row,
         "pointers": zeros,
         "inputs": inputs,
         "gradients": gradients,
         "sums": sums,
-        "scratch": scratch,
-        "shared": shared,
-        "items": pieces * partials,
-        "work": float(g.multiply_adds),
     }
-    plan = PassPlan(
-        algorithm=name,
-        reason=f"{pieces} pieces of the gradient, each summed in {partials} runs of pixels; "
-        "no patches are copied",
-        itemsize=problem.itemsize,
-        items=pieces * partials,
-        scratch=scratch,
-        shared=shared,
-        block=blocks.size,
-        o_block=cuts["o_block"],
-        part_taps=cuts["tap_block"],
-        part_channels=cuts["c_block"],
-        partials=partials,
-        multiply_adds=g.multiply_adds,
-    )
     return IndirectWeightGradient(job), plan

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from convcore.engine.conv.algorithms.blocks import Blocks, share
+from convcore.engine.conv.algorithms.blocks import Blocks, share, up
 from convcore.engine.conv.struct_fields import Fields, line, window
 from convcore.engine.runtime.layout import Layout
 
@@ -20,16 +20,11 @@ ROWS = 6
 BLOCK = 192
 LEAST_BLOCK = 24
 POINTER_BYTES = 96 << 10
-# Staged inputs of a block: as many channels at a time as fit the first, at least FEWEST of them,
+# Packed inputs of a block: as many channels at a time as fit the first, at least FEWEST of them,
 # which must fit the second.
-STAGED_BYTES = 1 << 20
-MOST_STAGED_BYTES = 2 << 20
+PACKED_BYTES = 1 << 20
+MOST_PACKED_BYTES = 2 << 20
 FEWEST = 16
-
-
-def up(n: int, unit: int) -> int:
-    """Round up to a multiple."""
-    return -(-n // unit) * unit
 
 
 def most_pixels(taps: int, most: int = BLOCK) -> int:
@@ -46,15 +41,15 @@ def too_many_taps(taps: int) -> str | None:
 
 
 def too_many_pixels(seen: int) -> str | None:
-    """Return a reason where a block sees more pixels than can be staged."""
-    if 4 * seen * FEWEST > MOST_STAGED_BYTES:
+    """Return a reason where a block sees more pixels than can be packed."""
+    if 4 * seen * FEWEST > MOST_PACKED_BYTES:
         return f"{seen} pixels under the taps of a block: too many to turn"
     return None
 
 
 def most_channels(seen: int) -> int:
-    """Return the most channels of so many pixels that are staged at a time."""
-    return max(FEWEST, STAGED_BYTES // (4 * max(seen, 1)) // FEWEST * FEWEST)
+    """Return the most channels of so many pixels that are packed at a time."""
+    return max(FEWEST, PACKED_BYTES // (4 * max(seen, 1)) // FEWEST * FEWEST)
 
 
 def cut_lines(n: int, counts: list[int], most: int) -> Blocks:
@@ -85,7 +80,7 @@ def counts_of(lines: list[Fields]) -> list[int]:
     return [axis["count"] for axis in lines]
 
 
-def rows(lines: list[Fields], columns: list[Fields], array: Layout, staged: bool) -> Fields:
+def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool) -> Fields:
     """Return the fields of Rows over an array, but for ``pitch`` and ``pixel``.
 
     ``columns`` has one line a class; ``lines[2]`` is that of the first class, with all outputs.
@@ -95,7 +90,7 @@ def rows(lines: list[Fields], columns: list[Fields], array: Layout, staged: bool
         "window": window(lines, array),
         "classes": len(columns),
         "columns": [*columns, *missing],
-        "staged": staged,
+        "packed": packed,
         "keep": [_step_between(lines[1]), _step_between(columns[0]) if len(columns) == 1 else 1],
         "size": span(array),
     }

@@ -1,6 +1,7 @@
-"""Pointwise: kernel 1, stride 1, no padding, so the array itself is the matrix of patches.
+"""Pointwise (1x1) convolution by gemm, of stride 1 and without padding.
 
-No patches are gathered, except where contiguous images are so small that a block spans several.
+The array itself is the matrix of patches.  None are gathered, except where contiguous images are so
+small that a block spans several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an algorithm is asked, what it is, and what it answers."""
+"""Problem, PassPlan and Algorithm: what an algorithm is asked, what it answers, and what it is."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TRANSFORMED_DATA = "transformed data"
 
 
 class Problem(NamedTuple):
-    """One of a convolution's three maps, on arrays that lie in memory in a given way.
+    """One of a convolution's three passes, on arrays that lie in memory in a given way.
 
-    ``left`` and ``right`` are the arrays as the map's function takes them: input and weight, or
+    ``left`` and ``right`` are the arrays as the pass's function takes them: input and weight, or
     grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
-    ``kept`` says that the weights stay as they are, so that what is made of them may be kept.
+    ``prepacked`` says that the weights stay as they are, and the caller keeps them packed.
     """
 
     pass_name: str
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     left: Layout
     right: Layout
     channels_last: bool
-    kept: bool = False
+    prepacked: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -51,19 +51,47 @@ class Problem(NamedTuple):
         return self.geometry.c_out // self.geometry.groups
 
     @property
+    def summed(self) -> int:
+        """Channels of one group that a forward pass or input gradient sums over."""
+        return self.o if self.pass_name == INPUT_GRAD else self.c
+
+    @property
+    def made(self) -> int:
+        """Channels of one group that a forward pass or input gradient makes."""
+        return self.c if self.pass_name == INPUT_GRAD else self.o
+
+    def job(self, plan: PassPlan) -> dict[str, Any]:
+        """Return what the Job structs of the kernels have in common: the plan's sizes, and more.
+
+        ``size`` and ``row`` are the elements of a weight gradient, and of one of its rows.
+        """
+        g = self.geometry
+        return plan._asdict() | {
+            "channels_last": self.channels_last,
+            "groups": g.groups,
+            "c": self.c,
+            "o": self.o,
+            "o_blocks": -(-self.o // max(plan.o_block, 1)),
+            "size": g.c_out * g.columns,
+            "row": g.columns,
+            "work": float(g.multiply_adds),
+        }
+
+    @property
     def output(self) -> Layout:
         """How the result will lie in memory."""
         return shapes_of(self.geometry, self.channels_last)[self.pass_name]
 
 
 class PassPlan(NamedTuple):
-    """How one of the three maps is computed: what `convcore plan` prints.
+    """How one of the three passes is computed: what `convcore plan` prints.
 
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
-    all threads, and ``holds`` says what they are.  ``kept`` elements are of packed or transformed
-    weights, which the caller keeps from call to call.  ``ends`` says that the kernel takes a bias
-    and an activation in every map, ``adds`` that it can add to what the output holds (``add=``).
+    all threads, and ``holds`` says what they are.  ``prepacked`` elements are of packed or
+    transformed weights, which the caller keeps from call to call.  ``ends`` says that the kernel
+    takes a bias and an activation in every pass, ``adds`` that it can add to what the output holds
+    (``add=``).
 
     Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
     ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
@@ -72,7 +100,7 @@ class PassPlan(NamedTuple):
 
     ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
     without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
-    the map.
+    the pass.
     """
 
     algorithm: str
@@ -82,7 +110,7 @@ class PassPlan(NamedTuple):
     scratch: int
     shared: int = 0
     holds: str = ""
-    kept: int = 0
+    prepacked: int = 0
     ends: bool = False
     adds: bool = False
     block: int = 0
@@ -107,9 +135,9 @@ class PassPlan(NamedTuple):
         return self.shared * self.itemsize
 
     @property
-    def kept_bytes(self) -> int:
+    def prepacked_bytes(self) -> int:
         """Bytes of weights, as the kernel reads them, that the caller keeps."""
-        return self.kept * self.itemsize
+        return self.prepacked * self.itemsize
 
 
 def never(problem: Problem) -> str | None:
@@ -118,7 +146,7 @@ def never(problem: Problem) -> str | None:
 
 
 class Algorithm(NamedTuple):
-    """One way to compute some of the maps.
+    """One way to compute some of the passes.
 
     Parameters
     ----------
@@ -129,7 +157,8 @@ class Algorithm(NamedTuple):
         A kernel is an object with ``threads()``, how many threads it may use now, and
         ``run(left, right, output, workspace, threads, *extra)``; the workspace has the plan's
         shared bytes and the scratch bytes of so many threads, aligned to 64 bytes.  Where the plan
-        keeps weights, ``pack(right, kept)`` writes them, and ``run`` gets them as ``kept=``.
+        has ``prepacked`` weights, ``pack(right, block)`` writes them, and ``run`` gets them as
+        ``prepacked=``.
     impossible : function from a problem to a reason why it cannot do it, or None
     unprofitable : function from a problem to a reason why another is faster, or None
     direct : bool
@@ -147,17 +176,16 @@ class Algorithm(NamedTuple):
 def dense_problem(
     pass_name: str, geometry: Geometry, dtype: np.dtype[Any], channels_last: bool
 ) -> Problem:
-    """Return the problem of a map on new arrays of one memory format."""
+    """Return the problem of a pass on new arrays of one memory format."""
     arrays = shapes_of(geometry, channels_last)
-    # Each map takes the two arrays that the other two maps make, in this order.
-    left, right = (
-        arrays[other] for other in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if other != pass_name
-    )
+    # Each pass takes the two arrays that the other two make, in this order.
+    others = (name for name in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if name != pass_name)
+    left, right = (arrays[name] for name in others)
     return Problem(pass_name, geometry, dtype, left, right, channels_last)
 
 
 def shapes_of(geometry: Geometry, channels_last: bool) -> dict[str, Layout]:
-    """Return how each map's result lies in memory: (N, C, D, H, W), or (O, C, D, H, W)."""
+    """Return how each pass's result lies in memory: (N, C, D, H, W), or (O, C, D, H, W)."""
     g, axes = geometry, three(geometry.axes)
     shapes = {
         FORWARD: (g.n, g.c_out, *(a.out for a in axes)),

@@ -1,4 +1,4 @@
-"""Phases: an input gradient of stride S as S convolutions of stride 1 an axis, by im2col.
+"""Input gradient by stride decomposition: S convolutions of stride 1 an axis, by im2col.
 
 No multiplication is by a zero put between the elements of grad_output: see
 engine/conv/stride_phases.py.
@@ -16,6 +16,8 @@ from convcore.engine.conv.algorithms.gemm import (
 )
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, Algorithm, PassPlan, Problem
 
+_NAME = "stride_decomposition"
+
 
 def _impossible(problem: Problem) -> str | None:
     if n_phases(problem.geometry) <= 1:
@@ -26,7 +28,7 @@ def _impossible(problem: Problem) -> str | None:
 def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     phases = n_phases(problem.geometry)
     reason = f"{phases} remainders of the stride, each a convolution of stride 1"
-    return correlation(problem, "phases", reason)
+    return correlation(problem, _NAME, reason)
 
 
-PHASES = Algorithm("phases", (INPUT_GRAD,), _prepare, _impossible, wasteful_to_gather)
+STRIDE_DECOMPOSITION = Algorithm(_NAME, (INPUT_GRAD,), _prepare, _impossible, wasteful_to_gather)

@@ -1,10 +1,10 @@
-"""Winograd's method: fewer multiplications where an axis has few taps a remainder of the stride.
+"""Winograd convolution F(m x m, r x r): fewer multiplications where an axis has few taps.
 
 F(4x4, 3x3) makes 4x4 outputs of a 3x3 kernel from 36 products a channel, where the definition takes
 144.  The input is cut into tiles, transformed, multiplied point by point with the transformed
 weights, and transformed back; kernels/conv/winograd_1d.h has the transforms and their source.
 
-A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (kernels/_winograd):
+A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (_winograd.pyx):
 a 5x5 kernel of stride 2 is one of 3x3, and a 3x3 kernel one of 2x2, over four times the channels.
 A dilation makes classes of tiles, each over its own elements.  winograd_tiles.py says where tiles
 and taps lie in memory; this file, when the method is taken, and how much is done at a time.
@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_PARTIALS, lines
-from convcore.engine.conv.algorithms.gemm_weight_gradient import PARTIAL_BYTES
+from convcore.engine.conv.algorithms.blocks import ITEMS, MOST_WEIGHTS, lines, partials, share, up
 from convcore.engine.conv.algorithms.problem import (
     FORWARD,
     PARTIAL_SUMS,
@@ -40,6 +39,7 @@ from convcore.engine.conv.algorithms.winograd_tiles import (
     output_tiling,
     phases_of,
 )
+from convcore.engine.conv.struct_fields import Fields
 from convcore.engine.geometry import Axis
 from convcore.kernels.conv._winograd import WinogradCorrelation
 from convcore.kernels.conv._winograd_weight import WinogradWeightGradient
@@ -48,17 +48,15 @@ from convcore.kernels.runtime import _isa
 _NAME = "winograd"
 # Below, the transforms cost more than they save; and integers below it stay exact.
 LEAST_CHANNELS = 16
-# Columns that a tile in contiguous memory may span: conv/winograd.h has a buffer of so many.
-STRIP = 72
 MOST_PHASES = 4
 # Transforming a filter takes about as long as this many of its products.
 FILTER_COST = 400
 # And reading a filter that was transformed before, as this many: with one image, 3x3 512@7 takes as
 # long directly on one thread and two thirds on two (means 1.02 and 0.68), and 3x3 256@14 less than
 # half this way (0.45 and 0.42):
-# benchmarks/sweep.py --constant winograd.KEPT_FILTER_COST --values 160,1000 --kept --maps forward
-# --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
-KEPT_FILTER_COST = 240
+# benchmarks/sweep.py --constant winograd.PREPACKED_FILTER_COST --values 160,1000 --kept
+# --maps forward --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
+PREPACKED_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
 LEAST_GAIN = 1.2
 # The points of a block of tiles, and their products: some more than a 1 MiB L2 holds, for they are
@@ -76,8 +74,6 @@ PART = 64
 # --threads 1
 FEW_TILES = 160
 LARGE_WEIGHTS_BYTES = 4 << 20
-# Transformed weights, over the weights themselves, that are kept at a time.
-MOST_WEIGHTS = 4
 MOST_SCRATCH_BYTES = 8 << 20
 # The weight gradient's tiles that are transformed at a time; and its output channels, where there
 # are hardly more tiles than that: on two threads 1.1 times faster on 32 tiles (3x3 512@7):
@@ -106,8 +102,8 @@ def _impossible(problem: Problem) -> str | None:
         return "a stride longer than the kernel"
     if not _sizes(problem):
         return "no tile has so many taps"
-    if max(_span(problem.geometry.axes[1], size) for size in _sizes(problem)) > STRIP:
-        return f"its taps span more than {STRIP} columns"
+    if max(_span(problem.geometry.axes[1], size) for size in _sizes(problem)) > _isa.STRIP:
+        return f"its taps span more than {_isa.STRIP} columns"
     if min(problem.c, problem.o) < LEAST_CHANNELS:
         return f"fewer than {LEAST_CHANNELS} channels a group"
     if g.n * g.pixels == 0 or 0 in g.input_shape:
@@ -141,7 +137,7 @@ def _unprofitable(problem: Problem) -> str | None:
     g = problem.geometry
     size = _best_size(problem)
     done = _products(problem, size)
-    cost = KEPT_FILTER_COST if problem.kept else FILTER_COST
+    cost = PREPACKED_FILTER_COST if problem.prepacked else FILTER_COST
     filters = _phase_count(problem) * g.c_out * problem.c * cost
     if LEAST_GAIN * (done + filters) > g.multiply_adds:
         return f"{size.name} would multiply {done / g.multiply_adds:.2f} times as often"
@@ -181,100 +177,114 @@ def _best_size(problem: Problem) -> Size:
 # ---- how much at a time ----
 
 
-def _whole(n: int, unit: int) -> int:
-    """Round up to whole units."""
-    return -(-n // unit) * unit
-
-
 def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
-    g, size, w = problem.geometry, _best_size(problem), problem.right
-    lanes, panel, rows = _isa.lanes(), _isa.panel(), _isa.rows()
-    tiles, phases = _all_tiles(problem, size), phases_of(problem, size)
-    forward = problem.pass_name == FORWARD
-    c, o = (problem.c, problem.o) if forward else (problem.o, problem.c)
-    sources, targets = (len(phases), 1) if forward else (1, len(phases))
-    o_blocks = -(-o // O_BLOCK)
-    o_block = _whole(-(-o // o_blocks), panel)
-    part = min(c, PART)
-    # A line more, so that the points of a tile do not all fall on the same lines of the cache.
-    v_tile = _whole((sources - 1) * c + _whole(c, lanes), lanes)
-    transformed = 4 * size.points * len(phases) * c * o
-    large = transformed > LARGE_WEIGHTS_BYTES
-    weights_first = sources == 1 and tiles <= FEW_TILES and (large or problem.kept)
-    pass_blocks = targets * o_blocks
-    if weights_first:
-        block, items = -(-tiles // ITEMS), g.groups * targets * o_blocks
-        v_point = tiles * v_tile + panel
-        u_point = (c if problem.kept else part) * o_block + panel
-        m_point = tiles * o_block + panel
-        shared = lines(g.groups * size.points * v_point)
-        m_first = 0 if problem.kept else lines(size.points * u_point)
-    else:
-        fit = BLOCK_BYTES // (size.points * 4 * (v_tile + o_block))
-        block = _whole(max(1, min(fit, tiles // ITEMS)), rows)
-        items = g.groups * -(-tiles // block)
-        v_point, u_point = block * v_tile + panel, sources * c * o_block
-        m_point = block * o_block + panel
-        one_block = g.groups * size.points * u_point
-        fit = MOST_WEIGHTS * math.prod(g.weight_shape) // one_block
-        if not problem.kept:
-            pass_blocks = min(pass_blocks, max(1, fit))
-        shared = 0 if problem.kept else lines(pass_blocks * one_block)
-        m_first = lines(size.points * v_point)
-    done = _products(problem, size)
+    size, w = _best_size(problem), problem.right
+    phases = phases_of(problem, size)
+    cut = _weights_first(problem, size) or _tiles_first(problem, size)
+    c, o_block, done = problem.summed, cut["o_block"], _products(problem, size)
     plan = PassPlan(
         algorithm=_NAME,
         reason=_reason(problem, size, done),
         itemsize=4,
-        items=items,
-        scratch=m_first + lines(size.points * m_point),
-        shared=shared,
-        holds=TRANSFORMED_DATA if weights_first else TRANSFORMED_WEIGHTS,
-        kept=g.groups * targets * o_blocks * size.points * u_point if problem.kept else 0,
+        items=cut["items"],
+        scratch=cut["m_first"] + lines(size.points * cut["m_point"]),
+        shared=cut["shared"],
+        holds=TRANSFORMED_DATA if cut["weights_first"] else TRANSFORMED_WEIGHTS,
+        prepacked=cut["filters"] * size.points * cut["u_point"] if problem.prepacked else 0,
         ends=True,
         adds=problem.channels_last,
-        block=block,
+        block=cut["block"],
         units="tiles",
         o_block=o_block,
-        part_channels=part,
+        part_channels=min(c, PART),
         multiply_adds=done,
     )
-    job = {
-        "size": size.number,
-        "weights_first": weights_first,
-        "groups": g.groups,
+    job = problem.job(plan) | cut
+    job |= {
+        "transforms": size.number,
         "c": c,
-        "o": o,
-        "sources": sources,
-        "targets": targets,
-        "o_block": o_block,
-        "o_blocks": o_blocks,
-        "pass_blocks": pass_blocks,
-        "part": part,
-        "parts": -(-c // part),
-        "tiles": tiles,
-        "block": block,
-        "blocks": -(-tiles // block),
+        "o": problem.made,
+        "part": plan.part_channels,
+        "parts": -(-c // plan.part_channels),
+        "blocks": -(-cut["tiles"] // plan.block),
         "w_group": problem.o * w.strides[0],
         "w_size": 1 + sum((n - 1) * s for n, s in zip(w.shape, w.strides, strict=True)),
-        "v_tile": v_tile,
-        "v_point": v_point,
-        "u_point": u_point,
-        "m_point": m_point,
-        "shared": shared,
-        "m_first": m_first,
-        "scratch": plan.scratch,
-        "items": items,
         "work": float(done),
     }
     return WinogradCorrelation(job, phases), plan
 
 
+def _cut(problem: Problem, size: Size) -> Fields:
+    """Return what both orders of a correlation's work have in common; see _winograd.pyx."""
+    phases, lanes = _phase_count(problem), _isa.lanes()
+    forward = problem.pass_name == FORWARD
+    sources, targets = (phases, 1) if forward else (1, phases)
+    o_blocks = -(-problem.made // O_BLOCK)
+    return {
+        "sources": sources,
+        "targets": targets,
+        "o_block": up(-(-problem.made // o_blocks), _isa.panel()),
+        "o_blocks": o_blocks,
+        # Blocks of output channels, of all groups and targets.
+        "filters": problem.geometry.groups * targets * o_blocks,
+        "pass_blocks": targets * o_blocks,
+        "tiles": _all_tiles(problem, size),
+        "v_tile": up((sources - 1) * problem.summed + up(problem.summed, lanes), lanes),
+    }
+
+
+# In both orders a point has a line more, so that the points of a tile do not all fall on the same
+# lines of the cache.
+
+
+def _weights_first(problem: Problem, size: Size) -> Fields | None:
+    """Return how work is cut where items are blocks of output channels; None where they are not."""
+    cut, c = _cut(problem, size), problem.summed
+    tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
+    transformed = 4 * size.points * _phase_count(problem) * c * problem.made
+    large = transformed > LARGE_WEIGHTS_BYTES
+    if cut["sources"] > 1 or tiles > FEW_TILES or not (large or problem.prepacked):
+        return None
+    v_point = tiles * cut["v_tile"] + panel
+    u_point = (c if problem.prepacked else min(c, PART)) * o_block + panel
+    return cut | {
+        "weights_first": True,
+        "block": -(-tiles // ITEMS),
+        "items": cut["filters"],
+        "v_point": v_point,
+        "u_point": u_point,
+        "m_point": tiles * o_block + panel,
+        "shared": lines(problem.geometry.groups * size.points * v_point),
+        "m_first": 0 if problem.prepacked else lines(size.points * u_point),
+    }
+
+
+def _tiles_first(problem: Problem, size: Size) -> Fields:
+    """Return how work is cut where items are blocks of tiles."""
+    g, cut = problem.geometry, _cut(problem, size)
+    tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
+    fit = BLOCK_BYTES // (size.points * 4 * (cut["v_tile"] + o_block))
+    block = up(max(1, min(fit, tiles // ITEMS)), _isa.rows())
+    v_point, u_point = block * cut["v_tile"] + panel, cut["sources"] * problem.summed * o_block
+    one_block = g.groups * size.points * u_point
+    if not problem.prepacked:
+        fit = MOST_WEIGHTS * math.prod(g.weight_shape) // one_block
+        cut["pass_blocks"] = min(cut["pass_blocks"], max(1, fit))
+    return cut | {
+        "weights_first": False,
+        "block": block,
+        "items": g.groups * -(-tiles // block),
+        "v_point": v_point,
+        "u_point": u_point,
+        "m_point": block * o_block + panel,
+        "shared": 0 if problem.prepacked else lines(cut["pass_blocks"] * one_block),
+        "m_first": lines(size.points * v_point),
+    }
+
+
 def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan]:
     g, size, w = problem.geometry, _best_size(problem), problem.output
-    lanes, panel = _isa.lanes(), _isa.panel()
-    tiles = _all_tiles(problem, size)
-    c, o = problem.c, problem.o
+    panel, tiles, c = _isa.panel(), _all_tiles(problem, size), problem.c
     phases = [
         {
             "x": input_tiling(problem, size, remainders),
@@ -283,16 +293,13 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan
         }
         for remainders in product(*(range(a.stride) for a in g.axes))
     ]
-    o_block = min(o, WIDE_O_BLOCK if tiles <= FEW_TILES else O_BLOCK)
-    c_block = _whole(-(-c // -(-c // O_BLOCK)), panel)
-    pieces = g.groups * len(phases) * -(-o // o_block) * -(-c // c_block)
+    o_block = min(problem.o, WIDE_O_BLOCK if tiles <= FEW_TILES else O_BLOCK)
+    c_block = up(share(c, O_BLOCK), panel)
+    pieces = g.groups * len(phases) * -(-problem.o // o_block) * -(-c // c_block)
     block = min(SUMMED_TILES, tiles)
     gradient = math.prod(g.weight_shape)
-    partials = max(
-        1,
-        min(-(-ITEMS // pieces), MOST_PARTIALS, PARTIAL_BYTES // (4 * gradient), tiles // block),
-    )
-    z_tile = _whole(o_block, lanes)
+    runs = partials(pieces, tiles // block, 4 * gradient)
+    z_tile = up(o_block, _isa.lanes())
     # A line more, so that the points of a tile do not all fall on the same lines of the cache.
     z_point, v_point = block * z_tile + panel, block * c_block + panel
     sum_point = o_block * c_block + panel
@@ -303,41 +310,30 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan
         algorithm=_NAME,
         reason=_reason(problem, size, done),
         itemsize=4,
-        items=pieces * partials,
+        items=pieces * runs,
         scratch=sum_first + lines(size.points * sum_point),
-        shared=lines(partials * gradient) if partials > 1 else 0,
+        shared=lines(runs * gradient) if runs > 1 else 0,
         holds=PARTIAL_SUMS,
         block=block,
         units="tiles",
         o_block=o_block,
         part_channels=c_block,
-        partials=partials,
+        partials=runs,
         multiply_adds=done,
     )
-    job = {
+    job = problem.job(plan) | {
         "gy": output_tiling(problem, size, problem.right),
-        "size": size.number,
-        "groups": g.groups,
-        "c": c,
-        "o": o,
-        "o_block": o_block,
-        "o_blocks": -(-o // o_block),
+        "transforms": size.number,
         "c_block": c_block,
         "c_blocks": -(-c // c_block),
         "tiles": tiles,
-        "block": block,
-        "partials": partials,
         "phases": len(phases),
-        "w_o": w.strides[0],
         "z_tile": z_tile,
         "z_point": z_point,
         "v_point": v_point,
         "sum_point": sum_point,
         "v_first": v_first,
         "sum_first": sum_first,
-        "shared": plan.shared,
-        "scratch": plan.scratch,
-        "items": plan.items,
         "work": float(done),
     }
     return WinogradWeightGradient(job, phases), plan

@@ -1,4 +1,4 @@
-"""How Winograd's tiles lie in the arrays, and the taps of its phases in the weights.
+"""Winograd tiles: where they lie in the arrays, and the taps of each phase in the weights.
 
 Each function returns the fields of a struct of kernels/conv/microkernels.h: Tiling or Filters.
 """
@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, Problem
+from convcore.engine.conv.struct_fields import Fields
 from convcore.engine.geometry import Axis
 from convcore.engine.runtime.layout import Layout
 from convcore.kernels.runtime._isa import LONGEST_RUN
-
-Fields = dict[str, Any]
 
 
 class Size(NamedTuple):
@@ -61,8 +60,8 @@ def cuts_of(problem: Problem) -> list[Cut]:
     return [_cut(axis, problem.pass_name) for axis in problem.geometry.axes]
 
 
-def _cut(axis: Axis, map: str) -> Cut:
-    if map != INPUT_GRAD:
+def _cut(axis: Axis, pass_name: str) -> Cut:
+    if pass_name != INPUT_GRAD:
         return Cut(axis, -(-axis.out // axis.dilation), min(axis.out, axis.dilation), 0)
     if axis.stride == 1:
         return Cut(axis, -(-axis.size // axis.dilation), min(axis.size, axis.dilation), axis.before)

@@ -1,0 +1,32 @@
+"""Partial sums of a weight gradient: the run of work that each has, and their sum.
+
+Where the pieces of a gradient are too few to be shared among threads, what is summed is cut into
+runs, each with a gradient of its own.  Their number is fixed by shape (`blocks.partials`) and they
+are added in index order, so the bits never depend on the number of threads.
+"""
+
+from convcore.kernels.runtime._types cimport number
+from convcore.kernels.runtime._vectors cimport add, zero
+
+
+cdef inline Py_ssize_t run_begin(
+    Py_ssize_t partial, Py_ssize_t partials, Py_ssize_t count
+) noexcept nogil:
+    """Where the run of a partial begins, of `count` pieces of work; it ends where the next does."""
+    return partial * count // partials
+
+
+cdef inline void add_partials(
+    const number *sums, Py_ssize_t partials, Py_ssize_t size, Py_ssize_t begin, Py_ssize_t count,
+    number *out,
+) noexcept nogil:
+    """out[:count] = sum of elements from `begin` on of the partial gradients, each `size` long.
+
+    out may be the place of the first of them.
+    """
+    cdef Py_ssize_t i, first = 1
+    if out != sums + begin:
+        zero(out, count)
+        first = 0
+    for i in range(first, partials):
+        add(sums + i * size + begin, count, out, 1)
