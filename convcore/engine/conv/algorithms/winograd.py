@@ -54,7 +54,7 @@ FILTER_COST = 400
 # And reading a filter that was transformed before, as this many: with one image, 3x3 512@7 takes as
 # long directly on one thread and two thirds on two (means 1.02 and 0.68), and 3x3 256@14 less than
 # half this way (0.45 and 0.42):
-# benchmarks/sweep.py --constant winograd.PREPACKED_FILTER_COST --values 160,1000 --kept
+# benchmarks/sweep.py --constant winograd.PREPACKED_FILTER_COST --values 160,1000 --prepacked
 # --maps forward --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
 PREPACKED_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
