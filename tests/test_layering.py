@@ -38,7 +38,7 @@ FLOOR_AND_ROOM = {
 # Inside a room, from the ground up; what is not named stands on top.
 INNER = {
     "kernels": ("runtime", "conv layers"),
-    "engine": ("geometry", "runtime", "conv layers matmul reference"),
+    "engine": ("geometry ranks", "runtime", "conv layers matmul reference"),
     "functions": ("_support",),
 }
 

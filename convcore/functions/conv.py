@@ -19,8 +19,8 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
-from convcore.engine.conv.ranks import of_rank
 from convcore.engine.geometry import Steps, per_axis
+from convcore.engine.ranks import of_rank
 from convcore.functions._support.axes import spread
 from convcore.functions._support.conv_errors import Refused, conv_error
 from convcore.functions._support.errstate import ignore_errstate

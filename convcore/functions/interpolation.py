@@ -6,7 +6,6 @@ import math
 import numbers
 import operator
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -269,6 +268,3 @@ def _warn_of(name: str) -> None:
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=3,
     )
-
-
-METHODS: dict[str, Callable] = {}

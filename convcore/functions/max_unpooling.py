@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,6 +187,3 @@ def _take(rank: int, grad: Tensor, indices: Tensor, sizes: Ints) -> Tensor:
         (indices,),
     )
     return output
-
-
-METHODS: dict[str, Callable] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,3 @@ def _check_mode(mode: str, n_pairs: int, ndim: int, value: Any) -> None:
         raise NotImplementedError(
             f"Padding size {2 * n_pairs} is not supported for {ndim}D input tensor."
         )
-
-
-METHODS: dict[str, Callable] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -323,6 +322,3 @@ def _check_columns(columns: int, sizes: Pair, window: Window) -> None:
             f"{given}, calculated shape of the array of sliding blocks as {(height, width)}, "
             "which is too small (non-positive)"
         )
-
-
-METHODS: dict[str, Callable] = {}

@@ -6,7 +6,6 @@ one's gradient the first again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from convcore.engine.geometry import index, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_checked
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
+from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.errstate import ignore_errstate
 
@@ -41,7 +41,8 @@ Ints = tuple[int, ...]
 COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
-def max_pool1d(
+def _max_pool(
+    rank: int,
     input: Tensor,
     kernel_size: Any,
     stride: Any = None,
@@ -50,19 +51,36 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
+    function = f"max_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "fiu")
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    steps = (
+        _stride(function, stride, rank),
+        ints_per_axis(function, "padding", padding, rank),
+        ints_per_axis(function, "dilation", dilation, rank),
+    )
+    steps = (kernel, *steps, bool(ceil_mode))
+    name = f"MaxPool{rank}DWithIndices"
+    if not return_indices:
+        by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
+        if by_taps is not None:
+            output = _by_taps(name, input, by_taps)
+            # Only the taps of a dilated window can all lie in the padding.
+            hollow = any(pad and gap > 1 for pad, gap in zip(steps[2], steps[3], strict=True))
+            describe(output, pool=by_taps.pool, hollow=hollow)
+            return output
+    values, indices = computed(engine.max_pool, input._array, *steps)
+    return _picked(name, rank, input, values, indices, return_indices)
+
+
+@of_rank(1, _max_pool)
+def max_pool1d() -> None:
     """Return the largest element under every window of (N, C, W) or (C, W); see `max_pool2d`."""
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+@of_rank(2, _max_pool)
+def max_pool2d() -> None:
     """Return the largest element under every window.
 
     Of equal elements the first counts, and it alone gets the gradient.  NaN is larger than all.
@@ -101,53 +119,11 @@ def max_pool2d(
     >>> max_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
     tensor([[[4.]]])
     """
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+@of_rank(3, _max_pool)
+def max_pool3d() -> None:
     """Return the largest element under every window of (N, C, D, H, W); see `max_pool2d`."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-def _max_pool(
-    rank: int,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    return_indices: bool,
-) -> Any:
-    function = f"max_pool{rank}d"
-    check_tensor(function, input)
-    check_kind(function, input, "fiu")
-    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
-    steps = (
-        _stride(function, stride, rank),
-        ints_per_axis(function, "padding", padding, rank),
-        ints_per_axis(function, "dilation", dilation, rank),
-    )
-    steps = (kernel, *steps, bool(ceil_mode))
-    name = f"MaxPool{rank}DWithIndices"
-    if not return_indices:
-        by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
-        if by_taps is not None:
-            output = _by_taps(name, input, by_taps)
-            # Only the taps of a dilated window can all lie in the padding.
-            hollow = any(pad and gap > 1 for pad, gap in zip(steps[2], steps[3], strict=True))
-            describe(output, pool=by_taps.pool, hollow=hollow)
-            return output
-    values, indices = computed(engine.max_pool, input._array, *steps)
-    return _picked(name, rank, input, values, indices, return_indices)
 
 
 def _differentiated(input: Tensor) -> bool:
@@ -243,7 +219,8 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-def avg_pool2d(
+def _avg_pool(
+    rank: int,
     input: Tensor,
     kernel_size: Any,
     stride: Any = None,
@@ -252,6 +229,22 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
+    function = f"avg_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    steps = (
+        ints_per_axis(function, "kernel_size", kernel_size, rank),
+        _stride(function, stride, rank),
+        ints_per_axis(function, "padding", padding, rank),
+        bool(ceil_mode),
+        bool(count_include_pad),
+        divisor_override,
+    )
+    return _mean(f"AvgPool{rank}D", rank, input, steps)
+
+
+@of_rank(2, _avg_pool)
+def avg_pool2d() -> None:
     """Return the mean element under every window.
 
     Parameters
@@ -279,48 +272,11 @@ def avg_pool2d(
     >>> avg_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
     tensor([[[2.5000]]])
     """
-    return _avg_pool(
-        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
 
 
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
+@of_rank(3, _avg_pool)
+def avg_pool3d() -> None:
     """Return the mean element under every window of (N, C, D, H, W); see `avg_pool2d`."""
-    return _avg_pool(
-        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def _avg_pool(
-    rank: int,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Tensor:
-    function = f"avg_pool{rank}d"
-    check_tensor(function, input)
-    check_kind(function, input, "f")
-    steps = (
-        ints_per_axis(function, "kernel_size", kernel_size, rank),
-        _stride(function, stride, rank),
-        ints_per_axis(function, "padding", padding, rank),
-        bool(ceil_mode),
-        bool(count_include_pad),
-        divisor_override,
-    )
-    return _mean(f"AvgPool{rank}D", rank, input, steps)
 
 
 def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
@@ -347,12 +303,21 @@ def _mean_grad(name: str, rank: int, grad: Tensor, sizes: Ints, steps: tuple) ->
     return output
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
+    function = f"adaptive_avg_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    outs = _output_size(function, output_size, input, rank)
+    return _adaptive_mean(rank, input, outs)
+
+
+@of_rank(1, _adaptive_avg_pool)
+def adaptive_avg_pool1d() -> None:
     """Return means of (N, C, W) or (C, W) over output_size windows; see `adaptive_avg_pool2d`."""
-    return _adaptive_avg_pool(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+@of_rank(2, _adaptive_avg_pool)
+def adaptive_avg_pool2d() -> None:
     """Return the means of the windows that cut each axis into output_size parts.
 
     Part i of H rows is [floor(i*H/OH), ceil((i+1)*H/OH)); neighbours share a row where OH does not
@@ -379,20 +344,11 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     >>> adaptive_avg_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
     tensor([[[1.5000, 4.0000]]])
     """
-    return _adaptive_avg_pool(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+@of_rank(3, _adaptive_avg_pool)
+def adaptive_avg_pool3d() -> None:
     """Return means of (N, C, D, H, W) over output_size windows; see `adaptive_avg_pool2d`."""
-    return _adaptive_avg_pool(3, input, output_size)
-
-
-def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
-    function = f"adaptive_avg_pool{rank}d"
-    check_tensor(function, input)
-    check_kind(function, input, "f")
-    outs = _output_size(function, output_size, input, rank)
-    return _adaptive_mean(rank, input, outs)
 
 
 def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
@@ -425,12 +381,29 @@ def _adaptive_mean_grad(rank: int, grad: Tensor, sizes: Ints) -> Tensor:
     return output
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def _adaptive_max_pool(
+    rank: int, input: Tensor, output_size: Any, return_indices: bool = False
+) -> Any:
+    function = f"adaptive_max_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(function, input, "f")
+    outs = _output_size(function, output_size, input, rank)
+    name = f"AdaptiveMaxPool{rank}D"
+    if not return_indices:
+        by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
+        if by_taps is not None:
+            return _by_taps(name, input, by_taps)
+    values, indices = computed(engine.adaptive_max_pool, input._array, outs)
+    return _picked(name, rank, input, values, indices, return_indices)
+
+
+@of_rank(1, _adaptive_max_pool)
+def adaptive_max_pool1d() -> None:
     """Return maxima of (N, C, W) or (C, W) over output_size windows; see `adaptive_max_pool2d`."""
-    return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@of_rank(2, _adaptive_max_pool)
+def adaptive_max_pool2d() -> None:
     """Return the largest element of each window that cuts each axis into output_size parts.
 
     Parameters
@@ -455,26 +428,11 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> adaptive_max_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
     tensor([[[2., 6.]]])
     """
-    return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@of_rank(3, _adaptive_max_pool)
+def adaptive_max_pool3d() -> None:
     """Return maxima of (N, C, D, H, W) over output_size windows; see `adaptive_max_pool2d`."""
-    return _adaptive_max_pool(3, input, output_size, return_indices)
-
-
-def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
-    function = f"adaptive_max_pool{rank}d"
-    check_tensor(function, input)
-    check_kind(function, input, "f")
-    outs = _output_size(function, output_size, input, rank)
-    name = f"AdaptiveMaxPool{rank}D"
-    if not return_indices:
-        by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
-        if by_taps is not None:
-            return _by_taps(name, input, by_taps)
-    values, indices = computed(engine.adaptive_max_pool, input._array, outs)
-    return _picked(name, rank, input, values, indices, return_indices)
 
 
 def ints_per_axis(function: str, name: str, value: Any, rank: int, omitted: str = "") -> Ints:
@@ -510,6 +468,3 @@ def _output_size(function: str, value: Any, input: Tensor, rank: int) -> Ints:
         size if v is None else index("output_size", v)
         for v, size in zip(values, shape[-rank:], strict=True)
     )
-
-
-METHODS: dict[str, Callable] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convcore.engine.conv.ranks import of_rank
+from convcore.engine.ranks import of_rank
 from convcore.functions.conv import gradient_by_input, gradient_by_weight
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.conv.passes import conv_forward, conv_transpose
-from convcore.engine.conv.ranks import of_rank
 from convcore.engine.geometry import Padding, Spatial
+from convcore.engine.ranks import of_rank
 from convcore.engine.runtime.checks import Array, checked_array
 
 
