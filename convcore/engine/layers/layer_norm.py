@@ -78,7 +78,7 @@ def forward(
     statistics = np.zeros((2, rows))
     if x.size:
         parameters = _parameters(weight, bias, length, x.dtype)
-        kernel.run(eps, x=x, y=y, parameters=parameters, statistics=statistics)
+        kernel.run({"x": x, "y": y, "parameters": parameters, "statistics": statistics}, eps)
     return y, statistics
 
 
@@ -102,10 +102,8 @@ def backward(
     if x.size:
         parameters = _parameters(weight, None, length, x.dtype)
         scratch = memory.take(items * sums.nbytes)
-        kernel.run(
-            eps, gy=grad, x=x, gx=grad_input, parameters=parameters, statistics=statistics,
-            sums=sums, workspace=scratch,
-        )  # fmt: skip
+        arrays = {"gy": grad, "x": x, "gx": grad_input, "parameters": parameters}
+        kernel.run(arrays | {"statistics": statistics, "sums": sums, "workspace": scratch}, eps)
         memory.give(scratch)
     shape = x.shape[x.ndim - axes :]
     grad_weight, grad_bias = (s.astype(x.dtype).reshape(shape) for s in sums)

@@ -62,15 +62,17 @@ class _Plan(NamedTuple):
         return parameters
 
     def run(
-        self, eps: float, moments: bool, activation: str | None, how: str, **arrays: Array | None
+        self, arrays: dict[str, Any], eps: float, moments: bool, activation: str | None, how: str
     ) -> None:
         """Run the kernel; ``how`` is what gradients tell the activation from."""
         clamp = CLAMPS[activation] if activation else (0.0, 0.0)
         kind = ACTIVATIONS[how if activation else "linear"]
-        scratch = memory.take(self.workspace) if self.workspace else None
-        self.kernel.run(eps, moments, kind, *clamp, workspace=scratch, **arrays)
-        if scratch is not None:
-            memory.give(scratch)
+        if not self.workspace:
+            self.kernel.run(arrays, eps, moments, kind, *clamp)
+            return
+        scratch = arrays["workspace"] = memory.take(self.workspace)
+        self.kernel.run(arrays, eps, moments, kind, *clamp)
+        memory.give(scratch)
 
 
 @lru_cache(maxsize=1024)
@@ -176,11 +178,9 @@ def forward(
     if residual is not None:
         residual = laid_out_like(residual, x)
     if x.size:
-        parameters = plan.parameters(x.dtype, weight, bias)
-        plan.run(
-            eps, moments, activation, "from_result", x=x, residual=residual, y=y,
-            parameters=parameters, statistics=statistics,
-        )  # fmt: skip
+        arrays = {"x": x, "residual": residual, "y": y, "statistics": statistics}
+        arrays["parameters"] = plan.parameters(x.dtype, weight, bias)
+        plan.run(arrays, eps, moments, activation, "from_result")
     return y, statistics
 
 
@@ -231,12 +231,10 @@ def backward(
     if activation is not None and result is not None:
         y, masked = laid_out_like(result, x), empty_like(x)
     if x.size:
-        parameters = plan.parameters(x.dtype, weight, bias)
-        plan.run(
-            eps, not given, activation, "from_input" if y is None else "from_result", gy=grad, x=x,
-            y=y, masked=masked, gx=grad_input, parameters=parameters, statistics=statistics,
-            sums=sums,
-        )  # fmt: skip
+        arrays = {"gy": grad, "x": x, "y": y, "masked": masked, "gx": grad_input}
+        arrays |= {"statistics": statistics, "sums": sums}
+        arrays["parameters"] = plan.parameters(x.dtype, weight, bias)
+        plan.run(arrays, eps, not given, activation, "from_input" if y is None else "from_result")
     roots = 1 / np.sqrt(statistics[1] + eps)
     roots = np.repeat(roots.reshape(plan.images, -1), plan.channels * plan.images // plan.units, 1)
     grad_weight = (sums[1] * roots).sum(0).astype(x.dtype)

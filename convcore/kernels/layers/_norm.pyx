@@ -39,8 +39,8 @@ cdef class Norm:
     """A normalisation of arrays of one shape; its fields are those of the subclass's Shape."""
 
     def run(
-        self, double eps, bint moments=True, int activation=LINEAR, double low=0, double high=0,
-        **arrays,
+        self, dict arrays, double eps, bint moments=True, int activation=LINEAR, double low=0,
+        double high=0,
     ):
         """Go forward, or backward if there is a gy.
 
@@ -49,6 +49,8 @@ cdef class Norm:
 
         Parameters
         ----------
+        arrays : dict
+            By the names below; what is not there is None.
         eps : float
         moments : bool
             Whether statistics are taken of x, or given.
