@@ -78,7 +78,7 @@ def chosen(monkeypatch):
     """Return a list that gets each call's plan, and whether three threads gave the same bits."""
     seen = []
 
-    def call(self, left, right, extra, run=executables.Call.__call__):
+    def call(self, left, right, extra, run=executables.Executable.__call__):
         result = run(self, left, right, extra)
         # Not by set_num_threads: as small as these are, they would run on one thread.
         again = layout.empty(self.shape, left.dtype, self.channels_last)
@@ -91,7 +91,7 @@ def chosen(monkeypatch):
         seen.append((self.plan, again.tobytes("A") == result.tobytes("A")))
         return result
 
-    monkeypatch.setattr(executables.Call, "__call__", call)
+    monkeypatch.setattr(executables.Executable, "__call__", call)
     return seen
 
 

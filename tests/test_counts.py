@@ -143,7 +143,7 @@ def counted(monkeypatch):
 
         return count
 
-    def call(self, *arguments, run=executables.Call.__call__):
+    def call(self, *arguments, run=executables.Executable.__call__):
         counts["multiply_adds"] += self.plan.multiply_adds
         return run(self, *arguments)
 
@@ -153,7 +153,7 @@ def counted(monkeypatch):
 
     for name in PASSES:
         monkeypatch.setattr(engine, f"conv_{name}", counting(name, getattr(engine, f"conv_{name}")))
-    monkeypatch.setattr(executables.Call, "__call__", call)
+    monkeypatch.setattr(executables.Executable, "__call__", call)
     monkeypatch.setattr(memory, "take", take)
     return counts
 
