@@ -54,4 +54,4 @@ def test_gemm_leaves_what_lies_between_rows(rng):
 @pytest.mark.skipif(np.iinfo(np.intc).bits != 32, reason="BLAS's integers hold any size here")
 def test_size_beyond_blas_integers_is_an_error_not_a_wrap():
     with pytest.raises(ValueError, match=rf"{2**31} elements.* at most {2**31 - 1}"):
-        Correlation("f", {}, [], 2**31)
+        Correlation({"items": 0, "work": 0}, [], "f", 2**31)
