@@ -13,7 +13,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     cli/            the command `convcore`
 
 Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
-(NHWC), decided by the strides; names in kernels/ and engine/ end in ``_nchw`` or ``_nhwc``.  A
+(NHWC), decided by the strides; names in kernels/ and engine/ end in _nchw or _nhwc.  A
 convolution's output is channels_last if its input or weight is; other operations keep the format.
 
 Threads and bits: a call runs in one OpenMP parallel region with BLAS on one thread in it.  Blocks

@@ -1,4 +1,4 @@
-"""Tensor with every method it has once the package is loaded; see tests/make_stub.py."""
+"""Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
 from convcore.autograd.handle import RemovableHandle
-from convcore.random import Generator
+from convcore.random.generator import Generator
 
 class memory_format:
     _name: str
@@ -61,7 +61,7 @@ class Tensor:
 
     @property
     def dtype(self) -> _dtype:
-        """The type of an element."""
+        """The dtype of the elements."""
 
     @property
     def itemsize(self) -> builtins.int:
@@ -107,13 +107,13 @@ class Tensor:
     @overload
     def stride(self, dim: builtins.int) -> builtins.int: ...
     def storage_offset(self) -> builtins.int:
-        """Return how many elements lie before the first one in the memory it is a view of."""
+        """Return the number of elements before the first one in the memory of the base."""
 
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
 
     def is_contiguous(self, memory_format: memory_format = ...) -> builtins.bool:
-        """Return whether the elements lie in one run in the given format."""
+        """Return whether the elements lie densely in the given memory format."""
 
     def _suggested_format(self) -> memory_format: ...
     @property
@@ -124,19 +124,19 @@ class Tensor:
     def requires_grad(self, value: builtins.bool) -> None: ...
     @property
     def grad_fn(self) -> Any:
-        """The node of the graph that made this tensor; None for a leaf."""
+        """The graph node that produced this tensor; None for a leaf."""
 
     @property
     def is_leaf(self) -> builtins.bool:
-        """Whether no recorded operation made this tensor."""
+        """Whether no recorded operation produced this tensor."""
 
     @property
     def output_nr(self) -> builtins.int:
-        """Which of the outputs of `grad_fn` this is."""
+        """The number of this tensor among the outputs of `grad_fn`."""
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have added up here."""
+        """The gradient that backward passes have accumulated."""
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
@@ -144,7 +144,7 @@ class Tensor:
     def grad(self) -> None: ...
     @property
     def retains_grad(self) -> builtins.bool:
-        """Whether a backward pass stores the gradient of this tensor that is no leaf."""
+        """Whether backward stores the gradient of this non-leaf tensor, after `retain_grad`."""
 
     @property
     def _version(self) -> builtins.int: ...
@@ -153,18 +153,18 @@ class Tensor:
     def _is_view(self) -> builtins.bool: ...
     @property
     def data(self) -> Tensor:
-        """The same memory outside the graph: changes made through it go unnoticed."""
+        """The same memory outside the graph; backward does not detect changes made through it."""
 
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def detach(self) -> Tensor:
-        """Return the same memory outside the graph; in-place changes of either are noticed."""
+        """Return the same memory outside the graph; backward detects in-place changes of either."""
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists, or the one element of a tensor without axes."""
+        """Return the elements as nested lists, or the element of a 0-d tensor."""
 
     def numpy(self, *, force: builtins.bool = False) -> np.ndarray:
         """Return the same memory as an ndarray."""
@@ -203,13 +203,13 @@ class Tensor:
         """Add to the ``.grad`` of each leaf the gradient of this tensor; see `autograd.backward`."""
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(grad)`` whenever a gradient with respect to the tensor is complete."""
+        """Call ``hook(grad)`` in each backward pass, once the gradient of the tensor is complete."""
 
     def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(tensor)`` after a backward pass has added to the leaf's ``.grad``."""
+        """Call ``hook(tensor)`` after each accumulation into a leaf's ``.grad``."""
 
     def retain_grad(self) -> None:
-        """Keep the gradient in ``.grad`` although the tensor is no leaf."""
+        """Store the gradient in ``.grad`` although the tensor is not a leaf."""
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Return each element, and 0 where it lies in [-lambd, lambd]."""
@@ -226,32 +226,20 @@ class Tensor:
     def add(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input + alpha * other, element by element."""
 
-    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `add` of it and another, in place."""
+    def conj(self) -> Tensor:
+        """Return the complex conjugate of a tensor or number; of a real one, itself."""
 
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
-
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
-
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
 
     def mul(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
 
-    def mul_(self, other: Any) -> Tensor:
-        """Replace the tensor by `mul` of it and another, in place."""
-
     def multiply(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
-
-    def multiply_(self, other: Any) -> Tensor:
-        """Replace the tensor by `mul` of it and another, in place."""
 
     def neg(self) -> Tensor:
         """Return -input."""
@@ -265,23 +253,35 @@ class Tensor:
     def sub(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
-    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `sub` of it and another, in place."""
-
     def subtract(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
-
-    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `sub` of it and another, in place."""
 
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `add` of it and another, in place."""
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
-    def conj(self) -> Tensor:
-        """Return the complex conjugate of a tensor or number; of a real one, itself."""
+    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Replace the tensor by `div` of it and another, in place."""
+
+    def mul_(self, other: Any) -> Tensor:
+        """Replace the tensor by `mul` of it and another, in place."""
+
+    def multiply_(self, other: Any) -> Tensor:
+        """Replace the tensor by `mul` of it and another, in place."""
+
+    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `sub` of it and another, in place."""
+
+    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        """Replace the tensor by `sub` of it and another, in place."""
+
+    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Replace the tensor by `div` of it and another, in place."""
 
     def __add__(self, other: Any) -> Tensor: ...
     def __iadd__(self, other: Any) -> Tensor: ...
@@ -315,12 +315,6 @@ class Tensor:
     def sum_to_size(self, *size: builtins.int) -> Tensor:
         """Return ``input`` summed over the axes along which ``size`` would be repeated to give it."""
 
-    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-    def __ge__(self, other: Any) -> Tensor: ...
-    def __gt__(self, other: Any) -> Tensor: ...
-    def __le__(self, other: Any) -> Tensor: ...
-    def __lt__(self, other: Any) -> Tensor: ...
-    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def allclose(
         self,
         other: Tensor,
@@ -396,6 +390,12 @@ class Tensor:
     ) -> Any:
         """Return the different elements in rising order."""
 
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __ge__(self, other: Any) -> Tensor: ...
+    def __gt__(self, other: Any) -> Tensor: ...
+    def __le__(self, other: Any) -> Tensor: ...
+    def __lt__(self, other: Any) -> Tensor: ...
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def eq_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `eq` of it."""
 
@@ -414,6 +414,17 @@ class Tensor:
     def ge_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `ge` of it."""
 
+    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
+        """Return a copy, through which gradients flow back."""
+
+    @property
+    def imag(self) -> Tensor:
+        """Return a view of the imaginary parts."""
+
+    @property
+    def real(self) -> Tensor:
+        """Return a view of the real parts; a real tensor itself."""
+
     def bool(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.bool; itself if that is its dtype."""
 
@@ -428,9 +439,6 @@ class Tensor:
 
     def char(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int8; itself if that is its dtype."""
-
-    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
-        """Return a copy, through which gradients flow back."""
 
     def contiguous(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor with its elements in one run in a memory format; itself if they are."""
@@ -459,10 +467,6 @@ class Tensor:
     def half(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.float16; itself if that is its dtype."""
 
-    @property
-    def imag(self) -> Tensor:
-        """Return a view of the imaginary parts."""
-
     def int(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int32; itself if that is its dtype."""
 
@@ -483,10 +487,6 @@ class Tensor:
 
     def new_zeros(self, *size: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of zeros, of this tensor's dtype unless given."""
-
-    @property
-    def real(self) -> Tensor:
-        """Return a view of the real parts; a real tensor itself."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
         """Say whether operations on this leaf are recorded; return it."""
@@ -512,17 +512,10 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Replace every value by zero."""
 
-    def __abs__(self) -> Tensor: ...
-    def __floordiv__(self, other: Any) -> Tensor: ...
-    def __ifloordiv__(self, other: Any) -> Tensor: ...
-    def __imod__(self, other: Any) -> Tensor: ...
-    def __ipow__(self, exponent: Any) -> Tensor: ...
-    def __mod__(self, other: Any) -> Tensor: ...
-    def __pow__(self, exponent: Any) -> Tensor: ...
-    def __rfloordiv__(self, other: Any) -> Tensor: ...
-    def __rmod__(self, other: Any) -> Tensor: ...
-    def __rpow__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
+        """Return the absolute value of each element, a real number."""
+
+    def absolute(self) -> Tensor:
         """Return the absolute value of each element, a real number."""
 
     def acos(self) -> Tensor:
@@ -533,6 +526,18 @@ class Tensor:
 
     def addcmul(self, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
+
+    def arccos(self) -> Tensor:
+        """Return the angle whose cosine each element is, in radians."""
+
+    def arcsin(self) -> Tensor:
+        """Return the angle whose sine each element is, in radians."""
+
+    def arctan(self) -> Tensor:
+        """Return the angle whose tangent each element is, in radians."""
+
+    def arctan2(self, other: Tensor) -> Tensor:
+        """Return the angle in radians of the point (other, input), seen from the origin."""
 
     def asin(self) -> Tensor:
         """Return the angle whose sine each element is, in radians."""
@@ -582,14 +587,14 @@ class Tensor:
     def log(self) -> Tensor:
         """Return the natural logarithm of each element."""
 
-    def log10(self) -> Tensor:
-        """Return the logarithm to base 10 of each element."""
-
     def log1p(self) -> Tensor:
         """Return log(1 + x) of each element x, accurate near 0."""
 
     def log2(self) -> Tensor:
         """Return the logarithm to base 2 of each element."""
+
+    def log10(self) -> Tensor:
+        """Return the logarithm to base 10 of each element."""
 
     def pow(self, exponent: Any) -> Tensor:
         """Return input to the power of exponent, element by element."""
@@ -636,6 +641,16 @@ class Tensor:
     def trunc(self) -> Tensor:
         """Return each element without its fraction."""
 
+    def __abs__(self) -> Tensor: ...
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __ifloordiv__(self, other: Any) -> Tensor: ...
+    def __imod__(self, other: Any) -> Tensor: ...
+    def __ipow__(self, exponent: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
+    def __pow__(self, exponent: Any) -> Tensor: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
+    def __rpow__(self, other: Any) -> Tensor: ...
     def abs_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
@@ -750,35 +765,54 @@ class Tensor:
     def trunc_(self) -> Tensor:
         """Replace the tensor, in place, by `trunc` of it."""
 
-    def absolute(self) -> Tensor:
-        """Return the absolute value of each element, a real number."""
-
     def absolute_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
-
-    def arccos(self) -> Tensor:
-        """Return the angle whose cosine each element is, in radians."""
 
     def arccos_(self) -> Tensor:
         """Replace the tensor, in place, by `acos` of it."""
 
-    def arcsin(self) -> Tensor:
-        """Return the angle whose sine each element is, in radians."""
-
     def arcsin_(self) -> Tensor:
         """Replace the tensor, in place, by `asin` of it."""
-
-    def arctan(self) -> Tensor:
-        """Return the angle whose tangent each element is, in radians."""
 
     def arctan_(self) -> Tensor:
         """Replace the tensor, in place, by `atan` of it."""
 
-    def arctan2(self, other: Tensor) -> Tensor:
-        """Return the angle in radians of the point (other, input), seen from the origin."""
-
     def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
+
+    def index_add(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
+        """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
+
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """Return a copy with source[i] at place index[i] of an axis, for every i."""
+
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """Return a copy with a number at some places of an axis."""
+
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
+        """Return a copy of the places of an axis that a vector of indices names."""
+
+    def repeat_interleave(
+        self,
+        repeats: Any = None,
+        dim: builtins.int | None = None,
+        *,
+        output_size: builtins.int | None = None,
+    ) -> Tensor:
+        """Return each place of an axis repeated where it stands."""
+
+    def index_add_(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+    ) -> Tensor:
+        """Do what `index_add` does, in place."""
+
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """Do what `index_copy` does, in place."""
+
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
+        """Do what `index_fill` does, in place."""
 
     def argwhere(self) -> Tensor:
         """Return one row of indices for each element that is not zero."""
@@ -788,13 +822,13 @@ class Tensor:
     ) -> Tensor:
         """Return a copy with other values at some places."""
 
+    def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
+        """Return the places of the elements that are not zero."""
+
     def index_put_(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
     ) -> Tensor:
         """Replace values at some places in place; see `index_put`."""
-
-    def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
-        """Return the places of the elements that are not zero."""
 
     def __getitem__(self, key: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
@@ -823,7 +857,6 @@ class Tensor:
         """Cut a tensor along the first axis."""
 
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __invert__(self) -> Tensor: ...
     def bitwise_and(self, other: Any) -> Tensor:
         """Return the bits that both integers, or bools, have."""
 
@@ -854,6 +887,7 @@ class Tensor:
     def logical_xor(self, other: Tensor) -> Tensor:
         """Return where exactly one of the elements is not zero."""
 
+    def __invert__(self) -> Tensor: ...
     def bitwise_and_(self, other: Any) -> Tensor:
         """Replace the tensor, in place, by `bitwise_and` of it."""
 
@@ -899,6 +933,21 @@ class Tensor:
     def __xor__(self, other: Any) -> Tensor: ...
     def __rxor__(self, other: Any) -> Tensor: ...
     def __ixor__(self, other: Any) -> Tensor: ...
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """Return a copy with a number where a mask, which broadcasts, is True."""
+
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Return a copy with the first elements of ``source``, in order, where a mask is True."""
+
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """Return a vector of the elements where a mask, which broadcasts, is True."""
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """Do what `masked_fill` does, in place."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Do what `masked_scatter` does, in place."""
+
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Return beta * input + alpha * (mat1 @ mat2)."""
 
@@ -913,6 +962,9 @@ class Tensor:
 
     def dot(self, tensor: Tensor) -> Tensor:
         """Return the sum of the products of two vectors' elements; nothing is conjugated."""
+
+    def ger(self, vec2: Tensor) -> Tensor:
+        """Return the products of all pairs of elements of two vectors."""
 
     def inner(self, other: Tensor) -> Tensor:
         """Return the sums of products over the last axes of both."""
@@ -940,9 +992,6 @@ class Tensor:
 
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Replace the tensor, in place, by `baddbmm` of it."""
-
-    def ger(self, vec2: Tensor) -> Tensor:
-        """Return the products of all pairs of elements of two vectors."""
 
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
@@ -1030,9 +1079,6 @@ class Tensor:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Return the elements moved to the nearest value between ``min`` and ``max``."""
 
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
-        """Replace the tensor, in place, by `clamp` of it."""
-
     def fmax(self, other: Tensor) -> Tensor:
         """Return the larger of two tensors, element by element; where one is NaN, the other."""
 
@@ -1056,6 +1102,9 @@ class Tensor:
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """Return the tensor where the condition is true, and ``other`` elsewhere."""
 
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """Replace the tensor, in place, by `clamp` of it."""
+
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """Replace the tensor, in place, by `clamp` of it."""
 
@@ -1072,6 +1121,27 @@ class Tensor:
         neginf: builtins.float | None = None,
     ) -> Tensor:
         """Replace the tensor, in place, by `nan_to_num` of it."""
+
+    def flip(self, dims: Any, *more: builtins.int) -> Tensor:
+        """Return a copy with the order along some axes reversed."""
+
+    def fliplr(self) -> Tensor:
+        """Return a copy with the columns in the opposite order."""
+
+    def flipud(self) -> Tensor:
+        """Return a copy with the rows in the opposite order."""
+
+    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+        """Return a copy moved along some axes; what leaves at the end comes in at the start."""
+
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
+        """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
+
+    def tile(self, dims: Any, *more: builtins.int) -> Tensor:
+        """Return the tensor repeated along its last axes, as NumPy's tile does."""
+
+    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
+        """Return the tensor repeated along its axes, and along new ones before them."""
 
     def all(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
         """Return whether every element, of all or over some axes, is not zero."""
@@ -1114,28 +1184,8 @@ class Tensor:
     ) -> Tensor:
         """Return the product of all elements, or over one axis; of integers and bools as int64."""
 
-    def std(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """Return the standard deviation, the square root of `var`, whose arguments it takes."""
-
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
         """Return the sum of all elements, or over some axes."""
-
-    def var(
-        self,
-        dim: Any = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """Return the variance of all elements, or over some axes."""
 
     def cumprod_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumprod` of it."""
@@ -1146,7 +1196,7 @@ class Tensor:
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None
     ) -> Tensor:
-        """Return 1 with the probability that ``input`` holds, and else 0, in its dtype."""
+        """Return 1 with the probability that each element of ``input`` is, and else 0."""
 
     def bernoulli_(
         self, p: builtins.float | Tensor = 0.5, *, generator: Generator | None = None
@@ -1165,7 +1215,7 @@ class Tensor:
         *,
         generator: Generator | None = None,
     ) -> Tensor:
-        """Return indices drawn with probabilities proportional to the weights ``input``."""
+        """Return indices drawn with probability proportional to the weights ``input``."""
 
     def normal_(
         self,
@@ -1199,55 +1249,6 @@ class Tensor:
     ) -> Tensor:
         """Return one element for each index: along ``dim`` the one it names, else at its own place."""
 
-    def index_add(
-        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-    ) -> Tensor:
-        """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i."""
-
-    def index_add_(
-        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-    ) -> Tensor:
-        """Do what `index_add` does, in place."""
-
-    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Return a copy with source[i] at place index[i] of an axis, for every i."""
-
-    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """Do what `index_copy` does, in place."""
-
-    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """Return a copy with a number at some places of an axis."""
-
-    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
-        """Do what `index_fill` does, in place."""
-
-    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor:
-        """Return a copy of the places of an axis that a vector of indices names."""
-
-    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """Return a copy with a number where a mask, which broadcasts, is True."""
-
-    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """Do what `masked_fill` does, in place."""
-
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Return a copy with the first elements of ``source``, in order, where a mask is True."""
-
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """Do what `masked_scatter` does, in place."""
-
-    def masked_select(self, mask: Tensor) -> Tensor:
-        """Return a vector of the elements where a mask, which broadcasts, is True."""
-
-    def repeat_interleave(
-        self,
-        repeats: Any = None,
-        dim: builtins.int | None = None,
-        *,
-        output_size: builtins.int | None = None,
-    ) -> Tensor:
-        """Return each place of an axis repeated where it stands."""
-
     def scatter(
         self,
         dim: builtins.int,
@@ -1258,6 +1259,15 @@ class Tensor:
         reduce: str | None = None,
     ) -> Tensor:
         """Return a copy with other elements at the places that indices name along an axis."""
+
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        """Return a copy with elements added at the places that indices name along an axis."""
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the elements that indices name, counted as if ``input`` had one axis."""
+
+    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """Return the elements that indices, as argsort gives them, name along an axis."""
 
     def scatter_(
         self,
@@ -1270,17 +1280,50 @@ class Tensor:
     ) -> Tensor:
         """Do what `scatter` does, in place."""
 
-    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with elements added at the places that indices name along an axis."""
-
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Do what `scatter_add` does, in place."""
 
-    def take(self, index: Tensor) -> Tensor:
-        """Return the elements that indices name, counted as if ``input`` had one axis."""
+    def adjoint(self) -> Tensor:
+        """Return the last two axes exchanged, and complex numbers conjugated."""
 
-    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
-        """Return the elements that indices, as argsort gives them, name along an axis."""
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Join the axes from ``start_dim`` to ``end_dim`` into one."""
+
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """Return a view with some axes at other places; the others keep their order."""
+
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        """Return a view with some axes at other places; the others keep their order."""
+
+    def permute(self, dims: Any, *more: builtins.int) -> Tensor:
+        """Return a view with the axes in another order."""
+
+    def ravel(self) -> Tensor:
+        """Return the elements along one axis."""
+
+    def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
+        """Return the elements in another shape: a view where one can be made, else a copy."""
+
+    def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+        """Return a view without the axes of size 1: all of them, or those among ``dim``."""
+
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Return a view with two axes exchanged: `transpose` under NumPy's name."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Return a view with two axes exchanged."""
+
+    def t(self) -> Tensor:
+        """Return a view of a matrix with its axes exchanged; vectors and numbers stay as they are."""
+
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Return a view with two axes exchanged."""
+
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """Split an axis into several of the given sizes, one of which may be -1."""
+
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """Return a view with a new axis of size 1 at ``dim``."""
 
     @property
     def H(self) -> Tensor:
@@ -1290,8 +1333,22 @@ class Tensor:
     def T(self) -> Tensor:
         """Return ``x.T``: a view with the axes in the opposite order."""
 
-    def adjoint(self) -> Tensor:
+    @property
+    def mH(self) -> Tensor:
         """Return the last two axes exchanged, and complex numbers conjugated."""
+
+    @property
+    def mT(self) -> Tensor:
+        """Return ``x.mT``: a view with the last two axes exchanged."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Return the elements in the shape of another tensor."""
+
+    def view(self, size: Any, *more: builtins.int) -> Tensor:
+        """Return the same memory in another shape, or read as another dtype."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """Return a view in the shape of another tensor."""
 
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """Return the diagonal of a matrix, copied, or the matrix with a vector as its diagonal."""
@@ -1306,78 +1363,13 @@ class Tensor:
     ) -> Tensor:
         """Return the view of the diagonals of the matrices that two axes make, as the last axis."""
 
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Join the axes from ``start_dim`` to ``end_dim`` into one."""
-
-    def flip(self, dims: Any, *more: builtins.int) -> Tensor:
-        """Return a copy with the order along some axes reversed."""
-
-    def fliplr(self) -> Tensor:
-        """Return a copy with the columns in the opposite order."""
-
-    def flipud(self) -> Tensor:
-        """Return a copy with the rows in the opposite order."""
-
-    @property
-    def mH(self) -> Tensor:
-        """Return the last two axes exchanged, and complex numbers conjugated."""
-
-    @property
-    def mT(self) -> Tensor:
-        """Return ``x.mT``: a view with the last two axes exchanged."""
-
-    def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """Return a view with some axes at other places; the others keep their order."""
-
-    def movedim(self, source: Any, destination: Any) -> Tensor:
-        """Return a view with some axes at other places; the others keep their order."""
-
     def narrow(
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
         """Return the view of ``length`` places of an axis from ``start`` on."""
 
-    def permute(self, dims: Any, *more: builtins.int) -> Tensor:
-        """Return a view with the axes in another order."""
-
-    def ravel(self) -> Tensor:
-        """Return the elements along one axis."""
-
-    def repeat(self, repeats: Any, *more: builtins.int) -> Tensor:
-        """Return the tensor repeated along its axes, and along new ones before them."""
-
-    def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
-        """Return the elements in another shape: a view where one can be made, else a copy."""
-
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """Return the elements in the shape of another tensor."""
-
-    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
-        """Return a copy moved along some axes; what leaves at the end comes in at the start."""
-
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = ...) -> Tensor:
-        """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
-
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """Return the view of what is at one place of an axis; the axis goes."""
-
-    def squeeze(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
-        """Return a view without the axes of size 1: all of them, or those among ``dim``."""
-
-    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """Return a view with two axes exchanged: `transpose` under NumPy's name."""
-
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Return a view with two axes exchanged."""
-
-    def t(self) -> Tensor:
-        """Return a view of a matrix with its axes exchanged; vectors and numbers stay as they are."""
-
-    def tile(self, dims: Any, *more: builtins.int) -> Tensor:
-        """Return the tensor repeated along its last axes, as NumPy's tile does."""
-
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Return a view with two axes exchanged."""
 
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
@@ -1385,20 +1377,8 @@ class Tensor:
     def triu(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
 
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-        """Split an axis into several of the given sizes, one of which may be -1."""
-
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
-
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """Return a view with a new axis of size 1 at ``dim``."""
-
-    def view(self, size: Any, *more: builtins.int) -> Tensor:
-        """Return the same memory in another shape, or read as another dtype."""
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """Return a view in the shape of another tensor."""
 
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:
         """Replace the tensor, in place, by `tril` of it."""
@@ -1453,17 +1433,37 @@ class Tensor:
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
         """Give the tensor the shape of its `unsqueeze`, and keep its memory."""
 
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Return the standard deviation, the square root of `var`, whose arguments it takes."""
+
+    def var(
+        self,
+        dim: Any = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """Return the variance of all elements, or over some axes."""
+
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
-    """Return a new leaf around an ndarray, sharing its memory."""
+    """Return a new leaf tensor around an ndarray, sharing its memory."""
 
 def scalar_name(dtype: np.dtype) -> str:
-    """Return PyTorch's name, in messages, of a NumPy dtype, such as 'Float'."""
+    """Return PyTorch's name of a NumPy dtype in messages, such as 'Float'."""
 
 def legacy_name(dtype: np.dtype) -> str:
     """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
 
 def from_legacy_name(name: Any) -> Any:
-    """Return the NumPy name of 'torch.FloatTensor' or its like; anything else as it is."""
+    """Return the NumPy dtype of a name such as 'torch.FloatTensor'; non-strings as they are."""
 
 def _rebuild(
     cls: builtins.type,

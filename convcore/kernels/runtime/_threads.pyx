@@ -1,8 +1,8 @@
-"""Who owns threads: the size of OpenMP teams, and the hold that keeps BLAS on one thread.
+"""Thread counts of parallel regions, and the limit of one thread for BLAS inside them.
 
-A kernel asks `team` for its number of threads and runs one OpenMP region.  A kernel that calls BLAS
-there calls `enter` first, takes as many threads as that grants, and calls `leave` in a ``finally``.
-Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
+A kernel asks `thread_count` how many threads to use and runs one OpenMP region.  A kernel that calls
+BLAS there calls `acquire_blas` first, uses as many threads as that grants, and calls `release_blas`
+in a ``finally``.  Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
 first such region in saves BLAS's thread count and sets 1, the last one out puts it back.  This
 module only counts and calls; engine/runtime/threads.py finds the two functions to call.
 
