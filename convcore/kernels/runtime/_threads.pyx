@@ -2,9 +2,9 @@
 
 A kernel asks `thread_count` how many threads to use and runs one OpenMP region.  A kernel that calls
 BLAS there calls `acquire_blas` first, uses as many threads as that grants, and calls `release_blas`
-in a ``finally``.  Every thread of its region calls BLAS for itself, so BLAS must not start threads of its own: the
-first such region in saves BLAS's thread count and sets 1, the last one out puts it back.  This
-module only counts and calls; engine/runtime/threads.py finds the two functions to call.
+in a ``finally``.  Every thread of its region calls BLAS for itself, so BLAS must not start threads
+of its own: the first such region in saves BLAS's thread count and sets 1, the last one out puts it
+back.  This module only counts and calls; engine/runtime/threads.py finds the two functions to call.
 
 A fork waits for the regions that call BLAS: a child that began within one would find OpenBLAS's
 lock on its buffers taken, by a thread that the child does not have, and wait for ever.
