@@ -106,7 +106,7 @@ def _reflected(function: Callable) -> Callable:
     return lambda self, other: function(other, self)
 
 
-METHODS = {
+METHODS: dict[str, Callable] = {
     "__invert__": bitwise_not,
     **in_place_methods(bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or),
     **in_place_methods(bitwise_right_shift, bitwise_xor),

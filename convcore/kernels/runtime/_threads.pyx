@@ -1,6 +1,6 @@
 """Thread counts of parallel regions, and the limit of one thread for BLAS inside them.
 
-A kernel asks `thread_count` how many threads to use and runs one OpenMP region.  A kernel that calls
+A kernel asks `thread_count` how many threads to use and runs one OpenMP region.  One that calls
 BLAS there calls `acquire_blas` first, uses as many threads as that grants, and calls `release_blas`
 in a ``finally``.  Every thread of its region calls BLAS for itself, so BLAS must not start threads
 of its own: the first such region in saves BLAS's thread count and sets 1, the last one out puts it
