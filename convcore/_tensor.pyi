@@ -548,9 +548,6 @@ class Tensor:
     def atan2(self, other: Tensor) -> Tensor:
         """Return the angle in radians of the point (other, input), seen from the origin."""
 
-    def ceil(self) -> Tensor:
-        """Return the smallest integer that is not below each element."""
-
     def cos(self) -> Tensor:
         """Return the cosine of each element, an angle in radians."""
 
@@ -568,18 +565,6 @@ class Tensor:
 
     def expm1(self) -> Tensor:
         """Return exp(x) - 1 of each element x, accurate near 0."""
-
-    def floor(self) -> Tensor:
-        """Return the largest integer that is not above each element."""
-
-    def floor_divide(self, other: Any) -> Tensor:
-        """Return floor(input / other); it has no gradient."""
-
-    def fmod(self, other: Any) -> Tensor:
-        """Return input - trunc(input / other) * other: C's fmod, with the sign of ``input``."""
-
-    def frac(self) -> Tensor:
-        """Return the fraction of each element, with its sign."""
 
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """Return input + weight * (end - input), element by element."""
@@ -601,12 +586,6 @@ class Tensor:
 
     def reciprocal(self) -> Tensor:
         """Return 1 over each element."""
-
-    def remainder(self, other: Any) -> Tensor:
-        """Return input - floor(input / other) * other: Python's %, with the sign of ``other``."""
-
-    def round(self, *, decimals: builtins.int = 0) -> Tensor:
-        """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
 
     def rsqrt(self) -> Tensor:
         """Return 1 over the square root of each element."""
@@ -638,18 +617,9 @@ class Tensor:
     def tanh(self) -> Tensor:
         """Return the hyperbolic tangent of each element."""
 
-    def trunc(self) -> Tensor:
-        """Return each element without its fraction."""
-
     def __abs__(self) -> Tensor: ...
-    def __floordiv__(self, other: Any) -> Tensor: ...
-    def __ifloordiv__(self, other: Any) -> Tensor: ...
-    def __imod__(self, other: Any) -> Tensor: ...
     def __ipow__(self, exponent: Any) -> Tensor: ...
-    def __mod__(self, other: Any) -> Tensor: ...
     def __pow__(self, exponent: Any) -> Tensor: ...
-    def __rfloordiv__(self, other: Any) -> Tensor: ...
-    def __rmod__(self, other: Any) -> Tensor: ...
     def __rpow__(self, other: Any) -> Tensor: ...
     def abs_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
@@ -672,9 +642,6 @@ class Tensor:
     def atan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
-    def ceil_(self) -> Tensor:
-        """Replace the tensor, in place, by `ceil` of it."""
-
     def cos_(self) -> Tensor:
         """Replace the tensor, in place, by `cos` of it."""
 
@@ -692,18 +659,6 @@ class Tensor:
 
     def expm1_(self) -> Tensor:
         """Replace the tensor, in place, by `expm1` of it."""
-
-    def floor_(self) -> Tensor:
-        """Replace the tensor, in place, by `floor` of it."""
-
-    def floor_divide_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `floor_divide` of it."""
-
-    def fmod_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `fmod` of it."""
-
-    def frac_(self) -> Tensor:
-        """Replace the tensor, in place, by `frac` of it."""
 
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """Replace the tensor, in place, by `lerp` of it."""
@@ -725,12 +680,6 @@ class Tensor:
 
     def reciprocal_(self) -> Tensor:
         """Replace the tensor, in place, by `reciprocal` of it."""
-
-    def remainder_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `remainder` of it."""
-
-    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
-        """Replace the tensor, in place, by `round` of it."""
 
     def rsqrt_(self) -> Tensor:
         """Replace the tensor, in place, by `rsqrt` of it."""
@@ -761,9 +710,6 @@ class Tensor:
 
     def tanh_(self) -> Tensor:
         """Replace the tensor, in place, by `tanh` of it."""
-
-    def trunc_(self) -> Tensor:
-        """Replace the tensor, in place, by `trunc` of it."""
 
     def absolute_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
@@ -1192,6 +1138,60 @@ class Tensor:
 
     def cumsum_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Replace the tensor, in place, by `cumsum` of it."""
+
+    def ceil(self) -> Tensor:
+        """Return the smallest integer that is not below each element."""
+
+    def floor(self) -> Tensor:
+        """Return the largest integer that is not above each element."""
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """Return floor(input / other); it has no gradient."""
+
+    def fmod(self, other: Any) -> Tensor:
+        """Return input - trunc(input / other) * other: C's fmod, with the sign of ``input``."""
+
+    def frac(self) -> Tensor:
+        """Return the fraction of each element, with its sign."""
+
+    def remainder(self, other: Any) -> Tensor:
+        """Return input - floor(input / other) * other: Python's %, with the sign of ``other``."""
+
+    def round(self, *, decimals: builtins.int = 0) -> Tensor:
+        """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
+
+    def trunc(self) -> Tensor:
+        """Return each element without its fraction."""
+
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __ifloordiv__(self, other: Any) -> Tensor: ...
+    def __imod__(self, other: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
+    def ceil_(self) -> Tensor:
+        """Replace the tensor, in place, by `ceil` of it."""
+
+    def floor_(self) -> Tensor:
+        """Replace the tensor, in place, by `floor` of it."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `floor_divide` of it."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `fmod` of it."""
+
+    def frac_(self) -> Tensor:
+        """Replace the tensor, in place, by `frac` of it."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `remainder` of it."""
+
+    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
+        """Replace the tensor, in place, by `round` of it."""
+
+    def trunc_(self) -> Tensor:
+        """Replace the tensor, in place, by `trunc` of it."""
 
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None

@@ -29,6 +29,7 @@ from convcore.functions.order import *
 from convcore.functions.piecewise import *
 from convcore.functions.rearrange import *
 from convcore.functions.reduce import *
+from convcore.functions.rounding import *
 from convcore.functions.sampling import *
 from convcore.functions.scatter import *
 from convcore.functions.shape import *

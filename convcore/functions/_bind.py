@@ -21,7 +21,7 @@ _NAMES = (
     *("activation", "arithmetic", "broadcast", "compare", "conv", "convert", "cross_entropy"),
     *("dropout", "einsum", "elementwise", "index_along", "indexing", "joining"),
     *("logic", "loss", "masked", "matmul", "numerics", "order", "piecewise", "rearrange"),
-    *("reduce", "sampling", "scatter", "shape", "slicing", "softmax", "special"),
+    *("reduce", "rounding", "sampling", "scatter", "shape", "slicing", "softmax", "special"),
     *("strided", "variance"),
 )
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]

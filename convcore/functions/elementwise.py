@@ -39,17 +39,12 @@ __all__ = [
     "asin",
     "atan",
     "atan2",
-    "ceil",
     "cos",
     "cosh",
     "erf",
     "exp",
     "exp2",
     "expm1",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "frac",
     "lerp",
     "log",
     "log1p",
@@ -57,8 +52,6 @@ __all__ = [
     "log10",
     "pow",
     "reciprocal",
-    "remainder",
-    "round",
     "rsqrt",
     "sgn",
     "sigmoid",
@@ -69,7 +62,6 @@ __all__ = [
     "square",
     "tan",
     "tanh",
-    "trunc",
 ]
 
 
@@ -80,25 +72,25 @@ def _as_float(array: np.ndarray) -> np.ndarray:
     return array.astype(get_default_dtype().numpy)
 
 
-class _Unary(Protocol):
+class Unary(Protocol):
     __name__: str
 
     def __call__(self, input: Tensor) -> Tensor: ...
 
 
-def _of_input(ufunc: Callable, does: str, gradient: Callable, name: str = "") -> _Unary:
+def _of_input(ufunc: Callable, does: str, gradient: Callable, name: str = "") -> Unary:
     """Return a function whose gradient needs its input x: ``gradient(grad, x)``."""
     return _unary(ufunc, does, gradient, "input", name, ())
 
 
 def _of_result(
     ufunc: Callable, does: str, gradient: Callable, name: str = "", op: Op = ()
-) -> _Unary:
+) -> Unary:
     """Return a function whose gradient needs its result y: ``gradient(grad, y)``."""
     return _unary(ufunc, does, gradient, "result", name, op)
 
 
-def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str, op: Op) -> _Unary:
+def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str, op: Op) -> Unary:
     """Return the function of a tensor that ``ufunc`` is of an array.
 
     Parameters
@@ -128,10 +120,10 @@ def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str
             describe(out, forward=ufunc, kernel=op)
         return out
 
-    return _named(function, name, does)
+    return named(function, name, does)
 
 
-def _named(function: Callable, name: str, does: str) -> Any:
+def named(function: Callable, name: str, does: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return {does}."
     return function
@@ -321,7 +313,7 @@ def sgn(input: Tensor) -> Tensor:
     check_tensor("sgn", input)
     array = input._array
     if array.dtype.kind != "c":
-        return _step("SgnBackward0", _sign, input)
+        return step("SgnBackward0", _sign, input)
     out = wrap(np.asarray(np.sign(array)))  # NumPy 2: z / |z|
     if mode.enabled:
         record("SgnBackward0", (input,), out, _sgn_backward, (input,))
@@ -345,7 +337,7 @@ def _sign(array: np.ndarray) -> np.ndarray:
     return result
 
 
-def _step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
+def step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
     """Return ``ufunc(x)`` of a function that is constant between its jumps."""
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
@@ -366,112 +358,13 @@ def sign(input: Tensor) -> Tensor:
             "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
             "torch.sgn instead."
         )
-    return _step("SignBackward0", _sign, input)
+    return step("SignBackward0", _sign, input)
 
 
 # Rounding
 
 
-def _rounded(ufunc: Callable) -> Callable:
-    return lambda array: ufunc(array) if array.dtype.kind == "f" else array.copy(order="K")
-
-
-def _to_integers(ufunc: Callable, does: str) -> _Unary:
-    name = ufunc.__name__
-
-    def function(input: Tensor) -> Tensor:
-        return _step(f"{name.title()}Backward0", _rounded(ufunc), input)
-
-    return _named(function, name, does)
-
-
-floor = _to_integers(np.floor, "the largest integer that is not above each element")
-ceil = _to_integers(np.ceil, "the smallest integer that is not below each element")
-trunc = _to_integers(np.trunc, "each element without its fraction")
-
-
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
-    if decimals == 0:
-        return _step("RoundBackward0", _rounded(np.rint), input)
-    scale = 10.0 ** (decimals if decimals > 0 else -decimals)
-
-    def at_decimals(array: np.ndarray) -> np.ndarray:
-        factor = array.dtype.type(scale)
-        return (
-            np.rint(array * factor) / factor if decimals > 0 else np.rint(array / factor) * factor
-        )
-
-    return _step("RoundBackward1", _rounded(at_decimals), input)
-
-
-def frac(input: Tensor) -> Tensor:
-    """Return the fraction of each element, with its sign."""
-    check_tensor("frac", input)
-    array = input._array
-    out = wrap(np.asarray(ignore_errstate(np.subtract, array, np.trunc(array))))
-    record("FracBackward0", (input,), out, lambda needs, grad: grad)
-    return out
-
-
 # Quotients that are rounded, and what remains
-
-
-def remainder(input: Any, other: Any) -> Tensor:
-    """Return input - floor(input / other) * other: Python's %, with the sign of ``other``.
-
-    Raises
-    ------
-    RuntimeError
-        Integers are divided by zero.
-    """
-    return _remains(np.remainder, np.floor_divide, "Remainder", input, other)
-
-
-def fmod(input: Tensor, other: Any) -> Tensor:
-    """Return input - trunc(input / other) * other: C's fmod, with the sign of ``input``.
-
-    Raises
-    ------
-    RuntimeError
-        Integers are divided by zero.
-    """
-    return _remains(np.fmod, _trunc_divide, "Fmod", input, other)
-
-
-def _trunc_divide(a: Any, b: np.ndarray) -> np.ndarray:
-    return np.trunc(np.true_divide(a, b))
-
-
-def _remains(ufunc: np.ufunc, quotient: Callable, name: str, x: Any, y: Any) -> Tensor:
-    x, y = operand(x, "%"), operand(y, "%")
-    a = x._array if isinstance(x, Tensor) else x
-    b = y._array if isinstance(y, Tensor) else y
-    out = wrap(compute(ufunc, a, b))
-    if out._array.dtype.kind in "iu" and not np.all(b):
-        raise RuntimeError("ZeroDivisionError")
-    if not mode.enabled:
-        return out
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
-        grad_y = None
-        if needs[1]:
-            a = x._array if isinstance(x, Tensor) else x
-            count = ignore_errstate(quotient, a, y._array)
-            grad_y = neg(mul(grad, wrap(np.asarray(count, grad._array.dtype))))
-        return grad if needs[0] else None, grad_y
-
-    if isinstance(y, Tensor):
-        record(f"{name}Backward1", (x, y), out, fitted(backward, x, y), (x, y))
-    else:
-        passed = fitted(lambda needs, grad: (grad,), x)
-        record(f"{name}Backward0", (x,), out, passed)
-    return out
-
-
-def floor_divide(input: Any, other: Any) -> Tensor:
-    """Return floor(input / other); it has no gradient."""
-    return div(input, other, rounding_mode="floor")
 
 
 # Angles
@@ -480,7 +373,7 @@ def floor_divide(input: Any, other: Any) -> Tensor:
 sin = _of_input(
     np.sin, "the sine of each element, an angle in radians", lambda g, x: g * conj(cos(x))
 )
-cos: _Unary = _of_input(
+cos: Unary = _of_input(
     np.cos, "the cosine of each element, an angle in radians", lambda g, x: -(g * conj(sin(x)))
 )
 tan = _of_result(
@@ -534,7 +427,7 @@ def _atan2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor, x: Tensor)
 
 
 sinh = _of_input(np.sinh, "the hyperbolic sine of each element", lambda g, x: g * conj(cosh(x)))
-cosh: _Unary = _of_input(
+cosh: Unary = _of_input(
     np.cosh, "the hyperbolic cosine of each element", lambda g, x: g * conj(sinh(x))
 )
 tanh = _of_result(
@@ -690,22 +583,15 @@ arctan2 = atan2
 
 METHODS = {
     "__abs__": abs,
-    "__floordiv__": floor_divide,
-    "__ifloordiv__": in_place(floor_divide),
-    "__imod__": in_place(remainder),
     "__ipow__": in_place(pow),
-    "__mod__": remainder,
     "__pow__": pow,
-    "__rfloordiv__": lambda self, other: floor_divide(other, self),
-    "__rmod__": lambda self, other: remainder(other, self),
     "__rpow__": lambda self, other: pow(other, self),
 }
-_IN_PLACE = (
-    *(abs, acos, addcdiv, addcmul, asin, atan, atan2, ceil, cos, cosh, erf, exp, exp2, expm1),
-    *(floor, floor_divide, fmod, frac, lerp, log, log10, log1p, log2, pow, reciprocal, remainder),
-    *(round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan, tanh, trunc),
+METHODS |= in_place_methods(
+    *(abs, acos, addcdiv, addcmul, asin, atan, atan2, cos, cosh, erf, exp, exp2, expm1, lerp, log),
+    *(log10, log1p, log2, pow, reciprocal, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan),
+    tanh,
 )
-METHODS |= in_place_methods(*_IN_PLACE)
 for _alias, _name in (
     *(("absolute", "abs"), ("arccos", "acos"), ("arcsin", "asin"), ("arctan", "atan")),
     *(("arctan2", "atan2"),),
