@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import convcore
+from convcore.functions._support.array_product import product
 
 
 def test_product_of_integers_is_exact_over_many_blocks(rng):
@@ -25,3 +27,17 @@ def test_float16_products_are_float32s_rounded_once(rng):
     single = convcore.mm(*(convcore.from_numpy(a.astype("float32")) for a in arrays[1:]))
     np.testing.assert_array_equal(half.numpy(), single.numpy().astype("float16"))
     assert convcore.addmm(*(convcore.from_numpy(a) for a in arrays)).dtype is convcore.float16
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3,), (3,)), ((2, 3), (3,)), ((3,), (4, 3, 2)), ((5, 1, 2, 3), (4, 3, 2))]
+)
+def test_product_of_integers_has_the_shape_of_numpys(shapes, rng):
+    a, b = (rng.integers(-9, 9, shape) for shape in shapes)
+    np.testing.assert_array_equal(product(a, b, "kernel"), np.matmul(a, b))
+
+
+def test_product_of_bools_is_refused_by_the_name_of_the_kernel():
+    a = np.ones((2, 2), bool)
+    with pytest.raises(NotImplementedError, match="\"addmm_impl\" not implemented for 'Bool'"):
+        product(a, a, "addmm_impl")
