@@ -62,14 +62,16 @@ def test_gradient_of_a_sum_is_its_adjoint(shape, keepdim, data, seed):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
-def test_long_sums_are_rounded_once_in_the_dtype_of_the_array(rng, dtype, order):
-    x = np.asarray(rng.random((3000, 3)), dtype, order=order)
+def test_long_sums_are_rounded_once_in_the_dtype_of_the_array(rng, dtype, step, order):
+    """Added one after another, ones are lost in float16 from 4096 on; gaps leave it to NumPy."""
+    size = 6000 if dtype == "float16" else 100_000
+    x = np.asarray(1 + rng.random((size, 6)), dtype, order=order)[:, ::step]
     exact = x.sum(0, dtype="complex128" if dtype == "complex64" else "float64")
     total = total_of(x, (0,), keepdims=True)
-    assert (total.dtype, total.shape) == (x.dtype, (1, 3))
-    eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(total[0], exact, rtol=2 * eps)
+    assert (total.dtype, total.shape) == (x.dtype, (1, 6 // step))
+    np.testing.assert_allclose(total[0], exact, rtol=2 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool"])
