@@ -1,4 +1,4 @@
-"""relu and its relatives, softmax and dropout, beside PyTorch's: values, gradients, node names."""
+"""relu and its relatives, and softmax, beside PyTorch's: values, gradients, node names."""
 
 from __future__ import annotations
 
@@ -225,74 +225,11 @@ def test_normalize_and_similarities_agree_with_pytorch(torch, rng):
     assert zero.grad.isfinite().all()
 
 
-# Dropout
-
-
-def test_dropout_scales_what_it_keeps():
-    x = convcore.full((1000,), 3.0, requires_grad=True)
-    y = F.dropout(x, 0.25)
-    kept = y.detach() != 0
-    assert convcore.equal(y[kept], convcore.full((int(kept.sum()),), 4.0))
-    assert 650 < kept.sum() < 850
-    y.sum().backward()
-    assert convcore.equal(x.grad, kept.float() / 0.75)
-
-
-def test_dropout_is_a_product_with_an_edge_to_nothing(torch):
-    for lib in (convcore, torch):
-        x = lib.ones(2, 4, requires_grad=True)
-        y = functional(lib).dropout(x, 0.5)
-        assert type(y.grad_fn).__name__ == "MulBackward0"
-        assert [edge[0] is None for edge in y.grad_fn.next_functions] == [False, True]
-
-
-def test_dropout_draws_from_the_default_generator():
-    convcore.manual_seed(3)
-    first = F.dropout(convcore.ones(50))
-    second = F.dropout(convcore.ones(50))
-    convcore.manual_seed(3)
-    assert convcore.equal(F.dropout(convcore.ones(50)), first)
-    assert not convcore.equal(first, second)
-
-
-@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_alpha_dropout"])
-def test_dropout_at_rest_is_the_tensor_itself(name):
-    x = convcore.ones(2, 3)
-    assert getattr(F, name)(x, training=False) is x
-    assert getattr(F, name)(x, p=0.0, training=True) is x
-    assert getattr(F, name)(x, p=1.0, training=True).tolist() == [[0] * 3] * 2
-
-
-def test_dropout_in_place_changes_the_tensor():
-    x = convcore.ones(1000)
-    assert F.dropout(x, 0.5, inplace=True) is x
-    assert set(x.tolist()) == {0, 2}
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("dropout1d", (20, 30, 4)),
-        ("dropout1d", (600, 4)),
-        ("dropout2d", (20, 30, 2, 3)),
-        ("dropout3d", (20, 30, 2, 2, 2)),
-        ("dropout3d", (600, 2, 2, 2)),
-    ],
-)
-@pytest.mark.parametrize("inplace", [False, True])
-def test_dropout_of_channels_is_all_or_nothing(name, shape, inplace):
-    x = convcore.ones(*shape)
-    y = getattr(F, name)(x, 0.5, inplace=inplace)
-    assert (y is x) == inplace
-    assert y.shape == shape
-    channels = y.numpy().reshape(600, -1)
-    assert np.all(channels == channels[:, :1])
-    assert 200 < np.count_nonzero(channels[:, 0]) < 400
+# Numbers, and errors
 
 
 NUMBERS = {
     "celu": ["alpha"],
-    "dropout": ["p"],
     "elu": ["alpha"],
     "hardshrink": ["lambd"],
     "hardtanh": ["min_val", "max_val"],
@@ -333,17 +270,7 @@ def test_modules_name_the_number_that_is_none():
             make("x")
 
 
-def test_alpha_dropout_keeps_mean_and_variance():
-    x = convcore.randn(100_000)
-    y = F.alpha_dropout(x, 0.3, training=True)
-    assert abs(y.mean().item()) < 0.05
-    assert abs(y.var().item() - 1) < 0.05
-    channels = F.feature_alpha_dropout(convcore.ones(5, 6, 4), 0.5, training=True).numpy()
-    assert np.all(channels == channels[:, :, :1])
-
-
 ERRORS = {
-    "dropout": lambda m: functional(m).dropout(m.ones(2), 1.5),
     "relu of bools": lambda m: m.relu(m.tensor([True])),
     "gelu": lambda m: functional(m).gelu(m.ones(2), approximate="x"),
     "glu": lambda m: functional(m).glu(m.ones(3)),
@@ -360,51 +287,7 @@ def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
 
 
-# Sampling in place
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x: x.uniform_(-1, 3),
-        lambda x: x.normal_(2, 3),
-        lambda x: x.random_(10),
-        lambda x: x.random_(-5, 5),
-        lambda x: x.bernoulli_(x.detach().clone().fill_(0.3)),
-    ],
-)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sampling_in_place_draws_pytorchs_numbers(torch, call, dtype):
-    drawn = []
-    for lib in (convcore, torch):
-        lib.manual_seed(5)
-        x = lib.zeros(4, 5, dtype=getattr(lib, dtype))
-        assert call(x) is x
-        drawn.append(x.numpy())
-    np.testing.assert_allclose(*drawn, rtol=1e-5, atol=1e-6)
-
-
-def test_sampling_in_place_follows_its_distribution():
-    x = convcore.empty(20_000, dtype=convcore.float64)
-    generator = convcore.Generator().manual_seed(1)
-    assert abs(x.exponential_(2.0, generator=generator).mean().item() - 0.5) < 0.02
-    assert abs(x.std().item() - 0.5) < 0.03
-    assert x.min() >= 0
-    assert abs(x.bernoulli_(0.3, generator=generator).mean().item() - 0.3) < 0.02
-    with pytest.raises(RuntimeError, match="lambda > 0"):
-        x.exponential_(0.0)
-
-
-def test_sampling_in_place_cuts_the_gradient():
-    x = convcore.ones(3, requires_grad=True)
-    y = x * 2
-    version = y._version
-    y.uniform_()
-    assert y._version == version + 1
-    y.sum().backward()
-    assert x.grad.tolist() == [0, 0, 0]
-    with pytest.raises(RuntimeError, match="leaf"):
-        x.normal_()
+# Many elements
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

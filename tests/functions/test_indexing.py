@@ -1,4 +1,4 @@
-"""Subscripts, indices, masks, joins and cuts: the same as PyTorch's."""
+"""Subscripts, read and written, and the places of what is not zero: the same as PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from against_torch import agree, same, same_error, tensors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shapes import complex_or_real
 
 import convcore
 
@@ -100,13 +101,6 @@ BAD_SUBSCRIPTS: dict[str, Callable] = {
     "mask-rank": lambda lib: lib.zeros(1, 1, 1, 1, dtype=lib.bool),
     "broadcast": lambda lib: ([0, 1], [0, 1, 2]),
 }
-
-
-def complex_or_real(rng: np.random.Generator, shape: tuple, dtype: str) -> np.ndarray:
-    x = rng.normal(size=shape).astype(dtype)
-    if x.dtype.kind == "c":
-        x.imag = rng.normal(size=shape)
-    return x
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTS)
@@ -337,136 +331,7 @@ def test_index_put_like_torch(torch, rng, seed):
     )
 
 
-# Along one axis
-
-
-def indices(lib: Any) -> Any:
-    return lib.tensor([[0, 1, 1], [2, 0, 1]])
-
-
-ALONG: dict[str, Callable] = {
-    "index-select": lambda lib, x, v: x.index_select(1, lib.tensor([2, 0, 2])),
-    "index-select-0d": lambda lib, x, v: lib.index_select(x, 0, lib.tensor(1)),
-    "index-select-of-0d": lambda lib, x, v: x[0, 0].index_select(0, lib.tensor([0])),
-    "index-select-int32": lambda lib, x, v: x.index_select(0, lib.tensor([2], dtype=lib.int32)),
-    "gather": lambda lib, x, v: x.gather(1, indices(lib)),
-    "gather-0": lambda lib, x, v: lib.gather(x, 0, indices(lib)),
-    "gather-one": lambda lib, x, v: x.gather(-1, lib.tensor([[3]])),
-    "gather-empty": lambda lib, x, v: x.gather(0, lib.zeros(0, 2, dtype=lib.int64)),
-    "gather-vector": lambda lib, x, v: x[0].gather(0, lib.tensor([3, 3])),
-    "gather-of-0d": lambda lib, x, v: x[0, 0].gather(0, lib.tensor(0)),
-    "take-along-dim": lambda lib, x, v: lib.take_along_dim(x, lib.tensor([[1], [0], [2]]), 1),
-    "take-along-dim-broadcast": lambda lib, x, v: x.take_along_dim(lib.tensor([[1, 2]]), 1),
-    "take-along-flat": lambda lib, x, v: x.take_along_dim(lib.tensor([1, 7])),
-    "take": lambda lib, x, v: lib.take(x, lib.tensor([[0, -1], [5, 0]])),
-    "scatter": lambda lib, x, v: x.scatter(0, lib.tensor([[0, 1, 2, 0]]), v[1:2]),
-    "scatter-1": lambda lib, x, v: lib.scatter(x, 1, lib.tensor([[0, 3], [2, 1]]), v[1:, 1:3]),
-    "scatter-number": lambda lib, x, v: x.scatter(1, lib.tensor([[0], [3]]), 7.0),
-    "scatter-value": lambda lib, x, v: x.scatter(1, lib.tensor([[0], [3]]), value=7),
-    "scatter-in-place": lambda lib, x, v: (x * 1).scatter_(0, lib.tensor([[0, 1, 2, 0]]), v[:1]),
-    "scatter-reduce-add": lambda lib, x, v: x.data.scatter(1, indices(lib), 2.0, reduce="add"),
-    "scatter-add": lambda lib, x, v: x.scatter_add(1, indices(lib), v[:2, :3]),
-    "scatter-add-0": lambda lib, x, v: lib.scatter_add(x, 0, indices(lib), v[:2, :3]),
-    "scatter-add-in-place": lambda lib, x, v: (x * 1).scatter_add_(1, indices(lib), v[:2, :3]),
-    "index-add": lambda lib, x, v: x.index_add(0, lib.tensor([0, 0, 2]), v),
-    "index-add-alpha": lambda lib, x, v: lib.index_add(x, 1, lib.tensor([1]), v[:, :1], alpha=3),
-    "index-add-in-place": lambda lib, x, v: (x * 1).index_add_(0, lib.tensor([2, 0, 2]), v),
-    "index-copy": lambda lib, x, v: x.index_copy(0, lib.tensor([2, 0]), v[:2]),
-    "index-copy-in-place": lambda lib, x, v: (x * 1).index_copy_(1, lib.tensor([3]), v[:, :1]),
-    "index-fill": lambda lib, x, v: x.index_fill(1, lib.tensor([0, 2, 0]), 5),
-    "index-fill-tensor": lambda lib, x, v: lib.index_fill(x, 0, lib.tensor([1, 1]), v[0, 0]),
-    "index-fill-in-place": lambda lib, x, v: (x * 1).index_fill_(0, lib.tensor([-1]), 5.0),
-    "masked-fill": lambda lib, x, v: x.masked_fill(x > 0, -1),
-    "masked-fill-broadcast": lambda lib, x, v: x.masked_fill(lib.tensor([[True]] * 3), 2.5),
-    "masked-fill-row": lambda lib, x, v: x[:1].masked_fill(v > 0, 2.5),
-    "masked-fill-tensor": lambda lib, x, v: lib.masked_fill(x, v > 0, v[0, 0]),
-    "masked-fill-in-place": lambda lib, x, v: (x * 1).masked_fill_(v > 0, 0),
-    "masked-select": lambda lib, x, v: x.masked_select(v > 0),
-    "masked-select-broadcast": lambda lib, x, v: lib.masked_select(x[:1], v > 0),
-    "masked-scatter": lambda lib, x, v: x.masked_scatter(x > 0, v),
-    "masked-scatter-in-place": lambda lib, x, v: (x * 1).masked_scatter_(v > 0, v),
-    "repeat-interleave": lambda lib, x, v: x.repeat_interleave(2, 0),
-    "repeat-interleave-flat": lambda lib, x, v: lib.repeat_interleave(x, 3),
-    "repeat-interleave-each": lambda lib, x, v: x.repeat_interleave(lib.tensor([1, 0, 2]), dim=0),
-    "repeat-interleave-tensor": lambda lib, x, v: x.repeat_interleave(lib.tensor([2]), -1),
-}
-
-# PyTorch reads a vector's elements or a batch's rows by other nodes here.
-OTHER_NODES = {
-    "index-select-of-0d",
-    "gather-empty",
-    "gather-of-0d",
-    "masked-fill-row",
-    "take",
-    "take-along-flat",
-    "scatter-reduce-add",
-    "masked-select-broadcast",
-}
-
-ALONG_ERRORS: dict[str, Callable] = {
-    "index-select-range": lambda lib, x: x.index_select(0, lib.tensor([3])),
-    "index-select-negative": lambda lib, x: x.index_select(0, lib.tensor([-1])),
-    "index-select-2d": lambda lib, x: x.index_select(0, lib.tensor([[0]])),
-    "index-select-float": lambda lib, x: x.index_select(0, lib.tensor([0.0])),
-    "index-select-dim": lambda lib, x: x.index_select(2, lib.tensor([0])),
-    "gather-range": lambda lib, x: x.gather(0, lib.tensor([[3]])),
-    "gather-rank": lambda lib, x: x.gather(0, lib.tensor([0])),
-    "gather-size": lambda lib, x: x.gather(0, lib.tensor([[0] * 5])),
-    "gather-float": lambda lib, x: x.gather(0, lib.tensor([[0.0]])),
-    "scatter-range": lambda lib, x: x.scatter(0, lib.tensor([[-1]]), x),
-    "scatter-size": lambda lib, x: x.scatter(0, lib.tensor([[0] * 5]), x),
-    "scatter-dtype": lambda lib, x: x.scatter(0, lib.tensor([[0]]), x.float()),
-    "scatter-reduce": lambda lib, x: x.detach().scatter(0, lib.tensor([[0]]), x, reduce="max"),
-    "scatter-add-dtype": lambda lib, x: x.scatter_add(0, lib.tensor([[0]]), x.float()),
-    "index-add-count": lambda lib, x: x.index_add(0, lib.tensor([0]), x),
-    "index-add-range": lambda lib, x: x.index_add(0, lib.tensor([3]), x[:1]),
-    "index-add-dtype": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1].float()),
-    "index-add-shape": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1, :2]),
-    "index-fill-range": lambda lib, x: x.index_fill(0, lib.tensor([3]), 1),
-    "index-fill-vector": lambda lib, x: x.index_fill(0, lib.tensor([0]), lib.zeros(1)),
-    "masked-fill-dtype": lambda lib, x: x.masked_fill(lib.zeros(4), 1),
-    "masked-fill-vector": lambda lib, x: x.masked_fill(x > 0, lib.zeros(1)),
-    "masked-fill-shape": lambda lib, x: x.masked_fill(lib.tensor([True, False]), 1),
-    "masked-fill-complex": lambda lib, x: x.masked_fill(x > 0, 1j),
-    "masked-select-dtype": lambda lib, x: x.masked_select(x),
-    "masked-select-shape": lambda lib, x: x.masked_select(lib.tensor([True, False])),
-    "take-range": lambda lib, x: x.take(lib.tensor([12])),
-    "take-float": lambda lib, x: x.take(lib.tensor([0.0])),
-    "repeats-count": lambda lib, x: x.repeat_interleave(lib.tensor([1, 2]), 0),
-    "repeats-negative": lambda lib, x: x.repeat_interleave(-1),
-}
-
-
-@pytest.mark.parametrize("name", ALONG)
-@pytest.mark.parametrize("dtype", ["float64", "complex64"])
-def test_along_an_axis_like_torch(torch, rng, seed, name, dtype):
-    if dtype == "complex64" and any(word in name for word in ("masked", "reduce")):
-        pytest.skip("complex numbers have no order, or no such gradient in PyTorch")
-    x, v = (complex_or_real(rng, (3, 4), dtype) for _ in range(2))
-    agree(torch, ALONG[name], x, v, seed=seed, nodes=0 if name in OTHER_NODES else 2)
-
-
-@pytest.mark.parametrize("name", ALONG_ERRORS)
-def test_along_an_axis_errors_like_torch(torch, name):
-    same_error(torch, ALONG_ERRORS[name], np.linspace(-1, 1, 12).reshape(3, 4))
-
-
-def test_scatter_gives_the_gradient_to_the_element_that_stays():
-    v = convcore.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = convcore.zeros(2).scatter(0, convcore.tensor([1, 0, 1]), v)
-    assert y.tolist() == [2.0, 3.0]
-    y.sum().backward()
-    assert v.grad.tolist() == [0.0, 1.0, 1.0]
-
-
-def test_scatter_multiply_like_torch(torch, rng):
-    def function(lib, x):
-        return x.detach().scatter(0, lib.tensor([[0, 0], [0, 1]]), x.detach(), reduce="multiply")
-
-    agree(torch, function, rng.normal(size=(3, 4)))
-    with pytest.raises(RuntimeError, match="no gradient"):
-        function_with_grad = convcore.ones(2, requires_grad=True)
-        function_with_grad.scatter(0, convcore.tensor([0]), 2.0, reduce="multiply")
+# The places of what is not zero
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (5,), (), (2, 0)])
@@ -480,114 +345,6 @@ def test_nonzero_like_torch(torch, rng, shape):
         lambda lib, x: x.double().argwhere(),
     ):
         agree(torch, function, x)
-
-
-# Joining and cutting
-
-JOINS: dict[str, Callable] = {
-    "cat": lambda lib, x, v: lib.cat([x, v]),
-    "cat-1": lambda lib, x, v: lib.cat((x, v, x), dim=1),
-    "cat-negative": lambda lib, x, v: lib.cat([x, v], -1),
-    "cat-one": lambda lib, x, v: lib.cat([x]),
-    "cat-empty-vector": lambda lib, x, v: lib.cat([lib.zeros(0), x, v]),
-    "cat-promotes": lambda lib, x, v: lib.cat([x, v.float(), lib.ones(1, 4, dtype=lib.int64)]),
-    "cat-bool": lambda lib, x, v: lib.cat([x > 0, lib.arange(8).reshape(2, 4)]),
-    "concat": lambda lib, x, v: lib.concat([x, v]),
-    "concatenate": lambda lib, x, v: lib.concatenate([x.t(), v.t()], 1),
-    "stack": lambda lib, x, v: lib.stack([x, v]),
-    "stack-1": lambda lib, x, v: lib.stack((x, v), 1),
-    "stack-last": lambda lib, x, v: lib.stack((x, v), dim=-1),
-    "stack-0d": lambda lib, x, v: lib.stack([x[0, 0], v[0, 0], x.sum()]),
-    "stack-promotes": lambda lib, x, v: lib.stack([x.float(), v]),
-    "hstack": lambda lib, x, v: lib.hstack([x, v]),
-    "hstack-vectors": lambda lib, x, v: lib.hstack([x[0], v[0, 0]]),
-    "vstack": lambda lib, x, v: lib.vstack([x, v[0]]),
-    "dstack": lambda lib, x, v: lib.dstack([x, v]),
-    "column-stack": lambda lib, x, v: lib.column_stack([x[:, 0], v]),
-    "meshgrid": lambda lib, x, v: lib.meshgrid(x[0], v[0, :2], indexing="ij"),
-    "meshgrid-xy": lambda lib, x, v: lib.meshgrid([x[0], v[0, :2]], indexing="xy"),
-    "atleast-1d": lambda lib, x, v: lib.atleast_1d(x[0, 0], v),
-    "atleast-2d": lambda lib, x, v: lib.atleast_2d(x[0]),
-    "atleast-3d": lambda lib, x, v: lib.atleast_3d((x[0], v)),
-    "split": lambda lib, x, v: x.split(2),
-    "split-1": lambda lib, x, v: lib.split(x, 3, 1),
-    "split-sizes": lambda lib, x, v: x.split([1, 0, 3], dim=1),
-    "split-negative": lambda lib, x, v: x.split(1, -1),
-    "chunk": lambda lib, x, v: x.chunk(2, 1),
-    "chunk-many": lambda lib, x, v: lib.chunk(x, 9),
-    "chunk-uneven": lambda lib, x, v: x.chunk(3, dim=1),
-    "tensor-split": lambda lib, x, v: x.tensor_split(3, 1),
-    "tensor-split-at": lambda lib, x, v: lib.tensor_split(x, (1, 3), dim=1),
-    "tensor-split-tensor": lambda lib, x, v: x.tensor_split(lib.tensor([2, 9])),
-    "hsplit": lambda lib, x, v: x.hsplit(2),
-    "vsplit": lambda lib, x, v: lib.vsplit(x, [1]),
-    "unbind": lambda lib, x, v: x.unbind(),
-    "unbind-1": lambda lib, x, v: lib.unbind(x, 1),
-    "iterate": lambda lib, x, v: [row * n for n, row in enumerate(x)],
-    "split-some": lambda lib, x, v: x.split(1)[2] * 2,
-    "unbind-some": lambda lib, x, v: x.unbind(1)[2] * 2,
-}
-
-JOIN_ERRORS: dict[str, Callable] = {
-    "cat-nothing": lambda lib, x: lib.cat([]),
-    "cat-rank": lambda lib, x: lib.cat([x, x[0]]),
-    "cat-size": lambda lib, x: lib.cat([x, x[:, :2]]),
-    "cat-dim": lambda lib, x: lib.cat([x, x], 2),
-    "cat-0d": lambda lib, x: lib.cat([x[0, 0], x[0, 0]]),
-    "cat-tensor": lambda lib, x: lib.cat(x),
-    "cat-number": lambda lib, x: lib.cat([x, 1]),
-    "stack-size": lambda lib, x: lib.stack([x, x[0]]),
-    "stack-nothing": lambda lib, x: lib.stack([]),
-    "stack-dim": lambda lib, x: lib.stack([x, x], 4),
-    "split-zero": lambda lib, x: x.split(0),
-    "split-negative": lambda lib, x: x.split(-1),
-    "split-sum": lambda lib, x: x.split([1, 1]),
-    "split-sizes-negative": lambda lib, x: x.split([4, -1]),
-    "split-0d": lambda lib, x: x[0, 0].split(1),
-    "chunk-zero": lambda lib, x: x.chunk(0),
-    "chunk-0d": lambda lib, x: x[0, 0].chunk(1),
-    "tensor-split-zero": lambda lib, x: x.tensor_split(0),
-    "hsplit": lambda lib, x: x.hsplit(3),
-    "unbind-dim": lambda lib, x: x.unbind(3),
-    "unbind-0d": lambda lib, x: x[0, 0].unbind(),
-    "iterate-0d": lambda lib, x: iter(x[0, 0]),
-}
-
-
-@pytest.mark.parametrize("name", JOINS)
-def test_joins_and_cuts_like_torch(torch, rng, seed, name):
-    x, v = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
-    agree(torch, JOINS[name], x, v, seed=seed, nodes=2)
-
-
-@pytest.mark.parametrize("name", JOIN_ERRORS)
-def test_join_and_cut_errors_like_torch(torch, name):
-    same_error(torch, JOIN_ERRORS[name], np.zeros((3, 4)))
-
-
-def test_cat_keeps_channels_last_where_all_have_it(torch, rng):
-    x = rng.normal(size=(2, 3, 4, 5)).astype("float32")
-    for join in ("cat", "stack"):
-        for one in (True, False):
-
-            def function(lib, x, join=join, one=one):
-                y = x.to(memory_format=lib.channels_last)
-                return getattr(lib, join)([y, y if one else x], 0)
-
-            agree(torch, function, x, strides=True)
-
-
-def test_joins_of_nothing_along_an_axis_like_torch(torch):
-    x = np.zeros((0, 3))
-    for function in (
-        lambda lib, x: lib.cat([x, x]),
-        lambda lib, x: x.split(0),
-        lambda lib, x: x.chunk(2),
-        lambda lib, x: x.unbind(1),
-        lambda lib, x: lib.stack([x, x], 2),
-    ):
-        agree(torch, function, x)
-    assert convcore.zeros(0, 3).unbind() == ()
 
 
 # Any subscript

@@ -1,4 +1,4 @@
-"""Products of tensors: values, gradients, nodes and errors, beside PyTorch's."""
+"""Products of tensors: values, gradients and nodes, beside PyTorch's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against_torch import same_error
-from agreement import assert_same_gradients, seen_by_a_hook
+from agreement import assert_same_gradients, drawer, seen_by_a_hook
 from derivatives import leaf
 from draws import lay_out, numbers
 from hypothesis import HealthCheck, given, settings
@@ -26,12 +25,6 @@ SOME = settings(
 FLOATS = ("float32", "float64", "complex64", "complex128")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 LAYOUTS = ("contiguous", "permuted", "strided", "broadcast")
-
-
-def drawer(seed: int, draw: int, dtype: str) -> Any:
-    """Return draw(shape) of small integers, whose sums of products are exact."""
-    rng = np.random.default_rng([seed, draw])
-    return lambda shape: np.asarray(numbers(rng, shape, dtype, integers=True))
 
 
 def laid_out(arrays: list[np.ndarray], layouts: Any, seed: int) -> list[np.ndarray]:
@@ -84,26 +77,6 @@ def test_matmul_of_integers_wraps_as_pytorchs(shapes, dtype, draw, seed, torch):
     np.testing.assert_array_equal(result.numpy(), expected)
 
 
-def test_product_of_integers_is_exact_over_many_blocks(rng):
-    a, b = (rng.integers(-(2**62), 2**62, s) for s in ((20, 3000), (3000, 30)))
-    expected = np.zeros((20, 30), np.int64)
-    for row, column in zip(a.T, b, strict=True):
-        expected += row[:, np.newaxis] * column
-    np.testing.assert_array_equal(
-        (convcore.from_numpy(a) @ convcore.from_numpy(b))._array, expected
-    )
-    long = rng.integers(-5, 5, 10**6)
-    assert convcore.from_numpy(long).dot(convcore.from_numpy(long)).item() == (long * long).sum()
-
-
-def test_float16_products_are_float32s_rounded_once(rng):
-    arrays = [rng.standard_normal(s).astype("float16") for s in ((7,), (5, 400), (400, 7))]
-    half = convcore.mm(*(convcore.from_numpy(a) for a in arrays[1:]))
-    single = convcore.mm(*(convcore.from_numpy(a.astype("float32")) for a in arrays[1:]))
-    np.testing.assert_array_equal(half.numpy(), single.numpy().astype("float16"))
-    assert convcore.addmm(*(convcore.from_numpy(a) for a in arrays)).dtype is convcore.float16
-
-
 OPERATIONS = {
     "mm": (lambda m, a, b: m.mm(a, b), (3, 4), (4, 2)),
     "bmm": (lambda m, a, b: a.bmm(b), (5, 3, 4), (5, 4, 2)),
@@ -143,14 +116,6 @@ OPERATIONS = {
     ),
     "linear of a weight vector": (lambda m, x, w: m.nn.functional.linear(x, w), (5, 4), (4,)),
     "linear of nothing": (lambda m, x, w, b: m.nn.functional.linear(x, w, b), (0, 4), (3, 4), (3,)),
-    "tensordot": (lambda m, a, b: m.tensordot(a, b), (2, 3, 4), (3, 4, 5)),
-    "tensordot, no axes": (lambda m, a, b: m.tensordot(a, b, dims=0), (2, 3), (4,)),
-    "tensordot, chosen axes": (
-        lambda m, a, b: m.tensordot(a, b, dims=([1, -1], [1, 0])),
-        (2, 3, 4),
-        (4, 3),
-    ),
-    "tensordot, a size of 1": (lambda m, a, b: m.tensordot(a, b, ([1], [0])), (2, 1), (3, 4)),
 }
 
 
@@ -161,74 +126,6 @@ def test_products_have_pytorchs_values_and_gradients(name, dtype, seed, torch):
     numbers_of = drawer(seed, len(name), dtype)
     arrays = [numbers_of(shape) for shape in shapes]
     assert_same_gradients(torch, function, arrays, numbers_of)
-
-
-EQUATIONS = [
-    ("ij,jk->ik", (2, 3), (3, 4)),
-    ("ij,jk", (2, 3), (3, 4)),
-    (" b i j , b j k -> b k i ", (5, 2, 3), (5, 3, 4)),
-    ("ij->ji", (2, 3)),
-    ("ba", (2, 3)),
-    ("aB", (2, 3)),
-    ("ij->", (2, 3)),
-    ("ii", (3, 3)),
-    ("ii->i", (3, 3)),
-    ("iijj->ji", (3, 3, 2, 2)),
-    ("iii->i", (2, 2, 2)),
-    ("iij,kj->ik", (3, 3, 2), (4, 2)),
-    ("i,j->ij", (2,), (3,)),
-    ("i,i", (4,), (4,)),
-    (",", (), ()),
-    ("", ()),
-    (",ij", (), (2, 3)),
-    ("...ij,...jk", (5, 1, 2, 3), (4, 3, 2)),
-    ("...j,jk->...k", (5, 2, 3), (3, 4)),
-    ("...j,jk->k", (5, 2, 3), (3, 4)),
-    ("i...->...i", (2, 3, 4)),
-    ("ij->...ij", (2, 3)),
-    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
-    ("bi,oij,bj->bo", (5, 2), (4, 2, 3), (5, 3)),
-    ("ij,ik,il->jkl", (3, 2), (3, 4), (3, 2)),
-    ("ij,kl->", (2, 3), (4, 2)),
-    ("ij,jk", (2, 1), (4, 5)),
-    ("ij,ij->i", (2, 3), (1, 3)),
-    ("nchw,ncHW->nhwHW", (2, 3, 2, 2), (2, 3, 1, 2)),
-]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in EQUATIONS])
-def test_einsum_has_pytorchs_values_and_gradients(equation, shapes, dtype, seed, torch):
-    numbers_of = drawer(seed, len(equation), dtype)
-    arrays = [numbers_of(shape) for shape in shapes]
-    assert_same_gradients(torch, lambda m, *xs: m.einsum(equation, *xs), arrays, numbers_of)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m, a, b: m.einsum(a, [0, 1], b, [1, 2], [0, 2]),
-        lambda m, a, b: m.einsum(a, [30, 1], b, [1, 2]),
-        lambda m, a, b: m.einsum(a, [..., 1], b, [1, 2], [2, ...]),
-        lambda m, a, b: m.einsum("ij,jk", [a, b]),
-        lambda m, a, b: m.tensordot(a, b, m.tensor(1)),
-    ],
-)
-def test_other_forms_of_calls_give_pytorchs_values(call, rng, torch):
-    a, b = (rng.integers(-5, 5, shape) for shape in ((2, 3), (3, 4)))
-    result, expected = (call(m, m.from_numpy(a), m.from_numpy(b)) for m in (convcore, torch))
-    np.testing.assert_array_equal(result.numpy(), expected.numpy())
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("equation", ["ij,jk", "ij,ij->", "ij,jk->ki"])
-def test_einsum_of_integers_is_pytorchs(equation, dtype, rng, torch):
-    limits = np.iinfo(dtype)
-    shapes = (2, 3), (2, 3) if equation == "ij,ij->" else (3, 4)
-    a, b = (rng.integers(limits.min, limits.max, shape, dtype) for shape in shapes)
-    result, expected = (m.einsum(equation, *map(m.from_numpy, (a, b))) for m in (convcore, torch))
-    assert str(result.dtype) == str(expected.dtype)
-    np.testing.assert_array_equal(result.numpy(), expected.numpy())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -334,120 +231,6 @@ def test_linear_of_anything_else_is_a_product_and_a_sum(lead, rng):
     name, _, seen = last_node(convcore, lambda m, *xs: m.nn.functional.linear(*xs), arrays)
     assert name == "AddBackward0"
     assert seen == [(((*lead, 1), (1,)), ((*lead, 1),))]
-
-
-# Errors
-
-
-def z(m, *shape, dtype="float32"):
-    return m.zeros(*shape, dtype=getattr(m, dtype))
-
-
-def linear(m, *tensors):
-    return m.nn.functional.linear(*tensors)
-
-
-REFUSED = [
-    lambda m: m.mm(z(m, 2, 3), z(m, 4, 5)),
-    lambda m: m.mm(z(m, 2, 3), z(m, 3, 5, dtype="float64")),
-    lambda m: m.mm(z(m, 2, 3), z(m, 3, 5, dtype="int64")),
-    lambda m: m.mm(z(m, 2, 3, dtype="bool"), z(m, 3, 5, dtype="bool")),
-    lambda m: m.mm(z(m, 3), z(m, 3, 2)),
-    lambda m: m.mm(z(m, 2, 3), z(m, 3)),
-    lambda m: m.mm(z(m, 2, 3), 3),
-    lambda m: m.mm(3, z(m, 2, 3)),
-    lambda m: m.matmul(z(m, 2, 3), z(m, 4, 5)),
-    lambda m: m.matmul(z(m, 3), z(m, 4, 2)),
-    lambda m: m.matmul(z(m, 2, 3), z(m, 4)),
-    lambda m: m.matmul(z(m), z(m, 4)),
-    lambda m: m.matmul(z(m, 4), z(m)),
-    lambda m: m.matmul(z(m, 3), z(m, 4)),
-    lambda m: m.matmul(z(m, 3), z(m, 3, dtype="float64")),
-    lambda m: m.matmul(z(m, 3), 3),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 2, 4, 5)),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 3, 3, 5)),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 4, 5)),
-    lambda m: m.matmul(z(m, 2, 3), z(m, 2, 4, 5)),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 4)),
-    lambda m: m.matmul(z(m, 3), z(m, 2, 4, 5)),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 2, 3, 5, dtype="float64")),
-    lambda m: m.matmul(z(m, 2, 2, 3, dtype="bool"), z(m, 2, 3, 5, dtype="bool")),
-    lambda m: m.matmul(z(m, 2, 2, 3), z(m, 3, dtype="float64")),
-    lambda m: m.bmm(z(m, 2, 3), z(m, 3, 2)),
-    lambda m: m.bmm(z(m, 2, 2, 3), z(m, 3, 2)),
-    lambda m: m.bmm(z(m, 2, 2, 3), z(m, 2, 4, 2)),
-    lambda m: m.bmm(z(m, 2, 2, 3), z(m, 3, 3, 2)),
-    lambda m: m.bmm(z(m, 2, 2, 3), z(m, 2, 3, 2, dtype="float64")),
-    lambda m: m.mv(z(m, 2, 3), z(m, 4)),
-    lambda m: m.mv(z(m, 3), z(m, 4)),
-    lambda m: m.mv(z(m, 2, 3), z(m, 3, 1)),
-    lambda m: m.mv(z(m, 2, 3), z(m, 3, dtype="float64")),
-    lambda m: m.mv(z(m, 2, 3, dtype="bool"), z(m, 3, dtype="bool")),
-    lambda m: m.dot(z(m, 3), z(m, 4)),
-    lambda m: m.dot(z(m, 2, 3), z(m, 3)),
-    lambda m: m.dot(z(m, 3), z(m, 3, dtype="float64")),
-    lambda m: m.dot(z(m, 3, dtype="bool"), z(m, 3, dtype="bool")),
-    lambda m: m.dot(z(m, 3), 3),
-    lambda m: m.vdot(z(m), z(m, 3)),
-    lambda m: m.vdot(z(m, 3), z(m, 3, dtype="int64")),
-    lambda m: m.inner(z(m, 2, 3), z(m, 5, 4)),
-    lambda m: m.inner(z(m, 3), z(m, 3, dtype="float64")),
-    lambda m: m.outer(z(m, 2, 1), z(m, 3)),
-    lambda m: m.outer(z(m, 2), z(m, 3, 1)),
-    lambda m: m.addmm(z(m, 2), z(m, 2, 3), z(m, 4, 2)),
-    lambda m: m.addmm(z(m, 3), z(m, 2, 3), z(m, 3, 2)),
-    lambda m: m.addmm(z(m, 2), z(m, 3), z(m, 3, 2)),
-    lambda m: m.addmm(z(m, 2), z(m, 2, 3), z(m, 3)),
-    lambda m: m.addmm(z(m, 2, dtype="float64"), z(m, 2, 3), z(m, 3, 2)),
-    lambda m: m.addmm(z(m, 2), z(m, 2, 3, dtype="float64"), z(m, 3, 2)),
-    lambda m: m.baddbmm(z(m, 3), z(m, 4, 2, 3), z(m, 4, 3, 2)),
-    lambda m: m.baddbmm(z(m, 2), z(m, 4, 2, 3), z(m, 4, 5, 2)),
-    lambda m: m.addmv(z(m, 3), z(m, 2, 3), z(m, 3)),
-    lambda m: m.addmv(z(m, 2), z(m, 2, 3), z(m, 4)),
-    lambda m: linear(m, z(m, 2, 5), z(m, 3, 4), z(m, 3)),
-    lambda m: linear(m, z(m, 2, 5), z(m, 3, 4)),
-    lambda m: linear(m, z(m, 1, 2, 5), z(m, 3, 4), z(m, 3)),
-    lambda m: linear(m, z(m, 5), z(m, 3, 4), z(m, 3)),
-    lambda m: linear(m, z(m, 2, 4, dtype="float64"), z(m, 3, 4), z(m, 3)),
-    lambda m: linear(m, z(m, 2, 4), z(m, 3, 4), z(m, 3, dtype="float64")),
-    lambda m: linear(m, z(m, 4), z(m, 3, 4), z(m, 3, dtype="float64")),
-    lambda m: linear(m, z(m, 2, 4, dtype="int64"), z(m, 3, 4), z(m, 3)),
-    lambda m: linear(m, z(m, 2, 4), z(m, 3, 4), z(m, 2)),
-    lambda m: linear(m, z(m, 2, 4), z(m, 1, 3, 4)),
-    lambda m: linear(m, z(m), z(m, 3, 4), z(m, 3)),
-    lambda m: m.einsum("ij,jk", z(m, 2, 3)),
-    lambda m: m.einsum("ij", z(m, 2, 3), z(m, 2, 3)),
-    lambda m: m.einsum("ij"),
-    lambda m: m.einsum("ijk", z(m, 2, 3)),
-    lambda m: m.einsum("...ijk", z(m, 2, 3)),
-    lambda m: m.einsum("ij,jk", z(m, 2, 3), z(m, 4, 5)),
-    lambda m: m.einsum("ii", z(m, 2, 3)),
-    lambda m: m.einsum("ij->ik", z(m, 2, 3)),
-    lambda m: m.einsum("ij->ii", z(m, 2, 3)),
-    lambda m: m.einsum("i$", z(m, 2, 3)),
-    lambda m: m.einsum("ij,i$", z(m, 2, 3), z(m, 2, 3)),
-    lambda m: m.einsum("ij-ik", z(m, 2, 3)),
-    lambda m: m.einsum("ij->i->j", z(m, 2, 3)),
-    lambda m: m.einsum("......j", z(m, 2, 3)),
-    lambda m: m.einsum(".j", z(m, 2, 3)),
-    lambda m: m.einsum("ij,jk", z(m, 2, 3), z(m, 3, 4, dtype="float64")),
-    lambda m: m.einsum("ij,jk", z(m, 2, 3), 3),
-    lambda m: m.einsum(3, z(m, 2, 3)),
-    lambda m: m.einsum("ij,jk", z(m, 2, 3, dtype="bool"), z(m, 3, 4, dtype="bool")),
-    lambda m: m.einsum(z(m, 2, 3), [0, 52]),
-    lambda m: m.tensordot(z(m, 2, 3, 4), z(m, 4, 3), ([1], [1, 0])),
-    lambda m: m.tensordot(z(m, 2, 3, 4), z(m, 4, 3), ([1], [0])),
-    lambda m: m.tensordot(z(m, 2), z(m, 4, 3), 2),
-    lambda m: m.tensordot(z(m, 2), z(m, 4, 3), -1),
-    lambda m: m.tensordot(z(m, 2, 3), z(m, 3, 4, dtype="float64"), 1),
-    lambda m: m.tensordot(z(m, 2, 3), z(m, 3, 4), ([5], [0])),
-    lambda m: m.tensordot(z(m, 2, 3), z(m, 3, 4), ([1, 1], [0, 0])),
-]
-
-
-@pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))
-def test_errors_are_pytorchs(call, torch):
-    same_error(torch, call)
 
 
 @pytest.mark.parametrize("bias", [True, False])

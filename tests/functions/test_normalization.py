@@ -1,4 +1,4 @@
-"""Normalisations: values, gradients and errors beside PyTorch's, error bounds, threads, modules."""
+"""Batch, group and instance norm beside PyTorch's; error bounds, threads, modules."""
 
 from __future__ import annotations
 
@@ -10,32 +10,16 @@ from against_torch import agree, differentiated, same, same_error
 from elements import SEEDS, few
 from hypothesis import given
 from hypothesis import strategies as st
+from norms import DTYPES, FORMATS, TOLERANCE, laid_out, numbers
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
-from convcore.engine.layers import layer_norm, norm
+from convcore.engine.layers import norm
 from convcore.nn import functional as F
 
-# The second order of float32 has the largest sums; its terms cancel.
-TOLERANCE = {"float32": 2e-3, "float64": 1e-8}
-DTYPES = st.sampled_from(["float32", "float64"])
 SHAPES = st.sampled_from(
     [(4, 6), (3, 6, 5), (2, 6, 3, 4), (5, 6, 1, 1), (1, 6, 7, 9), (2, 6, 2, 3, 2), (3, 6, 17, 16)]
 )
-FORMATS = st.sampled_from(["contiguous", "channels_last", "strided"])
-
-
-def laid_out(array, form):
-    """Return the array in another layout of memory."""
-    if form == "channels_last" and array.ndim > 2:
-        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
-    if form == "strided":
-        return np.repeat(array, 2, axis=-1)[..., ::2]
-    return array
-
-
-def numbers(rng, dtype, *shapes):
-    return [np.asarray(rng.normal(0.5, 1.5, shape), dtype) for shape in shapes]
 
 
 def with_running(lib, function, channels, dtype, seed):
@@ -106,27 +90,6 @@ def test_instance_norm_agrees_with_pytorch(torch, dtype, shape, form, own, affin
     agree(torch, function, laid_out(x, form), *args, rtol=TOLERANCE[dtype], seed=seed)
 
 
-@few(30)
-@given(
-    DTYPES,
-    st.sampled_from([(5,), (3, 7), (2, 4, 33), (2, 3, 4, 5)]),
-    FORMATS,
-    st.integers(1, 4),
-    st.booleans(),
-    SEEDS,
-)
-def test_layer_norm_agrees_with_pytorch(torch, dtype, shape, form, axes, affine, seed):
-    sizes = shape[-axes:]
-    rng = np.random.default_rng(seed)
-    x, w, b = numbers(rng, dtype, shape, sizes, sizes)
-
-    def function(lib, x, *affine):
-        return lib.nn.functional.layer_norm(x, sizes, *affine, eps=1e-3)
-
-    args = (w, b) if affine else ()
-    agree(torch, function, laid_out(x, form), *args, nodes=1, rtol=TOLERANCE[dtype], seed=seed)
-
-
 @few(40)
 @given(
     DTYPES,
@@ -185,7 +148,6 @@ def test_fused_and_plain_batch_norm_have_gradients_that_gradcheck_finds(rng):
 
     assert gradcheck(fused, (x, w, b, r))
     assert gradcheck(lambda x, w, b: F.group_norm(x, 1, w, b), (x, w, b))
-    assert gradcheck(lambda x: F.layer_norm(x, (2, 2)), (x,))
 
 
 def test_half_precision_is_computed_in_single(torch, rng):
@@ -262,8 +224,6 @@ def test_bits_do_not_depend_on_threads(rng, threads, shape, form):
                 g, x, w, b, 1e-5, statistics, False, groups, "relu", y, needs_input=True
             )
             found += [y, statistics, *grads]
-        y, statistics = layer_norm.forward(x, None, None, 1e-5, 2)
-        found += [y, *layer_norm.backward(g, x, None, 1e-5, 2, statistics)]
         bits.add(b"".join(array.tobytes() for array in found))
     assert len(bits) == 1
 
@@ -303,11 +263,6 @@ def test_results_keep_the_format_and_lie_in_the_pool(rng):
         lambda F, x, v, m: F.group_norm(x, 3, v[None], v),
         lambda F, x, v, m: F.group_norm(x[0, 0, 0], 1),
         lambda F, x, v, m: F.group_norm(x[:1, :, 0, 0], 6),
-        lambda F, x, v, m: F.layer_norm(x, 5),
-        lambda F, x, v, m: F.layer_norm(x, (4, 5)),
-        lambda F, x, v, m: F.layer_norm(x, (5,), v),
-        lambda F, x, v, m: F.layer_norm(x, (5,), None, v),
-        lambda F, x, v, m: F.layer_norm(x, ()),
         lambda F, x, v, m: F.instance_norm(x[:, :, :1, :1]),
         lambda F, x, v, m: F.instance_norm(x, use_input_stats=False),
         lambda F, x, v, m: F.instance_norm(x, v),
@@ -342,7 +297,6 @@ def test_fused_errors_name_the_argument(rng):
 NUMBERS = {
     "batch_norm": lambda x, **given: F.batch_norm(x, None, None, training=True, **given),
     "group_norm": lambda x, **given: F.group_norm(x, 3, **given),
-    "layer_norm": lambda x, **given: F.layer_norm(x, (4,), **given),
     "instance_norm": F.instance_norm,
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from against_torch import agree, same_error
+from shapes import agree_of_other_layouts, agree_of_shapes
 
 import convcore
 
@@ -34,10 +35,6 @@ SAME: dict[str, Callable] = {
     "squeeze-dim": lambda lib, x: x.view(1, 2, 1, 12).squeeze(2),
     "squeeze-nothing": lambda lib, x: x.squeeze(1),
     "squeeze-dims": lambda lib, x: x.view(1, 2, 1, 12).squeeze((0, 1, -2)),
-    "unfold": lambda lib, x: x.unfold(2, 3, 1),
-    "unfold-twice": lambda lib, x: x.unfold(1, 2, 1).unfold(-2, 3, 1),
-    "unfold-with-gaps": lambda lib, x: x.unfold(-1, 1, 3),
-    "unfold-to-nothing": lambda lib, x: x.unfold(0, 0, 1),
     "unsqueeze": lambda lib, x: x.unsqueeze(1),
     "unsqueeze-end": lambda lib, x: x.unsqueeze(-1),
     "permute": lambda lib, x: x.permute(2, 0, 1),
@@ -55,33 +52,6 @@ SAME: dict[str, Callable] = {
     "movedim": lambda lib, x: x.movedim(0, 2),
     "movedims": lambda lib, x: lib.movedim(x, (0, 1), (-1, 0)),
     "moveaxis": lambda lib, x: x.moveaxis(2, 0),
-    "narrow": lambda lib, x: x.narrow(2, 1, 2),
-    "narrow-from-end": lambda lib, x: x.narrow(-1, -2, 2),
-    "select": lambda lib, x: x.select(1, 2),
-    "select-from-end": lambda lib, x: lib.select(x, 1, -1),
-    "flip": lambda lib, x: x.flip(0, -1),
-    "flip-list": lambda lib, x: lib.flip(x, dims=[1]),
-    "fliplr": lambda lib, x: lib.fliplr(x),
-    "flipud": lambda lib, x: lib.flipud(x),
-    "roll": lambda lib, x: x.roll(1, 0),
-    "roll-flat": lambda lib, x: x.roll(5),
-    "roll-several": lambda lib, x: lib.roll(x, (1, -2), (0, 2)),
-    "rot90": lambda lib, x: lib.rot90(x, 1, (1, 2)),
-    "rot90-twice": lambda lib, x: x.rot90(2, (0, 2)),
-    "diagonal": lambda lib, x: x.diagonal(),
-    "diagonal-offset": lambda lib, x: x.diagonal(1, 1, 2),
-    "diagonal-below": lambda lib, x: lib.diagonal(x, -1, 2, 0),
-    "diag-embed": lambda lib, x: x[0].diag_embed(),
-    "diag-embed-offset": lambda lib, x: lib.diag_embed(x, -1, 0, 2),
-    "diag-vector": lambda lib, x: x[0, 0].diag(1),
-    "tril": lambda lib, x: x.tril(),
-    "tril-offset": lambda lib, x: lib.tril(x, -1),
-    "triu": lambda lib, x: x.triu(1),
-    "repeat": lambda lib, x: x.repeat(2, 1, 3),
-    "repeat-new-axes": lambda lib, x: x.repeat(2, 1, 2, 1),
-    "repeat-none": lambda lib, x: x.repeat(1, 0, 1),
-    "tile": lambda lib, x: x.tile(2),
-    "tile-function": lambda lib, x: lib.tile(x, (2, 1, 1, 1)),
     "chain": lambda lib, x: x.permute(1, 0, 2).unsqueeze(0).narrow(1, 0, 2).squeeze(0)[..., 1],
 }
 
@@ -106,70 +76,24 @@ ERRORS: dict[str, Callable] = {
     "flatten-range": lambda lib, x: x.flatten(4),
     "unflatten": lambda lib, x: x.unflatten(1, (2, 2)),
     "unflatten-empty": lambda lib, x: x.unflatten(1, []),
-    "unfold-size": lambda lib, x: x.unfold(1, 4, 1),
-    "unfold-negative": lambda lib, x: x.unfold(1, -1, 1),
-    "unfold-step": lambda lib, x: x.unfold(1, 2, 0),
-    "unfold-dim": lambda lib, x: x.unfold(3, 2, 1),
-    "narrow-length": lambda lib, x: x.narrow(0, 1, 5),
-    "narrow-negative": lambda lib, x: x.narrow(0, 1, -1),
-    "narrow-start": lambda lib, x: x.narrow(0, 3, 0),
-    "select-range": lambda lib, x: x.select(0, 2),
-    "select-0d": lambda lib, x: x[0, 0, 0].select(0, 0),
-    "repeat-few": lambda lib, x: x.repeat(2, 2),
-    "repeat-negative": lambda lib, x: x.repeat(1, -1, 1),
-    "flip-twice": lambda lib, x: x.flip(0, 0),
-    "roll-dims": lambda lib, x: x.roll((1, 2), 0),
-    "rot90-dims": lambda lib, x: x.rot90(1, (0, 0)),
-    "diagonal-dims": lambda lib, x: x.diagonal(0, 1, 1),
-    "diag-3d": lambda lib, x: x.diag(),
-    "tril-1d": lambda lib, x: x[0, 0].tril(),
 }
-
-# PyTorch's own decompositions of these differ in what hooks see.
-OTHER_NODES = {"diag-vector", "H", "mH", "tile-function"}
-OTHER_STRIDES = {"rot90", "rot90-twice", "unsqueeze-end", "repeat-none"}
 
 
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_shape_like_torch(torch, rng, seed, name, dtype):
-    x = rng.normal(size=(2, 3, 4)).astype(dtype)
-    if dtype == "complex128":
-        x.imag = rng.normal(size=x.shape)
-    agree(
-        torch,
-        SAME[name],
-        x,
-        seed=seed,
-        strides=name not in OTHER_STRIDES,
-        nodes=0 if name in OTHER_NODES else 3,
-    )
+    strides, nodes = name != "unsqueeze-end", 0 if name in ("H", "mH") else 3
+    agree_of_shapes(torch, rng, seed, SAME[name], dtype, strides, nodes)
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_shape_of_other_layouts_like_torch(torch, rng, seed, name):
-    """The tensor is a slice of a permuted one: no axis lies where it does in a new tensor."""
-    x = rng.normal(size=(4, 5, 3))
-
-    def function(lib, x):
-        part = x[:, 1:3].permute(1, 2, 0)
-        try:
-            return SAME[name](lib, part)
-        except RuntimeError as error:
-            assert "compatible" in str(error)
-            return SAME[name](lib, part.contiguous())
-
-    agree(torch, function, x, seed=seed)
+    agree_of_other_layouts(torch, rng, seed, SAME[name])
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_shape_errors_like_torch(torch, name):
     same_error(torch, ERRORS[name], np.zeros((2, 3, 4)))
-
-
-def test_diag_of_a_matrix_like_torch(torch, rng, seed):
-    for offset in (-3, -1, 0, 2):
-        agree(torch, lambda lib, x, k=offset: x.diag(k), rng.normal(size=(3, 4)), seed=seed)
 
 
 def test_T_warns_unless_it_is_of_a_matrix():
@@ -235,9 +159,3 @@ def test_memory_format_survives_views(torch, rng):
         strict=True,
     ):
         assert lib_out.stride() == torch_out.stride()
-
-
-def test_tril_and_triu_in_place_like_torch(torch, rng, seed):
-    x = rng.normal(size=(3, 4))
-    agree(torch, lambda lib, x: (x * 2).tril_(1), x, seed=seed)
-    agree(torch, lambda lib, x: (x * 2).triu_(), x, seed=seed)

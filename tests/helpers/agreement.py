@@ -11,8 +11,15 @@ from typing import Any
 
 import numpy as np
 from against_torch import plain, tensors
+from draws import numbers
 
 import convcore
+
+
+def drawer(seed: int, draw: int, dtype: str) -> Any:
+    """Return draw(shape) of small integers, whose sums of products are exact."""
+    rng = np.random.default_rng([seed, draw])
+    return lambda shape: np.asarray(numbers(rng, shape, dtype, integers=True))
 
 
 def gradients(

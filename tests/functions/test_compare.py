@@ -1,0 +1,96 @@
+"""Comparisons, closeness, and what is equal or unique, beside PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from edges import SPECIAL, promoted_alike
+from elements import INTEGER, REAL
+
+import convcore
+
+MIXED = {
+    "eq": lambda m, x, y: x == y,
+    "ne": lambda m, x, y: x != y,
+    "lt": lambda m, x, y: x < y,
+    "le": lambda m, x, y: x <= y,
+    "gt": lambda m, x, y: x > y,
+    "ge": lambda m, x, y: x >= y,
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
+def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
+    promoted_alike(torch, MIXED[name], dtype)
+
+
+COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_comparison_agrees_with_pytorch_at_special_values(torch, name):
+    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
+    agree(torch, lambda m, x, y: getattr(m, name)(x.detach(), y.detach()), x, y)
+
+
+@pytest.mark.parametrize("other", [None, "a", [1], {}])
+def test_comparison_with_what_is_no_operand_is_pythons(other):
+    x = convcore.ones(2)
+    assert (x == other) is False
+    assert (x != other) is True
+    with pytest.raises(TypeError, match="'<' not supported between instances of 'Tensor' and"):
+        x < other  # noqa: B015
+    with pytest.raises(TypeError):
+        convcore.eq(x, other)
+
+
+def test_comparison_of_integers_with_numbers_beyond_their_dtype_is_exact():
+    x = convcore.tensor([44, 255], dtype=convcore.uint8)
+    assert (x == 300).tolist() == [False, False]
+    assert (x < 300).tolist() == [True, True]
+    assert (x > -1).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("equal_nan", [True, False])
+@pytest.mark.parametrize("tolerances", [{}, {"rtol": 0.1, "atol": 0.2}, {"rtol": 0, "atol": 0}])
+def test_isclose_agrees_with_pytorch(torch, equal_nan, tolerances):
+    values = [*SPECIAL, 1 + 1e-9, 1.05, 1.25]
+    x, y = (a.reshape(-1) for a in np.meshgrid(values, values))
+
+    def function(m, x, y):
+        x, y = x.detach(), y.detach()
+        close = m.allclose(x, y, equal_nan=equal_nan, **tolerances)
+        return m.isclose(x, y, equal_nan=equal_nan, **tolerances), m.tensor(close)
+
+    agree(torch, function, x, y)
+    whole = np.arange(5)
+    agree(torch, lambda m, x: m.isclose(x, x.flip(0), **tolerances), whole)
+
+
+def test_equal_is_about_shape_and_values():
+    x = convcore.tensor([1.0, 2.0])
+    assert convcore.equal(x, convcore.tensor([1, 2]))
+    assert not x.equal(convcore.tensor([1.0, 3.0]))
+    assert not convcore.equal(x, convcore.tensor([[1.0, 2.0]]))
+    assert not convcore.equal(x, convcore.ones(1))
+
+
+def test_unique_agrees_with_pytorch(torch, rng):
+    x = rng.integers(0, 3, (4, 2))
+    agree(torch, lambda m, x: x.unique(), x)
+    agree(torch, lambda m, x: m.unique(x, return_inverse=True, return_counts=True), x)
+    agree(torch, lambda m, x: m.unique(x, return_inverse=True, dim=0), x)
+
+
+ERRORS = {
+    "isclose of two dtypes": lambda m: m.isclose(m.ones(2), m.ones(2).double()),
+    "compared shapes": lambda m: m.ones(2, 2) == m.ones(3),
+    "is_nonzero of two": lambda m: m.is_nonzero(m.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_pytorchs(torch, name):
+    same_error(torch, ERRORS[name])

@@ -1,0 +1,62 @@
+"""Rows by their numbers along an axis: the same as PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from shapes import complex_or_real
+
+ALONG: dict[str, Callable] = {
+    "index-select": lambda lib, x, v: x.index_select(1, lib.tensor([2, 0, 2])),
+    "index-select-0d": lambda lib, x, v: lib.index_select(x, 0, lib.tensor(1)),
+    "index-select-of-0d": lambda lib, x, v: x[0, 0].index_select(0, lib.tensor([0])),
+    "index-select-int32": lambda lib, x, v: x.index_select(0, lib.tensor([2], dtype=lib.int32)),
+    "index-add": lambda lib, x, v: x.index_add(0, lib.tensor([0, 0, 2]), v),
+    "index-add-alpha": lambda lib, x, v: lib.index_add(x, 1, lib.tensor([1]), v[:, :1], alpha=3),
+    "index-add-in-place": lambda lib, x, v: (x * 1).index_add_(0, lib.tensor([2, 0, 2]), v),
+    "index-copy": lambda lib, x, v: x.index_copy(0, lib.tensor([2, 0]), v[:2]),
+    "index-copy-in-place": lambda lib, x, v: (x * 1).index_copy_(1, lib.tensor([3]), v[:, :1]),
+    "index-fill": lambda lib, x, v: x.index_fill(1, lib.tensor([0, 2, 0]), 5),
+    "index-fill-tensor": lambda lib, x, v: lib.index_fill(x, 0, lib.tensor([1, 1]), v[0, 0]),
+    "index-fill-in-place": lambda lib, x, v: (x * 1).index_fill_(0, lib.tensor([-1]), 5.0),
+    "repeat-interleave": lambda lib, x, v: x.repeat_interleave(2, 0),
+    "repeat-interleave-flat": lambda lib, x, v: lib.repeat_interleave(x, 3),
+    "repeat-interleave-each": lambda lib, x, v: x.repeat_interleave(lib.tensor([1, 0, 2]), dim=0),
+    "repeat-interleave-tensor": lambda lib, x, v: x.repeat_interleave(lib.tensor([2]), -1),
+}
+
+
+# PyTorch reads the elements of a vector by another node here.
+OTHER_NODES = {"index-select-of-0d"}
+
+
+ALONG_ERRORS: dict[str, Callable] = {
+    "index-select-range": lambda lib, x: x.index_select(0, lib.tensor([3])),
+    "index-select-negative": lambda lib, x: x.index_select(0, lib.tensor([-1])),
+    "index-select-2d": lambda lib, x: x.index_select(0, lib.tensor([[0]])),
+    "index-select-float": lambda lib, x: x.index_select(0, lib.tensor([0.0])),
+    "index-select-dim": lambda lib, x: x.index_select(2, lib.tensor([0])),
+    "index-add-count": lambda lib, x: x.index_add(0, lib.tensor([0]), x),
+    "index-add-range": lambda lib, x: x.index_add(0, lib.tensor([3]), x[:1]),
+    "index-add-dtype": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1].float()),
+    "index-add-shape": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1, :2]),
+    "index-fill-range": lambda lib, x: x.index_fill(0, lib.tensor([3]), 1),
+    "index-fill-vector": lambda lib, x: x.index_fill(0, lib.tensor([0]), lib.zeros(1)),
+    "repeats-count": lambda lib, x: x.repeat_interleave(lib.tensor([1, 2]), 0),
+    "repeats-negative": lambda lib, x: x.repeat_interleave(-1),
+}
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_along_an_axis_like_torch(torch, rng, seed, name, dtype):
+    x, v = (complex_or_real(rng, (3, 4), dtype) for _ in range(2))
+    agree(torch, ALONG[name], x, v, seed=seed, nodes=0 if name in OTHER_NODES else 2)
+
+
+@pytest.mark.parametrize("name", ALONG_ERRORS)
+def test_along_an_axis_errors_like_torch(torch, name):
+    same_error(torch, ALONG_ERRORS[name], np.linspace(-1, 1, 12).reshape(3, 4))

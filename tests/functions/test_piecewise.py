@@ -1,0 +1,155 @@
+"""Bounds, extremes of two, choices and numbers for NaN, beside PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from edges import SPECIAL, agree_at_first_order, promoted_alike
+from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, few
+from hypothesis import given
+from hypothesis import strategies as st
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+
+# Functions of two tensors, and of a tensor and a number: (name, call, lowest, highest, complex)
+TWO = [
+    ("maximum", lambda m, x, y: m.maximum(x, y), -3, 3, False),
+    ("minimum", lambda m, x, y: m.minimum(x, y), -3, 3, False),
+    ("fmax", lambda m, x, y: m.fmax(x, y), -3, 3, False),
+    ("fmin", lambda m, x, y: m.fmin(x, y), -3, 3, False),
+    ("max", lambda m, x, y: m.max(x, y), -3, 3, False),
+    ("where", lambda m, x, y: m.where((abs(x) > 1.5).detach(), x, y), -3, 3, True),
+    ("where number", lambda m, x, y: m.where((abs(x) > 1.5).detach(), x, 2.0) * y, -3, 3, True),
+    ("clamp tensors", lambda m, x, y: m.clamp(x * 2, y - 1, y + 1), -3, 3, False),
+    ("clamp to a tensor", lambda m, x, y: x.clamp(max=y), -3, 3, False),
+    ("clamp_min", lambda m, x, y: m.clamp_min(x, y), -3, 3, False),
+    ("clamp", lambda m, x, y: m.clamp(x, -1, 1) * y, -3, 3, False),
+    ("clip", lambda m, x, y: x.clip(min=0.5) * y, -3, 3, False),
+    ("clamp_max", lambda m, x, y: x.clamp_max(0.5) * y, -3, 3, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "low", "high", "is_complex"), TWO, ids=[b[0] for b in TWO]
+)
+@few(6)
+@given(st.data(), SHAPES, SEEDS)
+def test_function_of_two_agrees_with_pytorch(
+    torch, name, call, low, high, is_complex, data, shape, seed
+):
+    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
+    x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
+    agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "low", "high", "is_complex"), TWO, ids=[b[0] for b in TWO]
+)
+def test_function_of_two_gradients_are_those_of_finite_differences(
+    rng, name, call, low, high, is_complex
+):
+    for dtype in ["float64"] + ["complex128"] * is_complex:
+        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
+        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
+        function = lambda x, y: call(convcore, x, y)  # noqa: E731
+        if function(*tensors).requires_grad:
+            assert gradcheck(function, tensors)
+            assert gradgradcheck(function, tensors)
+
+
+EDGES = [
+    *(("maximum", lambda m, x, y: m.maximum(x, y)), ("minimum", lambda m, x, y: m.minimum(x, y))),
+    *(("fmax", lambda m, x, y: m.fmax(x, y)), ("fmin", lambda m, x, y: m.fmin(x, y))),
+    *(("clamp", lambda m, x, y: x.clamp(-1, 0.5)), ("clamp low", lambda m, x, y: x.clamp(min=1))),
+    *(("clamps", lambda m, x, y: x.clamp(y, -y)), ("clamp crossed", lambda m, x, y: x.clamp(2, 1))),
+    ("nan_to_num", lambda m, x, y: m.nan_to_num(x, 3.0, 4.0, 5.0)),
+    ("where", lambda m, x, y: m.where(x > 0, x, y)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), EDGES, ids=[p[0] for p in EDGES])
+def test_ties_and_special_values_agree_with_pytorch(torch, name, call):
+    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
+    agree_at_first_order(torch, call, x, y)
+
+
+IN_PLACE = [
+    ("clamp_", lambda x: x.clamp_(0.5, 0.7)),
+    ("clamp_min_", lambda x: x.clamp_min_(0.5)),
+    ("clamp_max_", lambda x: x.clamp_max_(0.5)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), IN_PLACE, ids=[c[0] for c in IN_PLACE])
+def test_in_place_agrees_with_pytorch(torch, rng, name, call):
+    def function(m, x):
+        y = x * 1
+        assert call(y) is y
+        assert y._version == 1
+        return y
+
+    agree(torch, function, rng.uniform(0.3, 0.9, (2, 3)), nodes=2)
+
+
+@pytest.mark.parametrize(("name", "call"), IN_PLACE, ids=[c[0] for c in IN_PLACE])
+def test_in_place_without_graph_keeps_the_memory(torch, rng, name, call):
+    array = rng.uniform(0.3, 0.9, (2, 3))
+    ours, theirs = convcore.from_numpy(array.copy()), torch.from_numpy(array.copy())
+    view, address = ours[0], ours.data_ptr()
+    call(ours)
+    np.testing.assert_array_equal(ours.numpy(), call(theirs).numpy())
+    assert ours.data_ptr() == address
+    assert convcore.equal(view, ours[0])
+
+
+def test_results_keep_channels_last(rng):
+    array = np.ascontiguousarray(rng.uniform(0.3, 0.9, (2, 4, 5, 3))).transpose(0, 3, 1, 2)
+    x, y = convcore.from_numpy(array).requires_grad_(), convcore.from_numpy(array + 1)
+    for name, call, *_ in TWO:
+        assert call(convcore, x, y).stride() == x.stride(), name
+
+
+MIXED = {
+    "maximum": lambda m, x, y: m.maximum(x, m.as_tensor(y)),
+    "where": lambda m, x, y: m.where(m.tensor([True, False, True]), x, y),
+    "clamp": lambda m, x, y: m.clamp(x, max=y),
+    "clamp_min": lambda m, x, y: m.clamp_min(x, y),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
+def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
+    promoted_alike(torch, MIXED[name], dtype)
+
+
+def test_where_of_one_argument_gives_indices(torch, rng):
+    for shape in [(), (3,), (2, 3)]:
+        x = np.asarray(rng.random(shape) < 0.5)
+        agree(torch, lambda m, x: m.where(x), x)
+
+
+ERRORS = {
+    "clamp without bounds": lambda m: m.ones(2).clamp(),
+    "where by integers": lambda m: m.where(m.tensor([1]), m.ones(1), m.ones(1)),
+    "where of shapes": lambda m: m.where(m.ones(2) > 0, m.ones(3), m.ones(3)),
+    "shapes": lambda m: m.maximum(m.ones(2), m.ones(3)),
+    "maximum with a number": lambda m: m.maximum(m.ones(1), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_pytorchs(torch, name):
+    same_error(torch, ERRORS[name])
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 1), (None, 0.5), (0, None), (2, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64"])
+def test_clamp_of_many_elements_agrees_with_pytorch(torch, rng, bounds, dtype):
+    x = (rng.normal(size=(4, 50, 100)) * 3).astype(dtype)
+    if dtype != "int64":
+        x[0, 0, :3] = np.nan, np.inf, -np.inf
+    agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x, strides=True)
+    agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x.transpose(0, 2, 1), strides=True)
