@@ -168,15 +168,6 @@ def test_wrong_shapes_are_value_errors(function, changes, words):
         assert word in text
 
 
-def test_conv_of_a_rank_takes_that_rank_alone():
-    for rank in (1, 2, 3):
-        for other in {1, 2, 3} - {rank}:
-            x, w = np.ones((1, 1, *(3,) * other)), np.ones((1, 1, *(1,) * other))
-            for name in (f"conv{rank}d", f"conv_transpose{rank}d"):
-                with pytest.raises(ValueError, match=f"weight|input|conv{rank}d"):
-                    getattr(engine, name)(x, w)
-
-
 # Parameters
 
 

@@ -7,13 +7,10 @@ import pytest
 from draws import lay_out, numbers
 
 from convcore import engine
-from convcore.engine.conv.algorithms import choose
-from convcore.engine.conv.algorithms.problem import PASSES, Problem
-from convcore.engine.conv.algorithms.selection import selection_of
+from convcore.engine.conv.algorithms.problem import PASSES
 from convcore.engine.conv.plan import plan_conv
 from convcore.engine.geometry import make_geometry
 from convcore.engine.runtime import memory
-from convcore.engine.runtime.layout import Layout, dense
 
 # input, weight, stride, padding, groups, and the algorithms of the three maps in contiguous float64
 LAYERS = {
@@ -136,17 +133,3 @@ def test_plan_errors_name_the_argument(geometry, dtype, words):
     with pytest.raises(TypeError) as error:
         plan_conv(geometry_of(geometry) if geometry else None, dtype)
     assert all(word in str(error.value) for word in words)
-
-
-def test_leading_dimension_beyond_blas_integers_is_an_error_not_a_wrap():
-    # Two images of one pixel, 2**31 + 64 elements apart: a matrix in place that BLAS cannot take.
-    g = make_geometry((2, 16, 1, 1), (1, 16, 1, 1))
-    single = np.dtype("float32")
-    far = Layout((2, 16, 1, 1, 1), (2**31 + 64, 1, 16, 16, 16))
-    near = dense((1, 16, 1, 1, 1), True)
-    blas = selection_of("pointwise")
-    with pytest.raises(ValueError, match=str(2**31 + 64)):
-        choose(Problem("forward", g, single, far, near, True), blas)
-    gy = dense((2, 1, 1, 1, 1), True)
-    with pytest.raises(ValueError, match=str(2**31 + 64)):
-        choose(Problem("weight_grad", g, single, far, gy, True), blas)

@@ -1,0 +1,65 @@
+"""Forward pass and input gradient by indirection: each tap of each phase once."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from convcore.engine.conv.algorithms import indirect_correlation
+from convcore.engine.conv.algorithms.indirection import counts_of
+from convcore.engine.conv.algorithms.problem import dense_problem
+from convcore.engine.geometry import make_geometry
+
+LAYER = (2, 16, 13, 11), (18, 16, 3, 2)
+STEPS = [{}, {"stride": (2, 3), "padding": (1, 4)}, {"dilation": (1, 3), "padding": 2}]
+SINGLE = np.dtype("f4")
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "permuted", "strided"])
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("pass_name", ["forward", "input_grad"])
+def test_the_pass_is_exact_in_every_layout(pass_name, steps, layout, forced):
+    plan = forced("indirect", pass_name, *LAYER, "float32", layout, **steps)
+    assert plan.patches == 0
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_phases_of_an_input_gradient_write_each_input_and_read_each_tap_once(steps):
+    g = make_geometry(*LAYER, **steps)
+    phases = indirect_correlation.row_phases_of(dense_problem("input_grad", g, SINGLE, False))
+    taps = [tap for phase in phases for column in phase.taps for tap in column]
+    assert sorted(taps) == list(product(range(1), range(3), range(2)))
+    written = np.zeros((1, 13, 11), int)
+    for phase in phases:
+        at = zip(phase.out_first, phase.out_step, strict=True)
+        part = written[tuple(slice(first, None, step) for first, step in at)]
+        part += 1
+        assert part.shape == tuple(counts_of(phase.lines))
+        assert sum(column["count"] for column in phase.columns) == part.shape[2]
+    assert (written == 1).all()
+
+
+def test_a_forward_pass_has_all_taps_for_every_output():
+    g = make_geometry(*LAYER, padding=1)
+    (phase,) = indirect_correlation.row_phases_of(dense_problem("forward", g, SINGLE, False))
+    assert phase.multiplied == g.pixels * g.taps
+    assert counts_of(phase.lines) == [1, *g.output_shape[2:]]
+
+
+def test_pixels_are_packed_where_their_channels_lie_apart():
+    g = make_geometry(*LAYER)
+    assert indirect_correlation.packs_input(dense_problem("forward", g, SINGLE, False))
+    assert not indirect_correlation.packs_input(dense_problem("forward", g, SINGLE, True))
+    assert indirect_correlation.most_seen(dense_problem("forward", g, SINGLE, True)) == 0
+    assert indirect_correlation.most_seen(dense_problem("forward", g, SINGLE, False)) >= 13
+
+
+def test_prepacked_weights_are_the_callers_and_not_shared():
+    g = make_geometry(*LAYER)
+    problem = dense_problem("forward", g, SINGLE, True)
+    plan = indirect_correlation.correlation(problem, "indirect")[1]
+    prepacked = indirect_correlation.correlation(problem._replace(prepacked=True), "indirect")[1]
+    assert plan.prepacked == prepacked.shared == 0
+    assert prepacked.prepacked >= np.prod(LAYER[1])

@@ -1,0 +1,129 @@
+"""Executables: made once for arrays of one kind, and cached by all that they depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from convcore import engine
+from convcore.backends import conv
+from convcore.engine import reference
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms.problem import PassPlan
+from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.runtime import memory
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("algorithm", ["winograd", "indirect", "im2col"])
+def test_a_transposed_convolution_adds_its_bias(rng, algorithm, channels_last):
+    x = rng.standard_normal((2, 24, 9, 9)).astype("f4")
+    w = rng.standard_normal((24, 40, 3, 3)).astype("f4")
+    if channels_last:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    bias = rng.standard_normal(40).astype("f4")
+    with conv.flags(algorithm=algorithm):
+        plain = engine.conv_transpose(x, w, padding=1)
+        y = engine.conv_transpose(x, w, bias, padding=1)
+        np.testing.assert_allclose(y, plain + bias[:, None, None], atol=2e-5)
+        one = engine.conv_transpose(x[0], w, bias, padding=1)
+        np.testing.assert_allclose(one, y[0], atol=2e-4)
+        with pytest.raises(ValueError, match="bias"):
+            engine.conv_transpose(x, w, bias[:-1], padding=1)
+
+
+def key_of(x, w, stride=1, padding=0):
+    arrays = (x.shape, x.strides, x.dtype, w.shape, w.strides, w.dtype)
+    return *arrays, current(), stride, padding, 1, 1
+
+
+X, W = np.ones((2, 3, 6, 5)), np.ones((4, 3, 3, 2))
+
+
+def test_arrays_of_one_kind_share_one_executable(rng):
+    made = executables.forward_executable(*key_of(X, W))
+    other = rng.standard_normal(X.shape), rng.standard_normal(W.shape)
+    assert executables.forward_executable(*key_of(*other)) is made
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "steps"),
+    [
+        (X[:1], W, {}),
+        (X[..., ::-1], W, {}),
+        (X.astype("f4"), W.astype("f4"), {}),
+        (X, W.copy("F"), {}),
+        (X, W, {"stride": 2}),
+        (X, W, {"padding": 1}),
+    ],
+)
+def test_shape_strides_dtype_and_steps_make_another_executable(x, w, steps):
+    made = executables.forward_executable(*key_of(X, W))
+    assert executables.forward_executable(*key_of(x, w, **steps)) is not made
+
+
+def test_another_selection_of_algorithms_makes_another_executable():
+    made = executables.forward_executable(*key_of(X, W))
+    with conv.flags(algorithm="im2col"):
+        forced = executables.forward_executable(*key_of(X, W))
+    assert forced is not made
+    assert forced.plan.algorithm == "im2col"
+
+
+@pytest.mark.parametrize("bad", [1.0, np.float32(1)])
+def test_a_cached_int_admits_no_number_that_equals_it(bad):
+    engine.conv_forward(X, W, stride=1)
+    with pytest.raises(TypeError, match="stride"):
+        engine.conv_forward(X, W, stride=bad)
+
+
+@pytest.mark.parametrize("stride", [[1, 2], np.array([1, 2]), (1, 2)])
+def test_steps_that_cannot_be_hashed_share_the_executable_of_a_tuple(stride):
+    engine.conv_forward(X, W, stride=(1, 2))
+    before = executables.forward_executable.cache_info()
+    y = engine.conv_forward(X, W, stride=stride)
+    after = executables.forward_executable.cache_info()
+    np.testing.assert_array_equal(y, reference.conv_forward(X, W, stride=(1, 2)))
+    assert (after.currsize, after.misses) == (before.currsize, before.misses)
+
+
+@pytest.mark.parametrize("make", ["input_grad", "weight_grad", "transpose"])
+def test_the_other_passes_are_cached_too(make):
+    y = engine.conv_forward(X, W)
+    calls = {
+        "input_grad": lambda: engine.conv_input_grad(y, W, (6, 5)),
+        "weight_grad": lambda: engine.conv_weight_grad(X, y, (3, 2)),
+        "transpose": lambda: engine.conv_transpose(y, W),
+    }
+    cache = getattr(executables, f"{make}_executable").cache_info
+    calls[make]()
+    before = cache()
+    calls[make]()
+    assert cache().hits == before.hits + 1
+    assert cache().misses == before.misses
+
+
+def test_a_kernel_that_fails_gives_its_workspace_back(monkeypatch):
+    class Failing:
+        def threads(self):
+            return 2
+
+        def run(self, *arguments):
+            raise OverflowError("no kernel")
+
+    taken = []
+    monkeypatch.setattr(memory, "take", lambda n_bytes: taken.append(n_bytes) or "block")
+    monkeypatch.setattr(memory, "give", taken.append)
+    plan = PassPlan("none", "", 8, 1, scratch=3, shared=5)
+    with pytest.raises(OverflowError, match="no kernel"):
+        executables.Executable(Failing(), plan, (1, 1, 1), False, False)(X, W, ())
+    assert taken == [8 * (2 * 3 + 5), "block"]
+
+
+def test_an_operand_gets_a_batch_axis_or_is_refused_by_name():
+    one = executables.Operand((3, 6, 5), (240, 40, 8), np.dtype("f8"))
+    assert one.batched(2) == (True, one._replace(shape=(1, 3, 6, 5), strides=(0, 240, 40, 8)))
+    assert one.batched(1) == (False, one)
+    words = r"Expected 4D \(unbatched\) or 5D \(batched\) grad_output to conv3d, .*\[3, 6, 5\]"
+    with pytest.raises(ValueError, match=words):
+        one.batched(3, "grad_output")

@@ -1,0 +1,103 @@
+"""Max pooling, adaptive too: the oracle's maxima and their taps, by which gradients go back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from draws import is_channels_last, lay_out
+
+from convcore import engine
+from convcore.engine import reference
+from convcore.engine.layers import max_pooling
+from convcore.kernels.layers._max_pool import MOST_TAPS
+
+# sizes, kernel, stride, padding, dilation, ceil_mode
+POOLS = [
+    ((9,), (3,), 2, 1, 1, True),
+    ((7, 8), (2, 3), (1, 2), (1, 0), (2, 1), False),
+    ((20, 21), (3, 3), 2, 1, 1, False),
+    ((20, 21), (2, 2), 2, 0, 1, True),
+    ((3, 4, 5), (2, 2, 3), (2, 1, 2), 1, 1, True),
+]
+ADAPTIVE = [((9,), (4,)), ((7, 8), (3, 8)), ((7, 8), (1, 1)), ((4, 3, 5), (6, 1, 2))]
+
+
+def drawn(rng, sizes, dtype="float32", layout="contiguous"):
+    """Draw numbers with many ties, and NaN, infinities and -0."""
+    x = rng.integers(-3, 4, (2, 3, *sizes)).astype(dtype)
+    special = rng.choice([np.nan, np.inf, -np.inf, -0.0], x.shape)
+    return lay_out(np.where(rng.random(x.shape) < 0.1, special, x).astype(dtype), layout, rng)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "strided"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_maxima_and_indices_are_the_oracles(pool, layout, dtype, rng):
+    sizes, *steps = pool
+    x = drawn(rng, sizes, dtype, layout)
+    values, indices = engine.max_pool(x, *steps)
+    exact = reference.max_over(x, reference.pool_windows(sizes, *steps))
+    assert values.dtype == dtype
+    assert indices.dtype == np.int64
+    np.testing.assert_array_equal(values, exact[0])
+    np.testing.assert_array_equal(indices, exact[1])
+    assert is_channels_last(values) == is_channels_last(indices)
+    one = engine.max_pool(x[0], *steps)
+    np.testing.assert_array_equal(one[1], exact[1][0])
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "strided"])
+@pytest.mark.parametrize(("sizes", "outs"), ADAPTIVE)
+def test_adaptive_maxima_and_indices_are_the_oracles(sizes, outs, layout, rng):
+    x = drawn(rng, sizes, layout=layout)
+    found = engine.adaptive_max_pool(x, outs)
+    exact = reference.max_over(x, reference.adaptive_windows(sizes, outs))
+    np.testing.assert_array_equal(found[0], exact[0])
+    np.testing.assert_array_equal(found[1], exact[1])
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_taps_lead_back_to_the_indices_and_the_gradient(pool, layout, rng):
+    sizes, kernel, *steps = pool
+    per_axis = [(s,) * len(sizes) if isinstance(s, int) else s for s in steps[:3]]
+    x = lay_out(rng.standard_normal((2, 3, *sizes)), layout, rng)
+    found = max_pooling.max_pool_taps(True, x, kernel, *per_axis, steps[3])
+    values, indices = engine.max_pool(x, kernel, *steps)
+    np.testing.assert_array_equal(found.values, values)
+    np.testing.assert_array_equal(found.pool.indices(found.taps), indices)
+    assert found.taps.dtype == np.uint8
+    grad = lay_out(rng.integers(-3, 4, values.shape).astype("f8"), layout, rng)
+    back = found.pool.gradient(grad, found.taps)
+    np.testing.assert_array_equal(back, engine.scatter_pixels(grad, indices, sizes))
+    one = found.pool.gradient(grad[0], found.taps[0])
+    np.testing.assert_array_equal(one, back[0])
+
+
+def test_taps_are_left_out_where_no_gradient_is_asked_for(rng):
+    x = rng.standard_normal((2, 3, 8, 8))
+    steps = (2, 2), (2, 2), (0, 0), (1, 1), False
+    found = max_pooling.max_pool_taps(False, x, *steps)
+    assert found.taps is None
+    np.testing.assert_array_equal(found.values, engine.max_pool(x, *steps)[0])
+
+
+def test_more_taps_than_a_byte_numbers_need_indices(rng):
+    x = rng.standard_normal((1, 1, 30, 30))
+    most = (3, MOST_TAPS // 3)
+    steps = (1, 1), (0, 0), (1, 1), False
+    wide = rng.standard_normal((1, 1, 3, 300))
+    assert max_pooling.max_pool_taps(True, wide, most, *steps) is not None
+    assert max_pooling.max_pool_taps(True, x, (16, 16), *steps) is None
+    assert max_pooling.max_pool_taps(True, wide.astype("i4"), most, *steps) is None
+    assert max_pooling.adaptive_max_pool_taps(True, x, (1, 1)) is None
+    assert max_pooling.adaptive_max_pool_taps(True, x, (0, 3)) is None
+
+
+def test_bits_do_not_depend_on_the_number_of_threads(rng, threads):
+    x = rng.standard_normal((4, 20, 60, 61)).astype("f4")
+    found = set()
+    for n in (1, 2, 7):
+        threads(n)
+        found.add(b"".join(a.tobytes() for a in engine.max_pool(x, 3, 2, 1)))
+    assert len(found) == 1

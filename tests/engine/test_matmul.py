@@ -1,0 +1,72 @@
+"""Products of matrices and vectors: NumPy's shapes and numbers, for any strides."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from draws import DTYPES, LAYOUTS, lay_out, numbers
+
+from convcore import engine
+from convcore.engine import reference
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("a_shape", "b_shape"),
+    [
+        ((4,), (4,)),
+        ((3, 4), (4,)),
+        ((4,), (4, 5)),
+        ((3, 4), (4, 5)),
+        ((1, 1), (1, 1)),
+        ((1, 7), (7, 1)),
+        ((7, 1), (1, 7)),
+        ((2, 3, 4), (4, 5)),
+        ((3, 4), (2, 4, 5)),
+        ((4,), (2, 4, 5)),
+        ((2, 3, 4), (4,)),
+        ((6, 2, 3, 4), (2, 4, 5)),
+        ((6, 1, 3, 4), (1, 2, 4, 5)),
+        ((2, 3, 4), (1, 4, 5)),
+        ((0, 3, 4), (4, 5)),
+        ((3, 0), (0, 5)),
+        ((0, 4), (4, 5)),
+        ((3, 4), (4, 0)),
+        ((0,), (0,)),
+        ((130, 300), (300, 70)),
+        ((600, 40), (40, 530)),
+    ],
+)
+def test_matmul_has_numpys_shapes_and_numbers(a_shape, b_shape, dtype, rng):
+    a = numbers(rng, a_shape, dtype, integers=True)
+    b = numbers(rng, b_shape, dtype, integers=True)
+    exact = np.matmul(a.astype("complex128"), b.astype("complex128"))
+    result = engine.matmul(a, b)
+    assert result.shape == exact.shape
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, exact)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layouts", list(itertools.product(LAYOUTS, LAYOUTS)))
+def test_matmul_takes_any_strides(layouts, dtype, rng):
+    for a_shape, b_shape in [((5, 7), (7, 4)), ((2, 5, 7), (3, 1, 7, 4)), ((7,), (7, 4))]:
+        a, b = (
+            lay_out(numbers(rng, shape, dtype, integers=True), layout, rng)
+            if len(shape) > 1 or layout not in ("channels_last",)
+            else numbers(rng, shape, dtype)
+            for shape, layout in zip((a_shape, b_shape), layouts, strict=True)
+        )
+        exact = np.matmul(a.astype("complex128"), b.astype("complex128"))
+        bound = np.matmul(np.abs(a), np.abs(b))
+        assert reference.error_in_eps(engine.matmul(a, b), exact, bound, dtype) <= 4
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matmul_error_stays_small_over_long_sums(dtype, rng):
+    a, b = numbers(rng, (3, 20_000), dtype), numbers(rng, (20_000, 2), dtype)
+    exact = np.matmul(a.astype("complex128"), b.astype("complex128"))
+    bound = np.matmul(np.abs(a).astype("float64"), np.abs(b).astype("float64"))
+    assert reference.error_in_eps(engine.matmul(a, b), exact, bound, dtype) <= 4
