@@ -58,7 +58,7 @@ FORBID = [
 def test_plan_takes_the_selection_and_leaves_none_behind(capsys):
     _, maps = printed(capsys, LAYER, *FORBID, "--strict")
     assert maps["input_grad"].startswith("input_grad: gemm_col2im\n")
-    assert re.search(r"^  not +phases: forbidden$", maps["input_grad"], re.MULTILINE)
+    assert re.search(r"^  not +stride_decomposition: forbidden$", maps["input_grad"], re.MULTILINE)
     assert not conv.forbidden and not conv.strict
 
 
