@@ -1,4 +1,4 @@
-"""What the scripts beside this file share: fresh processes, and a limit that may be checked."""
+"""Helpers of these benchmarks: run code in a fresh process, check a result against a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long `import convcore` takes beside the imports that it cannot do without.
+"""Import time: `import convcore` compared with the imports that it depends on.
 
 Median of 15 fresh processes each, in turn, so that a slow moment of the machine meets them all.
 """

@@ -1,4 +1,4 @@
-"""What it saves that results lie in memory that was used before.
+"""Memory pool: the time saved by writing results to memory that was used before.
 
 A step writes arrays of one size, 128 MiB of them, holds them together and drops them, as the layers
 of a net do; once in blocks of convcore's pool and once in NumPy's arrays, in turn.  So does a step

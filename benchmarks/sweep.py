@@ -1,4 +1,4 @@
-"""What a constant of a plan is worth: layers timed with other values of it, in turn with its own.
+"""Tuning of a plan's constants: layers timed with other values of one, in turn with its own.
 
     python benchmarks/sweep.py --constant winograd.BLOCK_BYTES --values 524288,2097152
 

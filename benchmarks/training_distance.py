@@ -1,4 +1,4 @@
-"""How far training ResNet-18 leads from PyTorch's weights and losses.
+"""Agreement of training with PyTorch: how far the weights and losses of ResNet-18 drift apart.
 
 The same weights, images and labels, step by step: PyTorch in its contiguous format is what all are
 compared with, and how far its own channels_last format comes from it is the measure in float32: the

@@ -123,11 +123,11 @@ def _shared(plan: PassPlan, geometry: Geometry) -> str:
     if not plan.shared:
         return "0 B"
     text = _bytes(plan.shared_bytes)
-    if plan.holds:
-        text += f" of {plan.holds}"
-    if plan.holds == problem.PARTIAL_SUMS:
+    if plan.shared_contents:
+        text += f" of {plan.shared_contents}"
+    if plan.shared_contents == problem.PARTIAL_SUMS:
         return f"{text}, of {_bytes(blocks.PARTIAL_BYTES)} allowed"
-    if plan.holds in (problem.PACKED_WEIGHTS, problem.TRANSFORMED_WEIGHTS):
+    if plan.shared_contents in (problem.PACKED_WEIGHTS, problem.TRANSFORMED_WEIGHTS):
         times = plan.shared / (geometry.c_out * geometry.columns)
         return f"{text}, {times:.2f} of the weight, of {blocks.MOST_WEIGHTS} allowed"
     return text

@@ -138,7 +138,7 @@ def _operand(array: Array) -> tuple[Array, bool, int]:
 
 
 def _offsets(array: Array, lead: tuple[int, ...]) -> np.ndarray:
-    """Return where each product's operand begins, in elements, in the order of the result."""
+    """Return the offset of each product's operand, in elements, in the order of the result."""
     offsets = np.zeros((1,) * len(lead), np.int64)
     missing = len(lead) - (array.ndim - 2)
     for axis in range(array.ndim - 2):

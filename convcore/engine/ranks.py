@@ -1,4 +1,4 @@
-"""One function for any number of spatial axes under its names for 1, 2 and 3: conv1d to conv3d."""
+"""conv1d, conv2d and conv3d (and the like) from one function whose first argument is the rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ R = TypeVar("R")
 def of_rank(
     rank: int, function: Callable[Concatenate[int, P], R]
 ) -> Callable[[Callable[[], None]], Callable[P, R]]:
-    """Make of a name and a docstring the ``function``, whose first argument is the rank, for one.
+    """Return a decorator that fills an empty named function with ``function`` at one rank.
 
-    The signature is the function's without the rank.  It is written out, as `dataclasses` does: a
-    call costs what one written by hand costs, and wrong arguments are refused under the new name.
+    The signature is ``function``'s without the rank.  The source is generated, as in `dataclasses`:
+    a call costs what a hand-written one does, and errors for wrong arguments say the new name.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def _transposed(
     """Add a transposed convolution; the last of ``steps`` is its output_padding."""
     arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
     executable = transpose_executable(*arrays, current(), *map(hashable, steps))
-    ends = executable.plan.ends
+    ends = executable.plan.supports_epilogue
     y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
     if offsets is not None and not ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))
@@ -177,7 +177,7 @@ def _can_add(builder: PlanBuilder, before: Op, op: Op, other: Operand) -> bool:
         return False
     executable, _ = before.node.attributes["layer"].prepacked.prepared(x.shape, x.strides, FLOAT)
     alike = Value(executable.shape, executable.channels_last).same_layout(onto)
-    return executable.plan.adds and alike and builder.is_free(onto, but=op)
+    return executable.plan.supports_accumulate and alike and builder.is_free(onto, but=op)
 
 
 def max_pool(builder: PlanBuilder, op: Op) -> Value:

@@ -1,10 +1,10 @@
 """Convolutions on arrays: their passes, plans and algorithms.
 
-- conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments; ranks.py states them once
+- conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments, from engine/ranks.py
 - passes.py: forward, input gradient, weight gradient, bias gradient, transposed convolution
 - executables.py: a kernel and its plan for arrays of one kind, made once and cached
 - prepacked.py: a forward pass whose weights are packed once, for inference
-- geometry.py: sizes, strides, dilations, pads and groups, checked
+- engine/geometry.py: sizes, strides, dilations, pads and groups, checked
 - plan.py: which algorithm each pass takes, with how much memory, and why
 - algorithms/: one file an algorithm, and the choice among them
 - struct_fields.py: from geometry to the fields of the kernels' structs
@@ -14,10 +14,11 @@
 
 The weight gradient of conv2d, from backward to the inner loop:
 
-1. functions/conv.py: `_forward_backward` calls `_weight_grad`
+1. functions/conv.py (nn/functional calls it): `_forward_backward` calls `_weight_grad`
 2. engine/conv/passes.py: `conv_weight_grad`
 3. engine/conv/executables.py: `weight_grad_executable` asks algorithms/ for a plan and a kernel
 4. engine/conv/algorithms/gemm_weight_gradient.py, if im2col is chosen: the kernel's job
-5. kernels/conv/_im2col_gemm_weight.pyx: threads, blocks of patches, partial sums
+5. kernels/conv/_kernel.pyx `run`, then _im2col_gemm_weight.pyx: threads, blocks, partial sums;
+   _im2col.pyx gathers a block's patches
 6. kernels/runtime/_gemm.pyx: the product of a block
 """

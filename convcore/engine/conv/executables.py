@@ -86,7 +86,7 @@ class TransposedExecutable(Executable):
         if not extra:
             return super().__call__(left, right, extra)
         bias = checked_bias(extra[0], right.dtype, self.shape[1])
-        if self.plan.ends:
+        if self.plan.supports_epilogue:
             return super().__call__(left, right, (bias,))
         output = super().__call__(left, right, ())
         output += bias.reshape(-1, *(1,) * (right.ndim - 2))

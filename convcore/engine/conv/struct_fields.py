@@ -1,7 +1,7 @@
 """The fields of the kernels' structs Line and Window, from geometry and memory layout.
 
-They stand in kernels/conv/_im2col.pxd: a Line is how a run of outputs looks at one axis of the
-input, a Window how it looks at an array.
+The structs are in kernels/conv/_im2col.pxd: a Line says which inputs the outputs of one axis read,
+a Window the same of an array.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def line(size: int, count: int, stride: int, taps: int, first: int, step: int) -
 
 
 def forward_lines(geometry: Geometry) -> list[Fields]:
-    """Return how outputs look at the input."""
+    """Return the Lines of the forward pass: which inputs each output reads."""
     return [
         line(a.size, a.out, a.stride, a.kernel, -a.before, a.dilation) for a in three(geometry.axes)
     ]
 
 
 def output_lines(geometry: Geometry) -> list[Fields]:
-    """Return how outputs look at themselves: one tap, no pads."""
+    """Return the Lines of the output as its own input: one tap, stride 1, no pads."""
     return [line(a.out, a.out, 1, 1, 0, 1) for a in three(geometry.axes)]
 
 

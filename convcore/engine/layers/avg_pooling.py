@@ -132,11 +132,7 @@ def avg_pool_grad(
     sizes = checked_sizes("input_size", input_size, least=0)
     batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     kernel = per_axis("kernel_size", kernel_size, len(sizes))
-    ceil, include = (
-        checked_flag("ceil_mode", ceil_mode),
-        checked_flag("count_include_pad", count_include_pad),
-    )
-    override = _checked_divisor(divisor_override)
+    ceil, include, override = _checked_options(ceil_mode, count_include_pad, divisor_override)
     axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil)
     outs = output_sizes(axes)
     if batch.shape[2:] != outs:
@@ -267,24 +263,21 @@ def _checked_steps(
     """Return (input with a batch axis, whether it had none, the pool's axes, its two options)."""
     batch, unbatched, kernel = as_batch("input", input, "kernel_size", kernel_size, FLOATS)
     check_planes(batch, unbatched)
-    ceil, include = (
-        checked_flag("ceil_mode", ceil_mode),
-        checked_flag("count_include_pad", count_include_pad),
-    )
-    override = _checked_divisor(divisor_override)
+    ceil, include, override = _checked_options(ceil_mode, count_include_pad, divisor_override)
     axes = pool_axes(batch.shape[1], batch.shape[2:], kernel, stride, padding, ceil_mode=ceil)
     return batch, unbatched, axes, include, override
 
 
-def _checked_divisor(override: Any) -> int | None:
+def _checked_options(ceil: Any, include: Any, override: Any) -> tuple[bool, bool, int | None]:
+    ceil, include = checked_flag("ceil_mode", ceil), checked_flag("count_include_pad", include)
     if override is None:
-        return None
+        return ceil, include, None
     divisor = index("divisor_override", override)
     if divisor == 0:
         raise ValueError("divisor must be not zero: divisor_override is 0")
     if not -(2**63) <= divisor < 2**63:
         raise ValueError(f"divisor_override must be an int of 64 bits, got {divisor}")
-    return divisor
+    return ceil, include, divisor
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
-"""Interpolation (resize) of images: each output weighs the inputs around its own place.
+"""Interpolation (resize) of images, and its gradient.
 
-Each axis has weights of its own: see separable.py.  Places and weights are computed as PyTorch
-does, in the precision of the result, so that both choose the same inputs.
+Each output is a weighted sum of inputs, one axis at a time: see separable.py.  Coordinates and
+weights are computed as PyTorch does, in the result's precision, so both choose the same inputs.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def interpolate_grad(
     scales: Scales | None = None,
     antialias: bool = False,
 ) -> Array:
-    """Return the sum of what each output takes of each input: the adjoint of `interpolate`.
+    """Return the gradient of `interpolate`, its adjoint.
 
     Parameters
     ----------
@@ -161,14 +161,14 @@ def _map(
 
 
 def _step(size: int, out: int, scale: float | None, align_corners: bool, real: Any) -> Any:
-    """Return how many inputs lie from one output to the next."""
+    """Return the scale: the distance between outputs, in inputs."""
     if align_corners:
         return real(size - 1) / real(out - 1) if out > 1 else real(0)
     return real(1 / scale) if scale is not None and scale > 0 else real(size) / real(out)
 
 
 def _places(out: int, step: Any, align_corners: bool, real: Any) -> Array:
-    """Return where among the inputs each output lies."""
+    """Return the input coordinate of each output."""
     j = np.arange(out, dtype=real)
     return j * step if align_corners else step * (j + real(0.5)) - real(0.5)
 
@@ -234,7 +234,7 @@ FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {
 
 
 def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any) -> AxisWeights:
-    """Return weights whose filters are as wide as their outputs are far apart, at least."""
+    """Return antialiasing weights: the filter is stretched by the scale where that is above 1."""
     half, weigh = FILTERS[mode]
     wide = max(step, real(1))
     support = real(half) * wide

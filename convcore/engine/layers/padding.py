@@ -28,7 +28,7 @@ MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 0) -> np.ndarray:
-    """Put a border around the last axes of an array.
+    """Pad the last axes of an array.
 
     With i = j - before, output[j] = array[m(i)] along each axis, where m leaves 0 <= i < size as it
     is and beyond that mirrors it at the first or last element, which is not repeated ('reflect'),
@@ -96,7 +96,7 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
 
 
 def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") -> np.ndarray:
-    """Add every border back to where `pad` took it from: its adjoint.
+    """Return the gradient of `pad`, its adjoint: borders are added where they were copied from.
 
     grad_input[i] = sum over the j that `pad` filled from i of grad_output[j].
 
@@ -203,7 +203,7 @@ def _moves(
 
 
 def _check_border(shape: Sequence[int], axis: int, before: int, after: int, mode: str) -> None:
-    """Raise ValueError if the axis has not the elements that its borders are made of."""
+    """Raise ValueError if the axis is too short for the pads of this mode."""
     size, longest = shape[axis], max(before, after)
     if mode == "constant" or longest <= 0:
         return

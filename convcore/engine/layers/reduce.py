@@ -48,7 +48,7 @@ def total(array: Array, over: tuple[int, ...], keepdims: bool) -> Array | None:
 
 @functools.lru_cache(maxsize=256)
 def _job(shape: tuple[int, ...], strides: tuple[int, ...], over: tuple[int, ...]) -> Any:
-    """Return the sums' sizes in the order of memory, the axes' order there, the kernel's job."""
+    """Return (sizes of the sums in memory order, the axes in memory order, the kernel's job)."""
     axes = sorted(range(len(shape)), key=lambda k: (-strides[k], k))
     sizes = [1 if k in over else shape[k] for k in axes]
     order = sorted(range(len(axes)), key=axes.__getitem__)

@@ -70,15 +70,15 @@ class SeparableMap:
         rows, places, numbers = [], [], []
         for t in (*[identity(1)] * (3 - len(axes)), *axes):
             weight = t.weight.astype(self.wide)
-            same = t.size == t.out == len(t.source) and bool((weight == 1).all())
-            same = same and np.array_equal(t.source, np.arange(t.size))
-            same = same and np.array_equal(t.begin, np.arange(t.size + 1))
+            is_identity = t.size == t.out == len(t.source) and bool((weight == 1).all())
+            is_identity = is_identity and np.array_equal(t.source, np.arange(t.size))
+            is_identity = is_identity and np.array_equal(t.begin, np.arange(t.size + 1))
             repeats, reaches = _repeats(t), None
             if not repeats[0]:
-                reaches = _reaches(t)
-            pairs = bool(np.diff(t.begin).max(initial=0) <= 2)
+                reaches = _gather_table(t)
+            two_tap = bool(np.diff(t.begin).max(initial=0) <= 2)
             rows.append(
-                (t.size, t.out, len(t.source), *repeats, _are_runs(t), same, pairs,
+                (t.size, t.out, len(t.source), *repeats, _are_runs(t), is_identity, two_tap,
                  reaches is not None, t.divisor is not None)
             )  # fmt: skip
             places += [t.begin, t.source] if reaches is None else [t.begin, t.source, reaches]
@@ -112,10 +112,11 @@ def _are_runs(t: AxisWeights) -> bool:
     return bool((t.weight == 1).all() and (np.diff(t.source)[inside] == 1).all())
 
 
-def _reaches(t: AxisWeights) -> Array | None:
-    """Return (first output, end, a tap) of each input, if it counts for a run of many, alike.
+def _gather_table(t: AxisWeights) -> Array | None:
+    """Return (first output, end, a tap) of each input, flat, if that is the quicker way, else None.
 
-    So do the inputs of the adjoint of a sum over few long windows.
+    It is if every input is added, with one weight, to many neighbouring outputs, as in the adjoint
+    of a sum over few long windows.
     """
     if t.out < 4 * t.size or not len(t.source):
         return None

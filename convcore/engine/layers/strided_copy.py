@@ -60,7 +60,7 @@ def concatenate(parts: Sequence[Array], axis: int, out: Array) -> None:
 
 
 def _put_together(targets: Sequence[Array], sources: Sequence[Array]) -> bool:
-    """Write two or three targets row by row in turn, whose rows lie beside each other in memory."""
+    """Write two or three targets whose rows interleave in memory, row by row."""
     if not 2 <= len(targets) <= 3 or targets[0].dtype.hasobject:
         return False
     jobs: list[tuple[Array, Array, list[tuple[int, ...]]]] = []

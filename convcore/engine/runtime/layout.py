@@ -92,7 +92,7 @@ class SplitElementsError(ValueError):
 
 
 def layout(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Layout:
-    """Return the layout of an (N, C, *sizes) array, with axes of size 1 put before the others."""
+    """Return the layout of an (N, C, *sizes) array, with leading 1s for missing sizes."""
     if any(s % itemsize for s in strides):
         raise SplitElementsError(f"strides {list(strides)} are not multiples of {itemsize} bytes")
     missing = 5 - len(shape)

@@ -9,7 +9,7 @@ from cython.parallel cimport parallel, prange
 
 from convcore.kernels.conv._im2col cimport Place, Window, locate, next_pixel, source
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
-from convcore.kernels.conv._partials cimport add_partials, run_begin
+from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, zero
 
@@ -102,7 +102,7 @@ cdef struct Job:
     Window gy                    # and at its own gradient: one tap, no pads
     Py_ssize_t n
     Py_ssize_t channels
-    Py_ssize_t partials          # runs of pixels that are summed apart
+    Py_ssize_t partials          # chunks of pixels that are summed apart
     Py_ssize_t items
 
 
@@ -141,12 +141,12 @@ cdef void add_pixels(
 cdef void weight_item(
     const Job *job, Py_ssize_t item, const number *x, const number *gy, number *partials
 ) noexcept nogil:
-    """One run of pixels for LANES channels, into partials[run, c, t]."""
+    """One chunk of pixels for LANES channels, into partials[run, c, t]."""
     cdef Py_ssize_t run = item % job.partials, c0 = item // job.partials * LANES
     cdef Py_ssize_t width = min(LANES, job.channels - c0), taps = job.x.taps
     cdef Py_ssize_t pixels = job.n * job.x.pixels, c, t
-    cdef Py_ssize_t q = run_begin(run, job.partials, pixels)
-    cdef Py_ssize_t end = run_begin(run + 1, job.partials, pixels)
+    cdef Py_ssize_t q = chunk_begin(run, job.partials, pixels)
+    cdef Py_ssize_t end = chunk_begin(run + 1, job.partials, pixels)
     cdef Place at = locate(&job.x, q)
     cdef number[TAPS * LANES] total
     zero(total, taps * LANES)

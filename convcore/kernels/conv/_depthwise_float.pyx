@@ -9,7 +9,7 @@ last block ends with the channels, and may begin within the one before it.
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
-from convcore.kernels.conv._partials cimport run_begin
+from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, microkernels
 from convcore.kernels.runtime._vectors cimport add, copy, zero
 
@@ -109,7 +109,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
 cdef struct GradJob:
     Job job
     Py_ssize_t n
-    Py_ssize_t partials          # runs of pieces (rows of images) that are summed apart
+    Py_ssize_t partials          # chunks of pieces (rows of images) that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
 
 
@@ -128,7 +128,7 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One run of pieces for some units, into partials[partial].
+    """One chunk of pieces for some units, into partials[partial].
 
     A piece is summed by itself and then added to the total: the error of a long sum stays small.
     """
@@ -142,7 +142,7 @@ cdef void gradient_item(
     cdef float *total = sums + grad.sums
     zero(total, count)
     for i in range(
-        run_begin(partial, grad.partials, pieces), run_begin(partial + 1, grad.partials, pieces)
+        chunk_begin(partial, grad.partials, pieces), chunk_begin(partial + 1, grad.partials, pieces)
     ):
         j = i % job.row_blocks * job.row_block
         zero(sums, count)

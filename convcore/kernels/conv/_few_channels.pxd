@@ -1,7 +1,7 @@
 """Tiles of convolutions of few input channels, and the halo tiles of input that they read.
 
-A tile is a run of rows and columns of output pixels of one image and depth.  Its band, a halo
-tile, holds the input that it looks at, zeros of the padding included, in rows of `row_size` floats:
+A tile is a run of rows and columns of output pixels of one image and depth.  Its halo tile (halo
+for short) is the input that it reads, with the padding's zeros, in rows of `row_size` floats:
 
     by phases    (channel, tap of depth, row, phase, column): phase p of a row holds every
                  stride-th element from the p-th on, and the pixels of a tile stand side by side
@@ -11,7 +11,7 @@ tile, holds the input that it looks at, zeros of the padding included, in rows o
 from convcore.kernels.conv._im2col cimport Window
 from convcore.kernels.runtime._isa cimport Tile
 
-cdef struct Tiling:
+cdef struct HaloTiling:
     Window window            # how output pixels look at the input, and its strides
     bint interleaved
     Py_ssize_t c             # channels, in and out
@@ -21,27 +21,27 @@ cdef struct Tiling:
     Py_ssize_t columns
     Py_ssize_t tiles[3]      # of one image: depths, tiles of rows, tiles of columns
     Py_ssize_t items
-    Py_ssize_t band_rows     # rows of the band for each channel and tap of depth
+    Py_ssize_t halo_rows     # rows of the halo for each channel and tap of depth
     Py_ssize_t phases
     Py_ssize_t pitch         # floats of a phase
     Py_ssize_t row_size
-    Py_ssize_t band          # floats of scratch a thread: for the band, and in all
+    Py_ssize_t halo          # floats of scratch a thread: for the halo, and in all
     Py_ssize_t scratch
     Py_ssize_t shared        # floats before the threads' scratch
 
 # Where a tile stands: its image, and its first and one past its last index on each axis.
-cdef struct Spot:
+cdef struct TileCoords:
     Py_ssize_t n
     Py_ssize_t d
     Py_ssize_t rows[2]
     Py_ssize_t columns[2]
 
 
-cdef inline Spot spot_of(
-    const Tiling *t, Py_ssize_t item, Py_ssize_t rows, Py_ssize_t columns
+cdef inline TileCoords tile_coords(
+    const HaloTiling *t, Py_ssize_t item, Py_ssize_t rows, Py_ssize_t columns
 ) noexcept nogil:
     """Place of an item on axes of `rows` and `columns` in all."""
-    cdef Spot at
+    cdef TileCoords at
     at.columns[0] = item % t.tiles[2] * t.columns
     at.columns[1] = min(at.columns[0] + t.columns, columns)
     item //= t.tiles[2]
@@ -55,13 +55,13 @@ cdef inline Spot spot_of(
 
 # Numbers of each term of the sum, in memory that its owner frees.
 cdef class Terms:
-    cdef Py_ssize_t *offset      # where it reads in the band, from its pixel's place
-    cdef Py_ssize_t *row         # the row of the band that it reads, from its pixel's
+    cdef Py_ssize_t *offset      # where it reads in the halo, from its pixel's place
+    cdef Py_ssize_t *row         # the row of the halo that it reads, from its pixel's
     cdef Py_ssize_t *weight      # where its weight stands, from its output channel's first
 
 
 cdef inline Tile tile_of(
-    const Tiling *t, Py_ssize_t terms, const Py_ssize_t *offset, Py_ssize_t rows,
+    const HaloTiling *t, Py_ssize_t terms, const Py_ssize_t *offset, Py_ssize_t rows,
     Py_ssize_t columns
 ) noexcept nogil:
     """Describe a tile of so many outputs to the microkernels."""
@@ -71,4 +71,6 @@ cdef inline Tile tile_of(
     )
 
 
-cdef void pack_halo(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil
+cdef void pack_halo(
+    const HaloTiling *t, const TileCoords *at, const float *x, float *halo
+) noexcept nogil

@@ -1,8 +1,8 @@
 """Forward pass of few input channels (first layers), by tiles over a packed halo tile.
 
-    y[n, o, q] = sum over terms l (a channel and a tap) of w[o, l] * band[place of q + offset of l]
+    y[n, o, q] = sum over terms l (a channel and a tap) of w[o, l] * halo[place of q + offset of l]
 
-The halo tile ("band") is read in place by broadcast weights and vectors of pixels (contiguous y),
+The halo tile ("halo") is read in place by broadcast weights and vectors of pixels (contiguous y),
 or by broadcast inputs and vectors of output channels (channels_last y): no matrix of patches is
 made.
 """
@@ -45,7 +45,7 @@ cdef class Terms:
 
 
 cdef void pack_phases(
-    const Tiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
+    const HaloTiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
     """Pack one row of all channels by phases; NULL for x is a row of zeros."""
     cdef const Window *v = &t.window
@@ -59,11 +59,11 @@ cdef void pack_phases(
                 x + c * v.s_c, v.s[2], v.line[2].size, column, v.line[2].stride, t.phases, out,
                 t.pitch,
             )
-        out += v.line[0].taps * t.band_rows * t.row_size
+        out += v.line[0].taps * t.halo_rows * t.row_size
 
 
 cdef void pack_interleaved(
-    const Tiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
+    const HaloTiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
     """Pack one row, its channels side by side; NULL for x is a row of zeros."""
     cdef const Window *v = &t.window
@@ -86,7 +86,9 @@ cdef void pack_interleaved(
                 out[column * t.c + c] = x[c * v.s_c + column * v.s[2]]
 
 
-cdef void pack_halo(const Tiling *t, const Spot *at, const float *x, float *band) noexcept nogil:
+cdef void pack_halo(
+    const HaloTiling *t, const TileCoords *at, const float *x, float *halo
+) noexcept nogil:
     """Copy the input that a tile of output pixels looks at, and the zeros around it."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t td, b, d, h
@@ -106,13 +108,13 @@ cdef void pack_halo(const Tiling *t, const Spot *at, const float *x, float *band
             if b % v.line[1].stride >= extent:
                 continue
             if t.interleaved:
-                pack_interleaved(t, line, td * t.band_rows + b, column, band)
+                pack_interleaved(t, line, td * t.halo_rows + b, column, halo)
             else:
-                pack_phases(t, line, td * t.band_rows + b, column, band)
+                pack_phases(t, line, td * t.halo_rows + b, column, halo)
 
 
 cdef struct Job:
-    Tiling tiling
+    HaloTiling tiling
     bint stream              # y is best stored past the caches, if it is aligned
     Py_ssize_t w_o           # stride of the weights' output channels
     Py_ssize_t y_n           # strides of y
@@ -161,8 +163,8 @@ cdef void forward_item(
     const Epilogue *epilogue, float *y, float *scratch, bint stream,
 ) noexcept nogil:
     """Pack one tile's halo, and make all its outputs."""
-    cdef const Tiling *t = &job.tiling
-    cdef Spot at = spot_of(t, item, t.window.line[1].count, t.window.line[2].count)
+    cdef const HaloTiling *t = &job.tiling
+    cdef TileCoords at = tile_coords(t, item, t.window.line[1].count, t.window.line[2].count)
     cdef Tile tile = tile_of(
         t, t.terms, offset, at.rows[1] - at.rows[0], at.columns[1] - at.columns[0]
     )

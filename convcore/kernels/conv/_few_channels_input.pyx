@@ -3,21 +3,21 @@
     gx[place of q + offset of l] += sum over o of w[o, l] * gy[n, o, q]
 
 A panel of pixels of gy is multiplied by all the weights, and what the terms come to is added to the
-tile's band straight from the registers; the band is then copied to its places in gx.  Pixels that
+tile's halo straight from the registers; the halo is then copied to its places in gx.  Pixels that
 reach over a tile's edge are multiplied once for each side, by the terms that reach it.
 """
 
 from cython.parallel cimport parallel, prange, threadid
 
-from convcore.kernels.conv._few_channels cimport Spot, Terms, Tiling, spot_of, tile_of
+from convcore.kernels.conv._few_channels cimport HaloTiling, Terms, TileCoords, tile_coords, tile_of
 from convcore.kernels.conv._im2col cimport Line, Window, source
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
 cdef struct Job:
-    Tiling tiling
-    Py_ssize_t panel         # floats of scratch after the band: a panel of gy, then lines of gx
+    HaloTiling tiling
+    Py_ssize_t panel         # floats of scratch after the halo: a panel of gy, then lines of gx
     Py_ssize_t w_o           # stride of the weights' output channels
     Py_ssize_t gy_n          # strides of gy
     Py_ssize_t gy_d
@@ -37,33 +37,34 @@ cdef void outputs_over(
 
 
 cdef void unpack_row(
-    const Tiling *t, const float *band, Py_ssize_t first, Py_ssize_t count, float *x, float *lines
+    const HaloTiling *t, const float *halo, Py_ssize_t first, Py_ssize_t count, float *x,
+    float *lines,
 ) noexcept nogil:
-    """Copy a row of the band, from its element `first` on, to a row of gx.
+    """Copy a row of the halo, from its element `first` on, to a row of gx.
 
-    band: the row of the first channel; lines: room for (c, (count / stride + 2) * stride).
+    halo: the row of the first channel; lines: room for (c, (count / stride + 2) * stride).
     """
     cdef const Window *v = &t.window
-    cdef Py_ssize_t stride = v.line[2].stride, step = t.band_rows * t.row_size, c
+    cdef Py_ssize_t stride = v.line[2].stride, step = t.halo_rows * t.row_size, c
     cdef Py_ssize_t begin = first // stride, wide = (count // stride + 2) * stride
-    band += begin
+    halo += begin
     if stride > 1:
         # Phases become lines of elements.
         for c in range(t.c):
             microkernels().few.interleave(
-                stride, band + c * step, t.pitch,
+                stride, halo + c * step, t.pitch,
                 min(t.pitch - begin, wide // stride), lines + c * wide,
             )
-        band = lines + first % stride
+        halo = lines + first % stride
         step = wide
     if v.s[2] == 1:
         for c in range(t.c):
-            copy(band + c * step, 1, count, x + c * v.s_c)
+            copy(halo + c * step, 1, count, x + c * v.s_c)
     else:
-        microkernels().few.interleave(t.c, band, step, count, x)
+        microkernels().few.interleave(t.c, halo, step, count, x)
 
 
-cdef void clear_row(const Tiling *t, Py_ssize_t count, float *x) noexcept nogil:
+cdef void clear_row(const HaloTiling *t, Py_ssize_t count, float *x) noexcept nogil:
     """Clear inputs that no output looks at."""
     cdef Py_ssize_t c
     if t.window.s[2] == 1:
@@ -74,16 +75,16 @@ cdef void clear_row(const Tiling *t, Py_ssize_t count, float *x) noexcept nogil:
 
 
 cdef void unpack_halo(
-    const Tiling *t, const Spot *at, const Py_ssize_t *rows, const Py_ssize_t *columns,
-    const float *band, float *gx, float *lines,
+    const HaloTiling *t, const TileCoords *at, const Py_ssize_t *rows, const Py_ssize_t *columns,
+    const float *halo, float *gx, float *lines,
 ) noexcept nogil:
-    """Copy the band of the outputs [rows), [columns) to a tile of gx."""
+    """Copy the halo of the outputs [rows), [columns) to a tile of gx."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t first = source(&v.line[1], rows[0], 0)
     cdef Py_ssize_t last = source(&v.line[1], rows[1] - 1, v.line[1].taps - 1)
     cdef Py_ssize_t column = at.columns[0] - source(&v.line[2], columns[0], 0)
     cdef Py_ssize_t h, count = at.columns[1] - at.columns[0]
-    # Of a row, [begin, end) lies in the band.
+    # Of a row, [begin, end) lies in the halo.
     cdef Py_ssize_t begin = min(max(-column, 0), count)
     cdef Py_ssize_t end = max(min(t.row_size - column, count), begin)
     cdef float *out
@@ -94,7 +95,7 @@ cdef void unpack_halo(
         if first <= h <= last:
             clear_row(t, begin, out)
             unpack_row(
-                t, band + (h - first) * t.row_size, column + begin, end - begin,
+                t, halo + (h - first) * t.row_size, column + begin, end - begin,
                 out + begin * v.s[2], lines,
             )
             clear_row(t, count - end, out + end * v.s[2])
@@ -107,9 +108,9 @@ cdef void input_item(
     const float *gy, const float *w, float *gx, float *scratch,
 ) noexcept nogil:
     """Make one tile of gx."""
-    cdef const Tiling *t = &job.tiling
+    cdef const HaloTiling *t = &job.tiling
     cdef const Window *v = &t.window
-    cdef Spot at = spot_of(t, item, v.line[1].size, v.line[2].size)
+    cdef TileCoords at = tile_coords(t, item, v.line[1].size, v.line[2].size)
     cdef Py_ssize_t[2] rows
     cdef Py_ssize_t[2] columns
     cdef Py_ssize_t td, d, first, terms = t.terms // v.line[0].taps
@@ -117,7 +118,7 @@ cdef void input_item(
     outputs_over(&v.line[1], at.rows, rows)
     outputs_over(&v.line[2], at.columns, columns)
     if rows[0] < rows[1] and columns[0] < columns[1]:
-        zero(scratch, t.band)
+        zero(scratch, t.halo)
         first = rows[0] * v.line[1].stride + v.line[1].first
         gy += at.n * job.gy_n + rows[0] * job.gy_row + columns[0] * job.gy_pixel
         for td in range(v.line[0].taps):
@@ -130,10 +131,10 @@ cdef void input_item(
             microkernels().few.input(
                 &tile, row + td * terms, v.line[1].stride, at.rows[0] - first,
                 at.rows[1] - first, gy + d // v.line[0].stride * job.gy_d, job.gy_row,
-                job.gy_pixel, job.gy_channel, t.o, w + td * terms * t.o, scratch + t.band,
-                <Py_ssize_t *>(scratch + t.band + job.panel), scratch,
+                job.gy_pixel, job.gy_channel, t.o, w + td * terms * t.o, scratch + t.halo,
+                <Py_ssize_t *>(scratch + t.halo + job.panel), scratch,
             )
-    unpack_halo(t, &at, rows, columns, scratch, gx, scratch + t.band)
+    unpack_halo(t, &at, rows, columns, scratch, gx, scratch + t.halo)
 
 
 cdef class FewChannelsInput(FloatCorrelation):

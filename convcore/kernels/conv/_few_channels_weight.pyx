@@ -1,18 +1,25 @@
 """Weight gradient of few input channels, by tiles over a packed halo tile of the input.
 
-    gw[o, l] = sum over n, q of gy[n, o, q] * band[place of q + offset of l]
+    gw[o, l] = sum over n, q of gy[n, o, q] * halo[place of q + offset of l]
 
-Work items are runs of tiles, each summed into a matrix of its own, (taps * c, o): _partials.pxd.
+Work items are chunks of tiles, each summed into a matrix of its own, (taps * c, o): _partials.pxd.
 """
 
-from convcore.kernels.conv._few_channels cimport Spot, Terms, Tiling, spot_of, pack_halo, tile_of
+from convcore.kernels.conv._few_channels cimport (
+    HaloTiling,
+    Terms,
+    TileCoords,
+    pack_halo,
+    tile_coords,
+    tile_of,
+)
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
-from convcore.kernels.conv._partials cimport add_partials, run_begin
+from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._isa cimport Tile, microkernels
-from convcore.kernels.runtime._vectors cimport spread, zero
+from convcore.kernels.runtime._vectors cimport scatter, zero
 
 cdef struct Job:
-    Tiling tiling
+    HaloTiling tiling
     Py_ssize_t partials
     Py_ssize_t row           # floats of a tap and channel's sums: o, rounded up to whole vectors
     Py_ssize_t gw_o          # stride of the gradient's output channels
@@ -28,8 +35,8 @@ cdef void add_tile(
     float *sums, float *scratch,
 ) noexcept nogil:
     """sums += one tile's part of the gradient."""
-    cdef const Tiling *t = &job.tiling
-    cdef Spot at = spot_of(t, item, t.window.line[1].count, t.window.line[2].count)
+    cdef const HaloTiling *t = &job.tiling
+    cdef TileCoords at = tile_coords(t, item, t.window.line[1].count, t.window.line[2].count)
     cdef Tile tile = tile_of(
         t, t.terms, offset, at.rows[1] - at.rows[0], at.columns[1] - at.columns[0]
     )
@@ -37,7 +44,7 @@ cdef void add_tile(
     gy += at.n * job.gy_n + at.d * job.gy_d + at.rows[0] * job.gy_row
     gy += at.columns[0] * job.gy_pixel
     microkernels().few.weight(
-        &tile, scratch, gy, job.gy_row, job.gy_pixel, job.gy_channel, t.o, scratch + t.band, sums,
+        &tile, scratch, gy, job.gy_row, job.gy_pixel, job.gy_channel, t.o, scratch + t.halo, sums,
         job.row,
     )
 
@@ -46,10 +53,10 @@ cdef void weight_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t partial, const float *x, const float *gy,
     float *sums, float *scratch,
 ) noexcept nogil:
-    """Sum one run of tiles into its matrix."""
+    """Sum one chunk of tiles into its matrix."""
     cdef Py_ssize_t size = job.tiling.terms * job.row, item
-    cdef Py_ssize_t begin = run_begin(partial, job.partials, job.tiling.items)
-    cdef Py_ssize_t end = run_begin(partial + 1, job.partials, job.tiling.items)
+    cdef Py_ssize_t begin = chunk_begin(partial, job.partials, job.tiling.items)
+    cdef Py_ssize_t end = chunk_begin(partial + 1, job.partials, job.tiling.items)
     sums += partial * size
     zero(sums, size)
     for item in range(begin, end):
@@ -75,4 +82,4 @@ cdef class FewChannelsWeight(FloatWeightGradient):
         """Write gw[:, tap and channel i]."""
         cdef float *total = sums + i * self.row
         add_partials(sums, self.partials, self.size, i * self.row, self.job.tiling.o, total)
-        spread(total, self.job.tiling.o, gw + self.terms.weight[i], self.job.gw_o)
+        scatter(total, self.job.tiling.o, gw + self.terms.weight[i], self.job.gw_o)

@@ -13,7 +13,7 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._im2col cimport (
     Line,
-    Part,
+    KBlock,
     Window,
     gather_nchw,
     gather_nhwc,
@@ -45,25 +45,25 @@ cdef struct Job:
 
 
 cdef void clear(
-    const Job *job, const Py_ssize_t *box, number *gx
+    const Job *job, const Py_ssize_t *bounds, number *gx
 ) noexcept nogil:
-    """gx = 0 inside the box, for the channels of one group of one image."""
+    """gx = 0 inside the bounds, for the channels of one group of one image."""
     cdef Py_ssize_t c, d, h, w
     cdef number *line
     for c in range(job.c):
-        for d in range(box[0], box[1]):
-            for h in range(box[2], box[3]):
+        for d in range(bounds[0], bounds[1]):
+            for h in range(bounds[2], bounds[3]):
                 line = gx + c * job.gx.s_c + d * job.gx.s[0] + h * job.gx.s[1]
-                for w in range(box[4], box[5]):
+                for w in range(bounds[4], bounds[5]):
                     line[w * job.gx.s[2]] = 0
 
 
 cdef void scatter_block(
-    const Job *job, Part part, Py_ssize_t group, Py_ssize_t q0, Py_ssize_t q1,
-    const Py_ssize_t *box, const number *gy, Py_ssize_t ldg, const number *w, number *gx,
+    const Job *job, KBlock part, Py_ssize_t group, Py_ssize_t q0, Py_ssize_t q1,
+    const Py_ssize_t *bounds, const number *gy, Py_ssize_t ldg, const number *w, number *gx,
     number *columns,
 ) noexcept nogil:
-    """Columns of pixels [q0, q1) of one part of K, added to gx inside the box."""
+    """Columns of pixels [q0, q1) of one part of K, added to gx inside the input slice."""
     cdef Py_ssize_t K = job.gx.taps * job.c, count = q1 - q0
     cdef Py_ssize_t k = (part.t1 - part.t0) * (part.c1 - part.c0)
     cdef number one = 1, nought = 0
@@ -72,11 +72,11 @@ cdef void scatter_block(
     if job.channels_last:
         # (count, k) = (count, o) @ (o, k)
         gemm(False, False, count, k, job.o, one, gy, ldg, w, K, nought, columns, k)
-        scatter_nhwc(columns, &job.gx, part, q0, q1, box, gx)
+        scatter_nhwc(columns, &job.gx, part, q0, q1, bounds, gx)
     else:
         # (k, count) = (o, k)^T @ (o, count)
         gemm(True, False, k, count, job.o, one, w, K, gy, ldg, nought, columns, count)
-        scatter_nchw(columns, &job.gx, part, job.channels_outer, q0, q1, box, gx)
+        scatter_nchw(columns, &job.gx, part, job.channels_outer, q0, q1, bounds, gx)
 
 
 cdef void touching(
@@ -95,23 +95,23 @@ cdef void tile_item(
 ) noexcept nogil:
     """One tile of one group of one image."""
     cdef const Window *v = &job.gx
-    cdef Py_ssize_t[6] box = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
+    cdef Py_ssize_t[6] bounds = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
     cdef Py_ssize_t tile = item % job.tiles, group = item // job.tiles % job.groups
     cdef Py_ssize_t n = item // job.tiles // job.groups, begin, end, inner, q0, q1, ldg
-    cdef Part part
-    cdef Part outputs = Part(0, 1, 0, job.o)
+    cdef KBlock part
+    cdef KBlock outputs = KBlock(0, 1, 0, job.o)
     cdef const number *gy
     cdef number *packed
-    box[2 * job.axis] = tile * job.tile
-    box[2 * job.axis + 1] = min(v.line[job.axis].size, (tile + 1) * job.tile)
-    touching(&v.line[job.axis], box[2 * job.axis], box[2 * job.axis + 1], &begin, &end)
+    bounds[2 * job.axis] = tile * job.tile
+    bounds[2 * job.axis + 1] = min(v.line[job.axis].size, (tile + 1) * job.tile)
+    touching(&v.line[job.axis], bounds[2 * job.axis], bounds[2 * job.axis + 1], &begin, &end)
     inner = v.pixels // v.line[job.axis].count
     q0, end = n * v.pixels + begin * inner, n * v.pixels + end * inner
     scratch += threadid() * job.scratch
     packed = scratch + job.patches
     grad += group * job.o * job.gy.s_c
     gx += group * job.c * v.s_c
-    clear(job, box, gx + n * v.s_n)
+    clear(job, bounds, gx + n * v.s_n)
     while q0 < end:
         q1 = min(q0 + job.block, end)
         gy = packed
@@ -133,7 +133,7 @@ cdef void tile_item(
             part.c1 = 0
             while part.c1 < job.c:
                 part.c0, part.c1 = part.c1, min(part.c1 + job.part_channels, job.c)
-                scatter_block(job, part, group, q0, q1, box, gy, ldg, w, gx, scratch)
+                scatter_block(job, part, group, q0, q1, bounds, gy, ldg, w, gx, scratch)
         q0 = q1
 
 

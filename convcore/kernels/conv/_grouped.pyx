@@ -8,7 +8,7 @@ Work items are some rows of some groups of one image; see conv/grouped.h.
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
-from convcore.kernels.conv._partials cimport add_partials, run_begin
+from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._isa cimport Direct, DirectAxis, Epilogue, Grouped, microkernels
 from convcore.kernels.runtime._vectors cimport add, zero
 
@@ -113,7 +113,7 @@ cdef class GroupedCorrelation(FloatCorrelation):
 cdef struct GradJob:
     Job job
     Py_ssize_t n
-    Py_ssize_t partials          # runs of blocks of rows that are summed apart
+    Py_ssize_t partials          # chunks of blocks of rows that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
     Py_ssize_t piece             # vectors that are added up before their sums join the total
     Py_ssize_t row_vectors       # of a row of outputs
@@ -123,7 +123,7 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One run of blocks of rows for some groups, into partials[partial].
+    """One chunk of blocks of rows for some groups, into partials[partial].
 
     Pieces are summed by themselves, then added to the total: a long sum's error stays small.
     """
@@ -139,7 +139,7 @@ cdef void gradient_item(
     zero(sums, count)
     zero(total, count)
     for i in range(
-        run_begin(partial, grad.partials, blocks), run_begin(partial + 1, grad.partials, blocks)
+        chunk_begin(partial, grad.partials, blocks), chunk_begin(partial + 1, grad.partials, blocks)
     ):
         j = i % job.row_blocks * job.row_block
         end = min(j + job.row_block, job.rows)

@@ -1,4 +1,4 @@
-"""Windows: how the outputs of a convolution look at its input, and the copies they ask for."""
+"""im2col and col2im of a block of output pixels: structs that map a tap to the input below it."""
 
 from convcore.kernels.runtime._types cimport number
 
@@ -19,8 +19,8 @@ cdef struct Window:
     Py_ssize_t taps      # the product of the lines'
     Py_ssize_t pixels    # outputs of one image
 
-cdef struct Part:
-    # The columns of a block: taps [t0, t1) of channels [c0, c1).
+cdef struct KBlock:
+    # A range of the reduction index K: taps [t0, t1) of channels [c0, c1).
     Py_ssize_t t0
     Py_ssize_t t1
     Py_ssize_t c0
@@ -90,20 +90,20 @@ cdef inline void clip(
 
 
 cdef void gather_nhwc(
-    const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
+    const number *x, const Window *v, KBlock part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil
 
 cdef void gather_nchw(
-    const number *x, const Window *v, Part part, bint channels_outer,
+    const number *x, const Window *v, KBlock part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, number *columns,
 ) noexcept nogil
 
 cdef void scatter_nhwc(
-    const number *rows, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1,
-    const Py_ssize_t *box, number *x,
+    const number *rows, const Window *v, KBlock part, Py_ssize_t q0, Py_ssize_t q1,
+    const Py_ssize_t *bounds, number *x,
 ) noexcept nogil
 
 cdef void scatter_nchw(
-    const number *columns, const Window *v, Part part, bint channels_outer,
-    Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *box, number *x,
+    const number *columns, const Window *v, KBlock part, bint channels_outer,
+    Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *bounds, number *x,
 ) noexcept nogil

@@ -39,7 +39,7 @@ cdef inline void gather_line_nhwc(
 
 
 cdef void gather_nhwc(
-    const number *x, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
+    const number *x, const Window *v, KBlock part, Py_ssize_t q0, Py_ssize_t q1, number *rows,
 ) noexcept nogil:
     """rows[q - q0, (t, c)] = x[n, c, under tap t of q] over the part's taps and channels.
 
@@ -106,7 +106,7 @@ cdef inline void gather_one_nchw(
 
 
 cdef void gather_nchw(
-    const number *x, const Window *v, Part part, bint channels_outer,
+    const number *x, const Window *v, KBlock part, bint channels_outer,
     Py_ssize_t q0, Py_ssize_t q1, number *columns,
 ) noexcept nogil:
     """columns[(c, t) or (t, c), q - q0] = x[n, c, under tap t of q] over the part.
@@ -126,13 +126,13 @@ cdef void gather_nchw(
 
 
 cdef void scatter_nhwc(
-    const number *rows, const Window *v, Part part, Py_ssize_t q0, Py_ssize_t q1,
-    const Py_ssize_t *box, number *x,
+    const number *rows, const Window *v, KBlock part, Py_ssize_t q0, Py_ssize_t q1,
+    const Py_ssize_t *bounds, number *x,
 ) noexcept nogil:
-    """x[n, c, under tap t of q] += rows[q - q0, (t, c)], only inside the box of inputs.
+    """x[n, c, under tap t of q] += rows[q - q0, (t, c)], only inside the input slice.
 
-    box: (begin, end) on each of the three axes, the slice of x that the caller owns.  Pixels are
-    added in order, so the sum's bits depend on the box alone.  nogil, no allocation, no threads.
+    bounds: (begin, end) on each of the three axes, the slice of x that the caller owns.  Pixels are
+    added in order, so the sum's bits depend on the slice alone.  nogil, no allocation, no threads.
     """
     cdef Py_ssize_t channels = part.c1 - part.c0, width = (part.t1 - part.t0) * channels
     cdef Py_ssize_t t, j, run, line_of_taps, d, h, i
@@ -146,12 +146,12 @@ cdef void scatter_nhwc(
             line_of_taps = t // v.line[2].taps
             d = source(&v.line[0], at.d, line_of_taps // v.line[1].taps)
             h = source(&v.line[1], at.h, line_of_taps % v.line[1].taps)
-            if not (box[0] <= d < box[1] and box[2] <= h < box[3]):
+            if not (bounds[0] <= d < bounds[1] and bounds[2] <= h < bounds[3]):
                 continue
             line = image + d * v.s[0] + h * v.s[1]
             i = source(&v.line[2], at.w, t % v.line[2].taps)
             for j in range(run):
-                if box[4] <= i < box[5]:
+                if bounds[4] <= i < bounds[5]:
                     add(
                         rows + j * width + (t - part.t0) * channels, channels,
                         line + i * v.s[2], v.s_c,
@@ -164,7 +164,7 @@ cdef void scatter_nhwc(
 
 cdef inline void scatter_one_nchw(
     const number *column, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count,
-    const Py_ssize_t *box, number *x,
+    const Py_ssize_t *bounds, number *x,
 ) noexcept nogil:
     """x under tap t of the i-th pixel from `at` on += column[i], for one channel."""
     cdef Py_ssize_t tw = t % v.line[2].taps, a, b, d, h, begin, end, left = count
@@ -173,13 +173,13 @@ cdef inline void scatter_one_nchw(
     cdef Py_ssize_t low = 0, high = v.line[2].count
     cdef Py_ssize_t step = v.line[2].stride * v.s[2]
     cdef Py_ssize_t shift = (v.line[2].first + tw * v.line[2].step) * v.s[2]
-    clip(&v.line[2], tw, box[4], box[5], &low, &high)
+    clip(&v.line[2], tw, bounds[4], bounds[5], &low, &high)
     while left > 0:
         begin = at.w
         end = min(v.line[2].count, at.w + left)
         d = source(&v.line[0], at.d, td)
         h = source(&v.line[1], at.h, th)
-        if box[0] <= d < box[1] and box[2] <= h < box[3]:
+        if bounds[0] <= d < bounds[1] and bounds[2] <= h < bounds[3]:
             a = min(max(low, begin), end)
             b = max(min(high, end), a)
             add(
@@ -192,10 +192,10 @@ cdef inline void scatter_one_nchw(
 
 
 cdef void scatter_nchw(
-    const number *columns, const Window *v, Part part, bint channels_outer,
-    Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *box, number *x,
+    const number *columns, const Window *v, KBlock part, bint channels_outer,
+    Py_ssize_t q0, Py_ssize_t q1, const Py_ssize_t *bounds, number *x,
 ) noexcept nogil:
-    """x[n, c, under tap t of q] += columns[(c, t) or (t, c), q - q0], only inside the box.
+    """x[n, c, under tap t of q] += columns[(c, t) or (t, c), q - q0], only inside the input slice.
 
     As `scatter_nhwc`, for the layout of `gather_nchw`.  nogil, no allocation, no threads.
     """
@@ -206,7 +206,7 @@ cdef void scatter_nchw(
         for t in range(taps):
             row = c * taps + t if channels_outer else t * channels + c
             scatter_one_nchw(
-                columns + row * count, v, part.t0 + t, at, count, box, x + (part.c0 + c) * v.s_c
+                columns + row * count, v, part.t0 + t, at, count, bounds, x + (part.c0 + c) * v.s_c
             )
 
 
@@ -217,7 +217,7 @@ cdef void im2col_item(
     number *out,
 ) noexcept nogil:
     """Patches of one image (nhwc) or of one channel of one image."""
-    cdef Part part = Part(0, v.taps, 0, channels)
+    cdef KBlock part = KBlock(0, v.taps, 0, channels)
     cdef Py_ssize_t n = item
     if nhwc:
         gather_nhwc(
@@ -237,21 +237,21 @@ cdef void col2im_item(
     number *x,
 ) noexcept nogil:
     """Add the patches of one channel of one image back to it; x starts at 0."""
-    cdef Part part = Part(0, v.taps, 0, channels)
+    cdef KBlock part = KBlock(0, v.taps, 0, channels)
     cdef Py_ssize_t n = item // channels, c = item % channels
-    cdef Py_ssize_t[6] box = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
+    cdef Py_ssize_t[6] bounds = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
     if nhwc:
         n = item
         scatter_nhwc(
             columns + n * v.pixels * v.taps * channels, v, part, n * v.pixels,
-            (n + 1) * v.pixels, box, x,
+            (n + 1) * v.pixels, bounds, x,
         )
     else:
         part.c0 = c
         part.c1 = c + 1
         scatter_nchw(
             columns + item * v.taps * v.pixels, v, part, True, n * v.pixels, (n + 1) * v.pixels,
-            box, x,
+            bounds, x,
         )
 
 

@@ -18,13 +18,13 @@ from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._depthwise cimport multiply_channels
-from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
+from convcore.kernels.conv._im2col cimport KBlock, Window, gather_nchw, gather_nhwc
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.runtime._isa cimport CLAMP, LEAKY, PLAIN
 from convcore.kernels.runtime._types cimport number
-from convcore.kernels.runtime._vectors cimport copy, spread, zero
+from convcore.kernels.runtime._vectors cimport copy, scatter, zero
 
 cdef struct Phase:
     Window window
@@ -97,7 +97,7 @@ cdef void pack_item(const Job *job, const Phase *phase, Py_ssize_t item, const n
 
 
 cdef void multiply_part(
-    const Job *job, const Phase *phase, Part part, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
+    const Job *job, const Phase *phase, KBlock part, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1,
     Py_ssize_t q0, Py_ssize_t q1, const number *x, const number *w, number *patches,
     number *y, Py_ssize_t ldy, bint first,
 ) noexcept nogil:
@@ -207,12 +207,12 @@ cdef void unpack(
         )
         if job.channels_last:
             for j in range(run):
-                spread(
+                scatter(
                     packed + (done + j) * o, o, out + j * phase.out_step[2] * job.y_s[2], job.y_c
                 )
         else:
             for j in range(o):
-                spread(
+                scatter(
                     packed + j * count + done, run, out + j * job.y_c,
                     phase.out_step[2] * job.y_s[2],
                 )
@@ -234,7 +234,7 @@ cdef void block_item(
     cdef bint in_place = job.direct_y and (job.channels_last or q1 <= (n + 1) * v.pixels)
     cdef number *out = scratch + job.patches
     cdef Py_ssize_t ld = o1 - o0 if job.channels_last else q1 - q0
-    cdef Part part
+    cdef KBlock part
     if in_place and job.channels_last:
         out = y + q0 * job.y_s[2] + channel
         ld = job.y_s[2]
@@ -242,7 +242,7 @@ cdef void block_item(
         out = y + n * job.y_n + channel * job.y_c + (q0 - n * v.pixels)
         ld = job.y_c
     w += phase.packed + group * v.taps * job.c * job.o if job.pack else group * job.w_group
-    part = Part(0, 0, 0, 0)
+    part = KBlock(0, 0, 0, 0)
     if v.taps == 0:
         fill_zeros(job, o1 - o0, q1 - q0, out, ld)
     elif job.by_channel:

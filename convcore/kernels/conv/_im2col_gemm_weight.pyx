@@ -3,15 +3,15 @@
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
 is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work items are (group,
-block of o, part of K, run of pixel blocks); see _partials.pxd for the runs.
+block of o, part of K, chunk of pixel blocks); see _partials.pxd for the chunks.
 """
 
 from cython.parallel cimport parallel, prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
-from convcore.kernels.conv._im2col cimport Part, Window, gather_nchw, gather_nhwc
+from convcore.kernels.conv._im2col cimport KBlock, Window, gather_nchw, gather_nhwc
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
-from convcore.kernels.conv._partials cimport add_partials, run_begin
+from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport zero
@@ -40,7 +40,7 @@ cdef struct Job:
 
 
 cdef void add_block(
-    const Job *job, Part part, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1, Py_ssize_t q0,
+    const Job *job, KBlock part, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t o1, Py_ssize_t q0,
     Py_ssize_t q1, const number *x, const number *gy, number *gw, number *scratch, bint first,
 ) noexcept nogil:
     """gw[o0:o1, part] = or += gy[o0:o1, q0:q1] @ patches[q0:q1, part]."""
@@ -49,7 +49,7 @@ cdef void add_block(
     cdef bint one_image = q1 <= (n + 1) * job.x.pixels
     cdef const number *patches = scratch
     cdef const number *g = scratch + job.patches
-    cdef Part outputs = Part(0, 1, o0, o1)
+    cdef KBlock outputs = KBlock(0, 1, o0, o1)
     cdef number one = 1, beta = 0 if first else 1
     x += group * job.c * job.x.s_c
     gy += group * job.o * job.gy.s_c
@@ -89,10 +89,10 @@ cdef void weight_item(
     const Job *job, Py_ssize_t item, const number *x, const number *gy, number *sums,
     number *scratch,
 ) noexcept nogil:
-    """Sum one run of pixel blocks into one piece of one of the partial matrices."""
+    """Sum one chunk of pixel blocks into one piece of one of the partial matrices."""
     cdef Py_ssize_t K = job.x.taps * job.c, block, partial, tap_part, channel_part, o0, o1, group
     cdef Py_ssize_t begin, end
-    cdef Part part
+    cdef KBlock part
     partial, item = item % job.partials, item // job.partials
     channel_part, item = item % job.channel_parts, item // job.channel_parts
     tap_part, item = item % job.tap_parts, item // job.tap_parts
@@ -103,8 +103,8 @@ cdef void weight_item(
     part.t1 = min(job.x.taps, part.t0 + job.part_taps)
     part.c0 = channel_part * job.part_channels
     part.c1 = min(job.c, part.c0 + job.part_channels)
-    begin = run_begin(partial, job.partials, job.blocks.count)
-    end = run_begin(partial + 1, job.partials, job.blocks.count)
+    begin = chunk_begin(partial, job.partials, job.blocks.count)
+    end = chunk_begin(partial + 1, job.partials, job.blocks.count)
     sums += (partial * job.groups + group) * job.o * K + o0 * K
     sums += (
         part.c0 * job.x.taps + part.t0 if job.channels_outer else part.t0 * job.c + part.c0

@@ -5,14 +5,14 @@
 For each tap this is a product of grad_output, turned into rows of output channels, with the pixels
 under that tap, multiplied where they lie (conv/indirect.h, _indirection.pxd).
 
-Work items are (group, block of o, block of c, run of taps, run of pixel blocks); see _partials.pxd
+Work items are (group, block of o, block of c, run of taps, chunk of blocks); see _partials.pxd
 for the latter.
 """
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._indirection cimport Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
-from convcore.kernels.conv._partials cimport run_begin
+from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
@@ -61,7 +61,7 @@ cdef void add_block(
 cdef void weight_item(
     const Job *job, Py_ssize_t item, const float *x, const float *gy, float *gw, float *scratch
 ) noexcept nogil:
-    """Sum one run of pixel blocks into one piece of one of the partial gradients."""
+    """Sum one chunk of pixel blocks into one piece of one of the partial gradients."""
     cdef Py_ssize_t K = job.x.window.taps * job.c, block, partial, t0, t1, c0, c, o0, o, group, i
     cdef Py_ssize_t begin, end, t
     cdef const float *sums
@@ -71,8 +71,8 @@ cdef void weight_item(
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
     t1 = min(job.x.window.taps, t0 + job.tap_block)
     c, o = min(job.c_block, job.c - c0), min(job.o_block, job.o - o0)
-    begin = run_begin(partial, job.partials, job.blocks.count)
-    end = run_begin(partial + 1, job.partials, job.blocks.count)
+    begin = chunk_begin(partial, job.partials, job.blocks.count)
+    end = chunk_begin(partial + 1, job.partials, job.blocks.count)
     zero(scratch, job.pointers)
     if begin == end:
         zero(scratch + job.sums, job.o_block * job.tap_block * job.sum_row)

@@ -1,7 +1,7 @@
-"""Kernels: objects that hold all that a call needs but the arrays; made once a geometry.
+"""Base classes of the convolution kernels: `run` borrows the arrays and starts the threads.
 
-A class of kernels says what it computes, on pointers and without the GIL; what it is called with,
-and what of it may be left out, is the same for all of a kind and stands here.
+A kernel is made once a geometry and holds everything but the arrays.  Subclasses compute on
+pointers, without the GIL; the arguments of `run` are the same for all of a kind.
 """
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -157,7 +157,7 @@ cdef class FloatWeightGradient(Kernel):
     cdef void item(
         self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """Sum one run into one piece of one partial gradient, in sums."""
+        """Sum one chunk of work into one piece of one partial gradient, in sums."""
 
     cdef void put(self, Py_ssize_t i, float *sums, float *gw) noexcept nogil:
         """Write one row of gw, the sum of the partial gradients' rows."""

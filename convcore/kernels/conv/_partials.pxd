@@ -1,7 +1,7 @@
-"""Partial sums of a weight gradient: the run of work that each has, and their sum.
+"""Partial sums of a weight gradient: the chunk of work that each covers, and their addition.
 
-Where the pieces of a gradient are too few to be shared among threads, what is summed is cut into
-runs, each with a gradient of its own.  Their number is fixed by shape (`blocks.partials`) and they
+Where a gradient has too few pieces to share among threads, the reduction is cut into chunks, each
+with a partial gradient of its own.  Their number is fixed by shape (`blocks.partials`) and they
 are added in index order, so the bits never depend on the number of threads.
 """
 
@@ -9,10 +9,10 @@ from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, zero
 
 
-cdef inline Py_ssize_t run_begin(
+cdef inline Py_ssize_t chunk_begin(
     Py_ssize_t partial, Py_ssize_t partials, Py_ssize_t count
 ) noexcept nogil:
-    """Where the run of a partial begins, of `count` pieces of work; it ends where the next does."""
+    """First of a partial's pieces of work, of `count`; its chunk ends where the next begins."""
     return partial * count // partials
 
 

@@ -11,7 +11,7 @@ Work items are (group, block of o, phase, block of c, run of tiles); see _partia
 """
 
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
-from convcore.kernels.conv._partials cimport run_begin
+from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport Filters, Tiling, Transforms, filters, microkernels
 
 cdef struct Phase:
@@ -84,8 +84,8 @@ cdef void weight_item(
     phase, item = &phases[item % job.phases], item // job.phases
     o0, group = item % job.o_blocks * job.o_block, item // job.o_blocks
     o1 = min(job.o, o0 + job.o_block)
-    begin = first = run_begin(partial, job.partials, job.tiles)
-    end = run_begin(partial + 1, job.partials, job.tiles)
+    begin = first = chunk_begin(partial, job.partials, job.tiles)
+    end = chunk_begin(partial + 1, job.partials, job.tiles)
     while first < end:
         add_tiles(
             job, phase, group, o0, o1, c0, first, min(first + job.block, end), x, gy, scratch,

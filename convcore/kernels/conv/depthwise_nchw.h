@@ -1,6 +1,6 @@
 /* Depthwise convolutions by lines: contiguous memory, vectors of neighbouring pixels.
  *
- * For K x K kernels with K / 2 zeros before each row, of stride 1 or 2; other forms go through bands
+ * For K x K kernels with K / 2 zeros before each row, of stride 1 or 2; others go through halos
  * (depthwise.h).  Four rows of outputs are made at a time, so that a line's taps, once made, serve
  * all the rows of the kernel.
  */
@@ -45,14 +45,14 @@ INLINE int fits_lines(ptrdiff_t K, ptrdiff_t count)
 static int is_by_lines(const convcore_direct *d)
 {
     const convcore_axis *axis = &d->column;
-    if (d->form < 0) {
-        ptrdiff_t K = -d->form / 10;
+    if (d->specialisation < 0) {
+        ptrdiff_t K = -d->specialisation / 10;
         return axis->size == (axis->out + 1) / 2 && axis->low == (K == 5 ? -1 : 0)
                && fits_lines(3, axis->size);
     }
-    return d->form && axis->low == -(d->form / 20)
+    return d->specialisation && axis->low == -(d->specialisation / 20)
            && axis->out == (axis->size + axis->stride - 1) / axis->stride
-           && fits_lines(d->form / 10, axis->out);
+           && fits_lines(d->specialisation / 10, axis->out);
 }
 
 /* Store a vector.  Where a row is shorter than a vector the lanes behind it are the beginning of the
@@ -78,10 +78,10 @@ INLINE void sum_lines(const int K, const int S, const int R, const int first, co
 {
     const line_view v = *given;
     const convcore_epilogue own = *e;
-    const ptrdiff_t lanes = least(LANES, v.count);
+    const ptrdiff_t lanes = min_of(LANES, v.count);
     vec w[WIDEST * WIDEST];
     UNROLLED for (int t = 0; t < K * K; t++) w[t] = weights[t];
-    for (ptrdiff_t j = v.j0;; j = least(j + R, v.j1 - R)) {
+    for (ptrdiff_t j = v.j0;; j = min_of(j + R, v.j1 - R)) {
         ptrdiff_t row = j * S + v.low;
         const float *line = v.plane + row * v.width;
         float *y = v.y + j * v.count + p;
@@ -163,11 +163,12 @@ INLINE void spread_lines(const int K, const int first, const int final, const li
                          ptrdiff_t p, const vec *weights)
 {
     const line_view v = *given;
-    const ptrdiff_t left = v.count - 2 * p, low = least(LANES, left), high = least(LANES, left - LANES);
+    const ptrdiff_t left = v.count - 2 * p, low = min_of(LANES, left);
+    const ptrdiff_t high = min_of(LANES, left - LANES);
     const float *full = v.count >= 2 * LANES && left < 2 * LANES ? NULL : v.full;
     vec w[WIDEST * WIDEST];
     UNROLLED for (int t = 0; t < K * K; t++) w[t] = weights[t];
-    for (ptrdiff_t j = v.j0;; j = least(j + SPREAD_ROWS, v.j1 - SPREAD_ROWS)) {
+    for (ptrdiff_t j = v.j0;; j = min_of(j + SPREAD_ROWS, v.j1 - SPREAD_ROWS)) {
         vec sums[4 * SPREAD_ROWS];
         UNROLLED for (int i = 0; i < 4 * SPREAD_ROWS; i++) sums[i] = (vec){0};
         UNROLLED for (int o = -1; o <= SPREAD_ROWS; o++) {
@@ -214,7 +215,7 @@ SPREAD_LINES(3) SPREAD_LINES(5)
 static void depthwise_lines(const convcore_direct *d, const line_view *v, vec bias,
                             const convcore_epilogue *e)
 {
-    switch (d->form) {
+    switch (d->specialisation) {
     case 31: sum_lines_3_1(d, v, bias, e); break;
     case 32: sum_lines_3_2(d, v, bias, e); break;
     case 51: sum_lines_5_1(d, v, bias, e); break;
@@ -307,7 +308,7 @@ ADD_LINES(3, 1) ADD_LINES(3, 2) ADD_LINES(5, 1) ADD_LINES(5, 2)
 
 static void depthwise_grad_lines(const convcore_direct *d, const grad_line_view *v)
 {
-    switch (d->form) {
+    switch (d->specialisation) {
     case 31: add_lines_3_1(v); break;
     case 32: add_lines_3_2(v); break;
     case 51: add_lines_5_1(v); break;

@@ -1,7 +1,7 @@
 /* Depthwise convolutions by pixels: channels_last memory, vectors of neighbouring channels.
  *
  * For K x K kernels whose taps touch, of stride 1 or 2, with any padding; other forms go through
- * bands (depthwise.h).  Channels are the inner loop, so that memory is walked in its own order.
+ * halos (depthwise.h).  Channels are the inner loop, so that memory is walked in its own order.
  * Channels are cut into blocks of LANES, the last of which ends with the channels and may begin
  * within the block before.
  */
@@ -13,13 +13,13 @@
 /* The channel with which a block begins. */
 INLINE ptrdiff_t block_channel(ptrdiff_t channels, ptrdiff_t block)
 {
-    return most(0, least(block * LANES, channels - LANES));
+    return max_of(0, min_of(block * LANES, channels - LANES));
 }
 
 /* Whether a map can be made by pixels. */
 static int is_by_pixels(const convcore_direct *d)
 {
-    return d->form && d->channels >= LANES;
+    return d->specialisation && d->channels >= LANES;
 }
 
 /* What the loops over one image see. */
@@ -43,9 +43,9 @@ typedef struct {
 /* The outputs of a row all of whose taps lie on the input: first to last, and one past it. */
 INLINE run whole_pixels(ptrdiff_t K, ptrdiff_t S, ptrdiff_t low, ptrdiff_t width, ptrdiff_t columns)
 {
-    run whole = {least(columns, most(0, (S - 1 - low) / S)), 0, 0};
+    run whole = {min_of(columns, max_of(0, (S - 1 - low) / S)), 0, 0};
     ptrdiff_t stop = width - K - low < 0 ? 0 : (width - K - low) / S + 1;
-    whole.count = most(0, least(columns, stop) - whole.first);
+    whole.count = max_of(0, min_of(columns, stop) - whole.first);
     return whole;
 }
 
@@ -57,8 +57,8 @@ INLINE void sum_pixel(const int K, const int S, const int R, const int whole, co
 {
     const ptrdiff_t C = v->channels, line_step = v->width * C, row = j * S + v->row_low;
     const ptrdiff_t column = p * S + v->column_low;
-    const ptrdiff_t k0 = whole ? 0 : least(K, most(0, -column));
-    const ptrdiff_t k1 = whole ? K : most(k0, least(K, v->width - column));
+    const ptrdiff_t k0 = whole ? 0 : min_of(K, max_of(0, -column));
+    const ptrdiff_t k1 = whole ? K : max_of(k0, min_of(K, v->width - column));
     const ptrdiff_t y_row = v->columns * C;
     const float *x = v->x + row * line_step + column * C;
     float *y = v->y + (j * v->columns + p) * C;
@@ -171,7 +171,7 @@ SPREAD_PIXELS(3) SPREAD_PIXELS(5)
 static void depthwise_pixels(const convcore_direct *d, const pixel_view *v,
                              const convcore_epilogue *e)
 {
-    switch (d->form) {
+    switch (d->specialisation) {
     case 31: sum_pixels_3_1(v, e); break;
     case 32: sum_pixels_3_2(v, e); break;
     case 51: sum_pixels_5_1(v, e); break;
@@ -210,8 +210,8 @@ INLINE void add_pixels(const int K, const int S, const int R, const int T, const
 {
     const ptrdiff_t C = v->channels, line_step = v->width * C, row = j * S + v->row_low;
     const ptrdiff_t column = p * S + v->column_low, g_row = v->columns * C;
-    const ptrdiff_t k0 = whole ? 0 : least(K, most(0, -column));
-    const ptrdiff_t k1 = whole ? K : most(k0, least(K, v->width - column));
+    const ptrdiff_t k0 = whole ? 0 : min_of(K, max_of(0, -column));
+    const ptrdiff_t k1 = whole ? K : max_of(k0, min_of(K, v->width - column));
     const float *x = v->x + row * line_step + column * C, *g = v->g + (j * v->columns + p) * C;
     float *to = v->sums;
     for (ptrdiff_t b = v->b0; b < v->b1; b++, to += K * K * LANES) {
@@ -275,7 +275,7 @@ ADD_PIXELS(3, 1, PAIR_OF_ROWS) ADD_PIXELS(3, 2, PAIR_OF_ROWS) ADD_PIXELS(5, 1, 1
 
 static void depthwise_grad_pixels(const convcore_direct *d, const grad_pixel_view *v)
 {
-    switch (d->form) {
+    switch (d->specialisation) {
     case 31: add_pixels_3_1(v); break;
     case 32: add_pixels_3_2(v); break;
     case 51: add_pixels_5_1(v); break;

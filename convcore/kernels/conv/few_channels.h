@@ -2,7 +2,7 @@
  *
  * A product of matrices would have few columns and, before it, a matrix of patches many times the
  * input.  Here the input of some rows of outputs is packed once, zeros of the padding included, and
- * all loops below read that band in place: a term of the sum (a tap of a channel) is one offset
+ * all loops below read that halo in place: a term of the sum (a tap of a channel) is one offset
  * from the pixel's own place, from a table.  Where vectors of pixels are read, a row is packed in
  * `stride` phases, so that its pixels stand side by side under every tap.
  */
@@ -58,8 +58,6 @@ INLINE void few_streamed(void)
 #endif
 }
 
-INLINE ptrdiff_t few_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-
 /* Cut `total` into the fewest equal groups of at most `most`: where the group at `begin` ends. */
 INLINE ptrdiff_t few_end(ptrdiff_t begin, ptrdiff_t total, ptrdiff_t most)
 {
@@ -67,28 +65,28 @@ INLINE ptrdiff_t few_end(ptrdiff_t begin, ptrdiff_t total, ptrdiff_t most)
     return begin + (total - begin + groups - 1) / groups;
 }
 
-/* One row of a band: band[p * pitch + i] = x[(first + i * stride + p) * step], 0 outside x. */
+/* One row of a halo: halo[p * pitch + i] = x[(first + i * stride + p) * step], 0 outside x. */
 static void few_pack(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
-                      ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch)
+                      ptrdiff_t stride, ptrdiff_t phases, float *halo, ptrdiff_t pitch)
 {
-    for (ptrdiff_t p = 0; p < phases; p++, band += pitch) {
+    for (ptrdiff_t p = 0; p < phases; p++, halo += pitch) {
         ptrdiff_t at = first + p, i = 0;
-        ptrdiff_t begin = at < 0 ? few_least((stride - 1 - at) / stride, pitch) : 0;
-        ptrdiff_t end = at < size ? few_least((size - 1 - at) / stride + 1, pitch) : 0;
+        ptrdiff_t begin = at < 0 ? min_of((stride - 1 - at) / stride, pitch) : 0;
+        ptrdiff_t end = at < size ? min_of((size - 1 - at) / stride + 1, pitch) : 0;
         if (end < begin) end = begin;
-        for (; i < begin; i++) band[i] = 0;
+        for (; i < begin; i++) halo[i] = 0;
         const float *from = x + (at + i * stride) * step;
         ptrdiff_t jump = stride * step;
         if (jump == 1)
-            memcpy(band + i, from, (size_t)(end - i) * sizeof(float)), i = end;
+            memcpy(halo + i, from, (size_t)(end - i) * sizeof(float)), i = end;
         else if (jump == 2)
-            for (; i < end; i++, from += 2) band[i] = *from;
+            for (; i < end; i++, from += 2) halo[i] = *from;
         for (; i + 4 <= end; i += 4, from += 4 * jump) {
             float four[4] = {from[0], from[jump], from[2 * jump], from[3 * jump]};
-            memcpy(band + i, four, sizeof four);
+            memcpy(halo + i, four, sizeof four);
         }
-        for (; i < end; i++, from += jump) band[i] = *from;
-        for (; i < pitch; i++) band[i] = 0;
+        for (; i < end; i++, from += jump) halo[i] = *from;
+        for (; i < pitch; i++) halo[i] = 0;
     }
 }
 
@@ -138,7 +136,7 @@ static void few_turn(const float *from, ptrdiff_t from_row, ptrdiff_t rows, ptrd
 
 /* ---- forward, contiguous memory: vectors of pixels by broadcast weights ---- */
 
-/* y = activation(w (R, terms) @ band + bias) for R output channels of FEW_VECTORS vectors. */
+/* y = activation(w (R, terms) @ halo + bias) for R output channels of FEW_VECTORS vectors. */
 INLINE void few_forward_vectors(const int R, const convcore_tile *t, const float *const *from,
                                 const float *w, const float *bias,
                                 const convcore_epilogue *epilogue, float *const *to,
@@ -170,20 +168,20 @@ INLINE void few_forward_vectors(const int R, const convcore_tile *t, const float
 }
 
 /* A tile of contiguous y.  w: groups of output channels, as few_end cuts them, each (terms, R). */
-static void few_forward_nchw(const convcore_tile *t, const float *band, const float *w,
+static void few_forward_nchw(const convcore_tile *t, const float *halo, const float *w,
                                ptrdiff_t o, const convcore_epilogue *epilogue, float *y,
                                ptrdiff_t y_row, ptrdiff_t y_channel)
 {
     ptrdiff_t a_row = (t->columns + LANES - 1) / LANES, vectors = t->rows * a_row;
     /* The last vector of a row ends with it, and does some pixels of the one before again. */
-    ptrdiff_t count = few_least(t->columns, LANES), last = t->columns - count;
+    ptrdiff_t count = min_of(t->columns, LANES), last = t->columns - count;
     for (ptrdiff_t v = 0; v < vectors; v += FEW_VECTORS) {
         const float *from[FEW_VECTORS];
         float *to[FEW_VECTORS];
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) {
-            ptrdiff_t at = few_least(v + j, vectors - 1), r = at / a_row;
-            ptrdiff_t q = few_least((at - r * a_row) * LANES, last);
-            from[j] = band + r * t->row + q;
+            ptrdiff_t at = min_of(v + j, vectors - 1), r = at / a_row;
+            ptrdiff_t q = min_of((at - r * a_row) * LANES, last);
+            from[j] = halo + r * t->row + q;
             to[j] = y + r * y_row + q;
         }
         for (ptrdiff_t begin = 0, end; begin < o; begin = end) {
@@ -200,9 +198,9 @@ static void few_forward_nchw(const convcore_tile *t, const float *band, const fl
 
 /* ---- forward, channels_last memory: vectors of output channels by broadcast inputs ---- */
 
-/* y = activation(band @ w (terms, V * LANES) + bias) for R pixels. */
+/* y = activation(halo @ w (terms, V * LANES) + bias) for R pixels. */
 INLINE void few_forward_channels(const int R, const int V, const convcore_tile *t,
-                                 const float *band, const float *w, const float *bias,
+                                 const float *halo, const float *w, const float *bias,
                                  const convcore_epilogue *epilogue, ptrdiff_t count, float *y,
                                  ptrdiff_t y_pixel)
 {
@@ -214,7 +212,7 @@ INLINE void few_forward_channels(const int R, const int V, const convcore_tile *
     }
     const ptrdiff_t step = t->pixel;
     for (ptrdiff_t l = 0; l < t->terms; l++, w += V * LANES) {
-        const float *from = band + t->offset[l];
+        const float *from = halo + t->offset[l];
         UNROLLED for (int j = 0; j < V; j++) right[j] = load(w + j * LANES);
         UNROLLED for (int i = 0; i < R; i++) {
             vec left = broadcast(from[i * step]);
@@ -235,19 +233,19 @@ INLINE void few_forward_channels(const int R, const int V, const convcore_tile *
 
 /* A tile of channels_last y.  w: panels of FEW_PAIR vectors, the last perhaps of one, each
  * (terms, V * LANES), filled up with zeros. */
-static void few_forward_nhwc(const convcore_tile *t, const float *band, const float *w,
+static void few_forward_nhwc(const convcore_tile *t, const float *halo, const float *w,
                                ptrdiff_t o, const convcore_epilogue *epilogue, float *y,
                                ptrdiff_t y_row, ptrdiff_t y_pixel)
 {
     for (ptrdiff_t c = 0; c < o; c += FEW_PAIR * LANES) {
-        ptrdiff_t count = few_least(o - c, FEW_PAIR * LANES);
+        ptrdiff_t count = min_of(o - c, FEW_PAIR * LANES);
         ALIGNED float bias[FEW_PAIR * LANES] = {0};
         if (epilogue->bias)
             memcpy(bias, epilogue->bias + c, (size_t)count * sizeof(float));
         for (ptrdiff_t r = 0; r < t->rows; r++)
             for (ptrdiff_t q = 0, end; q < t->columns; q = end) {
                 end = few_end(q, t->columns, FEW_ROWS);
-                const float *from = band + r * t->row + q * t->pixel, *panel = w + c * t->terms;
+                const float *from = halo + r * t->row + q * t->pixel, *panel = w + c * t->terms;
                 float *to = y + r * y_row + q * y_pixel + c;
                 if (count > LANES)
                     FEW_SWITCH(end - q, few_forward_channels(rows, FEW_PAIR, t, from, panel, bias,
@@ -260,9 +258,9 @@ static void few_forward_nhwc(const convcore_tile *t, const float *band, const fl
     if (t->stream) few_streamed();
 }
 
-/* ---- input gradient: columns of a panel of pixels, added to the band at once ---- */
+/* ---- input gradient: columns of a panel of pixels, added to the halo at once ---- */
 
-/* Vectors of pixels of a tile: where they stand in the band and in gy, how many of them count. */
+/* Vectors of pixels of a tile: where they stand in the halo and in gy, how many of them count. */
 typedef struct {
     ptrdiff_t place[FEW_VECTORS];
     ptrdiff_t count[FEW_VECTORS];
@@ -276,10 +274,10 @@ static few_panel few_panel_at(const convcore_tile *t, ptrdiff_t v, const float *
     few_panel p;
     ptrdiff_t a_row = (t->columns + LANES - 1) / LANES, vectors = t->rows * a_row;
     for (int j = 0; j < FEW_VECTORS; j++) {
-        ptrdiff_t at = few_least(v + j, vectors - 1), r = at / a_row;
+        ptrdiff_t at = min_of(v + j, vectors - 1), r = at / a_row;
         ptrdiff_t q = (at - r * a_row) * LANES;
         p.place[j] = r * t->row + q;
-        p.count[j] = v + j < vectors ? few_least(t->columns - q, LANES) : 0;
+        p.count[j] = v + j < vectors ? min_of(t->columns - q, LANES) : 0;
         p.gy[j] = gy + r * gy_row + q * gy_pixel;
     }
     return p;
@@ -316,8 +314,8 @@ static void few_gather(const few_panel *p, ptrdiff_t gy_pixel, ptrdiff_t gy_chan
         ptrdiff_t count = p->count[j], c;
         if (gy_pixel != 1)
             for (c = 0; c < o; c += LANES)
-                few_turn(from + c, gy_pixel, count, few_least(o - c, LANES), out + c * step, step,
-                         few_least(o - c, LANES));
+                few_turn(from + c, gy_pixel, count, min_of(o - c, LANES), out + c * step, step,
+                         min_of(o - c, LANES));
         else if (count == LANES)
             for (c = 0; c < o; c++) store(out + c * step, load(from + c * gy_channel));
         else
@@ -325,10 +323,10 @@ static void few_gather(const few_panel *p, ptrdiff_t gy_pixel, ptrdiff_t gy_chan
     }
 }
 
-/* band[term's place] += w (R, o) @ panel (o, pixels); ask for o lines of what comes `next`. */
+/* halo[term's place] += w (R, o) @ panel (o, pixels); ask for o lines of what comes `next`. */
 INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, const float *panel,
                               const float *w, const ptrdiff_t *kept, const ptrdiff_t *offset,
-                              const float *next, ptrdiff_t next_step, float *band)
+                              const float *next, ptrdiff_t next_step, float *halo)
 {
     vec sums[FEW_ROWS][FEW_VECTORS];
     const float *left[FEW_ROWS];
@@ -347,12 +345,12 @@ INLINE void few_input_vectors(const int R, const few_panel *p, ptrdiff_t o, cons
     }
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < FEW_VECTORS; j++) {
-            float *to = band + offset[kept[i]] + p->place[j];
+            float *to = halo + offset[kept[i]] + p->place[j];
             store(to, load(to) + few_keep(sums[i][j], p->count[j]));
         }
 }
 
-/* Number the terms that reach rows [low, high) of the band from any of a tile's rows. */
+/* Number the terms that reach rows [low, high) of the halo from any of a tile's rows. */
 static ptrdiff_t few_reaching(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t first,
                               ptrdiff_t last, ptrdiff_t low, ptrdiff_t high, ptrdiff_t *kept)
 {
@@ -362,19 +360,19 @@ static ptrdiff_t few_reaching(const convcore_tile *t, const ptrdiff_t *term_row,
     return n;
 }
 
-/* Add a tile of gy to the band, of which only rows [low, high) are wanted; term l adds to the row
+/* Add a tile of gy to the halo, of which only rows [low, high) are wanted; term l adds to the row
  * term_row[l] rows further than its pixel's, and rows of pixels are `stride` rows apart.
  * w: (terms, o).  scratch: o * FEW_VECTORS * LANES floats.  kept: room for `terms` numbers. */
 static void few_input(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
                       ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
                       ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
-                      float *scratch, ptrdiff_t *kept, float *band)
+                      float *scratch, ptrdiff_t *kept, float *halo)
 {
     ptrdiff_t a_row = (t->columns + LANES - 1) / LANES, vectors = t->rows * a_row;
     few_panel p = few_panel_at(t, 0, gy, gy_row, gy_pixel);
     for (ptrdiff_t v = 0; v < vectors; v += FEW_VECTORS) {
         few_panel next = few_panel_at(t, v + FEW_VECTORS, gy, gy_row, gy_pixel);
-        ptrdiff_t last_row = few_least(v + FEW_VECTORS - 1, vectors - 1) / a_row;
+        ptrdiff_t last_row = min_of(v + FEW_VECTORS - 1, vectors - 1) / a_row;
         ptrdiff_t n = few_reaching(t, term_row, v / a_row * stride, last_row * stride, low, high,
                                    kept);
         few_gather(&p, gy_pixel, gy_channel, o, scratch);
@@ -389,7 +387,7 @@ static void few_input(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff
                                                  : next.gy[0] + group * o * LANES;
             ptrdiff_t step = !asks ? 0 : gy_pixel == 1 ? gy_channel : LANES;
             FEW_SWITCH(end - begin, few_input_vectors(rows, &p, o, scratch, w, kept + begin,
-                                                      t->offset, ahead, step, band));
+                                                      t->offset, ahead, step, halo));
         }
         p = next;
     }
@@ -399,8 +397,8 @@ static void few_input(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff
 
 /* out (R, V * LANES) += the sums over `n_rows` rows of pixels; ask for a line of each pixel as far
  * on as `next` is from gy. */
-INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const float *band,
-                      ptrdiff_t band_row, ptrdiff_t band_pixel, ptrdiff_t n_rows,
+INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const float *halo,
+                      ptrdiff_t halo_row, ptrdiff_t halo_pixel, ptrdiff_t n_rows,
                       ptrdiff_t columns, const float *gy,
                       ptrdiff_t gy_row, ptrdiff_t gy_pixel, ptrdiff_t next, float *out,
                       ptrdiff_t out_term)
@@ -408,12 +406,12 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
     vec sums[FEW_ROWS][FEW_PAIR];
     const float *from[FEW_ROWS];
     UNROLLED for (int i = 0; i < R; i++) {
-        from[i] = band + offset[i];
+        from[i] = halo + offset[i];
         UNROLLED for (int j = 0; j < V; j++) sums[i][j] = (vec){0};
     }
     for (ptrdiff_t r = 0; r < n_rows; r++, gy += gy_row) {
         const float *pixel = gy;
-        for (ptrdiff_t q = 0; q < columns * band_pixel; q += band_pixel, pixel += gy_pixel) {
+        for (ptrdiff_t q = 0; q < columns * halo_pixel; q += halo_pixel, pixel += gy_pixel) {
             vec right[FEW_PAIR];
             PREFETCH(pixel + next);
             UNROLLED for (int j = 0; j < V; j++) right[j] = load(pixel + j * LANES);
@@ -422,7 +420,7 @@ INLINE void few_outer(const int R, const int V, const ptrdiff_t *offset, const f
                 UNROLLED for (int j = 0; j < V; j++) sums[i][j] += left * right[j];
             }
         }
-        UNROLLED for (int i = 0; i < R; i++) from[i] += band_row;
+        UNROLLED for (int i = 0; i < R; i++) from[i] += halo_row;
     }
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < V; j++) {
@@ -439,18 +437,18 @@ static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
                        ptrdiff_t gy_channel, ptrdiff_t count, ptrdiff_t wide, float *out)
 {
     for (ptrdiff_t c = 0; c < wide; c += LANES) {
-        ptrdiff_t channels = few_least(count - c, LANES);
+        ptrdiff_t channels = min_of(count - c, LANES);
         const float *from = gy + c * gy_channel;
         float *to = out + c;
         if (gy_pixel != 1) {
             for (ptrdiff_t q = 0; q < columns; q++, from += gy_pixel, to += wide)
-                store(to, channels == LANES ? load(from) : load_first(from, channels));
+                store(to, load_up_to(from, channels));
             continue;
         }
         for (ptrdiff_t q = 0; q < columns; q += LANES) {
             /* Where there are enough, the last pixels overlap those before: a whole vector. */
             if (columns > LANES && q > columns - LANES) q = columns - LANES;
-            ptrdiff_t pixels = few_least(columns - q, LANES);
+            ptrdiff_t pixels = min_of(columns - q, LANES);
             few_turn(from + q, gy_channel, channels, pixels, to + q * wide, wide, pixels);
         }
     }
@@ -458,15 +456,15 @@ static void few_pixels(const float *gy, ptrdiff_t columns, ptrdiff_t gy_pixel,
 
 /* Add a tile to sums (terms, sums_term), sums_term being o rounded up to whole vectors.
  * scratch: max(FEW_PIXELS, columns) * FEW_PAIR * LANES floats. */
-static void few_weight(const convcore_tile *t, const float *band, const float *gy, ptrdiff_t gy_row,
+static void few_weight(const convcore_tile *t, const float *halo, const float *gy, ptrdiff_t gy_row,
                        ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
                        float *sums, ptrdiff_t sums_term)
 {
     ptrdiff_t chunk = t->columns < FEW_PIXELS ? FEW_PIXELS / t->columns : 1;
     for (ptrdiff_t r = 0; r < t->rows; r += chunk)
         for (ptrdiff_t c = 0; c < o; c += FEW_PAIR * LANES) {
-            ptrdiff_t n_rows = few_least(t->rows - r, chunk);
-            ptrdiff_t count = few_least(o - c, FEW_PAIR * LANES);
+            ptrdiff_t n_rows = min_of(t->rows - r, chunk);
+            ptrdiff_t count = min_of(o - c, FEW_PAIR * LANES);
             ptrdiff_t wide = count > LANES ? FEW_PAIR * LANES : LANES;
             const float *from = gy + r * gy_row + c * gy_channel;
             ptrdiff_t from_row = gy_row, from_pixel = gy_pixel;
@@ -490,12 +488,12 @@ static void few_weight(const convcore_tile *t, const float *band, const float *g
                 float *out = sums + begin * sums_term + c;
                 if (wide > LANES)
                     FEW_SWITCH(end - begin,
-                               few_outer(rows, FEW_PAIR, offset, band + r * t->row, t->row,
+                               few_outer(rows, FEW_PAIR, offset, halo + r * t->row, t->row,
                                          t->pixel, n_rows, t->columns, from, from_row, from_pixel,
                                          next, out, sums_term))
                 else
                     FEW_SWITCH(end - begin,
-                               few_outer(rows, 1, offset, band + r * t->row, t->row, t->pixel,
+                               few_outer(rows, 1, offset, halo + r * t->row, t->row, t->pixel,
                                          n_rows, t->columns, from, from_row, from_pixel, next, out,
                                          sums_term))
             }

@@ -1,6 +1,6 @@
 /* Convolutions of few channels a group, where a matrix product for each group would be narrow.
  *
- * A work item copies bands of a few rows of all channels of some groups to scratch (halo_tile.h): planes
+ * A work item copies a few rows of all channels of some groups to halo tiles (halo_tile.h): planes
  * of neighbouring pixels, in either memory format, for channels_last is transposed on the way in
  * and out.  Up to four output channels by some rows of vectors are summed at a time.
  */
@@ -35,7 +35,7 @@ static void split_pixels(const convcore_direct *d, const plane_shape *s, const f
                          ptrdiff_t channels, const float *end, float *lines, ptrdiff_t plane)
 {
     const ptrdiff_t stride = d->column.stride, step = stride * d->channels;
-    for (ptrdiff_t i = 0; i < least(stride, s->columns.count); i++) {
+    for (ptrdiff_t i = 0; i < min_of(stride, s->columns.count); i++) {
         const ptrdiff_t q = s->columns.at + i, n = (s->columns.count - i + stride - 1) / stride;
         float *to = lines + q % stride * s->segment + q / stride;
         for (ptrdiff_t c = 0; c < channels; c += LANES)
@@ -49,32 +49,32 @@ static void split_pixels(const convcore_direct *d, const plane_shape *s, const f
     }
 }
 
-/* Copy the rows that outputs j0 to j1 of each phase see, of channels c0 to c0 + channels, to bands
+/* Copy the rows that outputs j0 to j1 of each phase see, of channels c0 to c0 + channels, to halos
  * `plane` floats apart, whose padding columns are zeros. */
 INLINE void fill_planes(const convcore_direct *d, const plane_shape *s, ptrdiff_t c0,
                         ptrdiff_t channels, ptrdiff_t j0, ptrdiff_t j1, const float *image,
-                        const float *end, float *bands, ptrdiff_t plane)
+                        const float *end, float *halos, ptrdiff_t plane)
 {
     const convcore_axis *axis = &d->row;
     const ptrdiff_t rows = reach(axis, j1 - j0);
     if (!d->channels_last) {
         for (ptrdiff_t c = 0; c < channels; c++)
             fill_plane(d, s, j0, j1, image + (c0 + c) * axis->size * d->column.size, end,
-                       bands + c * plane);
+                       halos + c * plane);
         return;
     }
     run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
     if (s->columns.count == 0) return;
     for (ptrdiff_t c = 0; c < channels; c++) {
-        float *band = bands + c * plane;
-        clear(band, seen.at * s->pitch);
-        clear(band + (seen.at + seen.count) * s->pitch,
+        float *halo = halos + c * plane;
+        clear(halo, seen.at * s->pitch);
+        clear(halo + (seen.at + seen.count) * s->pitch,
               (rows - seen.at - seen.count) * s->pitch);
     }
     for (ptrdiff_t i = 0; i < seen.count; i++)
         split_pixels(d, s, image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels
                                + c0,
-                     channels, end, bands + (seen.at + i) * s->pitch, plane);
+                     channels, end, halos + (seen.at + i) * s->pitch, plane);
 }
 
 /* Put pixels together from the lines of `channels` channels: pixels `step` floats apart. */
@@ -88,7 +88,7 @@ static void merge_pixels(const float *lines, ptrdiff_t plane, ptrdiff_t count, p
                 v[l] = c + l < channels ? load(lines + (c + l) * plane + m) : (vec){0};
             transpose(v);
             UNROLLED for (int l = 0; l < LANES; l++)
-                if (m + l < count) store_some(y + (m + l) * step + c, v[l], channels - c);
+                if (m + l < count) store_up_to(y + (m + l) * step + c, v[l], channels - c);
         }
 }
 
@@ -96,8 +96,8 @@ static void merge_pixels(const float *lines, ptrdiff_t plane, ptrdiff_t count, p
 
 /* What the sums of one group see. */
 typedef struct {
-    const float *bands;
-    ptrdiff_t plane;             /* floats from a channel's band to the next */
+    const float *halos;
+    ptrdiff_t plane;             /* floats from a channel's halo to the next */
     ptrdiff_t pitch;
     const ptrdiff_t *column;
     const float *w;              /* (c, taps of the phase, output channels of the block) */
@@ -139,7 +139,7 @@ INLINE void sum_group(const int O, const int R, const int K, const convcore_grou
     UNROLLED for (int k = 0; k < K; k++) column[k] = v.column[first + k];
     for (ptrdiff_t p = 0; p < v.count; p += LANES) {
         vec sums[GROUPED_CHANNELS][4];
-        const float *channel = v.bands + r0 * apart + p, *w = v.w;
+        const float *channel = v.halos + r0 * apart + p, *w = v.w;
         UNROLLED for (int o = 0; o < O; o++)
             UNROLLED for (int r = 0; r < R; r++) sums[o][r] = broadcast(bias[o]);
         for (ptrdiff_t c = 0; c < g->c; c++) {
@@ -179,7 +179,7 @@ INLINE void sum_group_rows(const int O, const int K, const convcore_grouped *g, 
             sum_group(O, 1, 0, g, phase, phase_column, v, r, bias, e);
         return;
     }
-    for (ptrdiff_t r = 0;; r = least(r + GROUPED_ROWS, rows - GROUPED_ROWS)) {
+    for (ptrdiff_t r = 0;; r = min_of(r + GROUPED_ROWS, rows - GROUPED_ROWS)) {
         sum_group(O, GROUPED_ROWS, K, g, phase, phase_column, v, r, bias, e);
         if (r + GROUPED_ROWS == rows) break;
     }
@@ -212,7 +212,7 @@ static void sum_channels(const convcore_grouped *g, ptrdiff_t phase, ptrdiff_t p
     v.w += before * g->c * g->o;
     for (ptrdiff_t o = 0; o < g->o; o += GROUPED_CHANNELS) {
         float own[GROUPED_CHANNELS] = {0};
-        const ptrdiff_t count = least(GROUPED_CHANNELS, g->o - o);
+        const ptrdiff_t count = min_of(GROUPED_CHANNELS, g->o - o);
         if (bias)
             for (ptrdiff_t i = 0; i < count; i++) own[i] = bias[o + i];
         switch (count) {
@@ -256,27 +256,27 @@ static void put_lines(const convcore_grouped *g, const float *lines, ptrdiff_t l
  *
  * w: for each group and phase of rows and columns (blocks of four output channels, c, taps of the
  * phase, the block's channels).
- * scratch: bands of g1 - g0 groups, then their lines of sums. */
+ * scratch: halos of g1 - g0 groups, then their lines of sums. */
 static void grouped(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, ptrdiff_t g1,
                     ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
                     const convcore_epilogue *e, float *scratch)
 {
     const convcore_direct *d = &g->direct;
     const convcore_axis *row = &d->row, *column = &d->column;
-    const ptrdiff_t made = g->groups * g->o, band = least(d->band, j1 - j0);
+    const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
     const plane_shape s = shape_plane(column);
-    const ptrdiff_t plane = reach(row, band) * s.pitch + LANES, segment = line_segment(column);
-    const ptrdiff_t line_row = column->phases * segment, line_channel = band * line_row;
+    const ptrdiff_t plane = reach(row, block) * s.pitch + LANES, segment = line_segment(column);
+    const ptrdiff_t line_row = column->phases * segment, line_channel = block * line_row;
     const float *end = x + d->size;
     float *lines = scratch + (g1 - g0) * g->c * plane;
     x += image * d->channels * row->size * column->size;
     y += image * made * row->out * column->out + g0 * g->o * (d->channels_last ? 1 : row->out * column->out);
     clear(scratch, (g1 - g0) * g->c * plane);
-    for (ptrdiff_t j = j0; j < j1; j += band) {
-        const ptrdiff_t stop = least(j1, j + band);
+    for (ptrdiff_t j = j0; j < j1; j += block) {
+        const ptrdiff_t stop = min_of(j1, j + block);
         fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x, end, scratch, plane);
         for (ptrdiff_t a = 0; a < row->phases; a++) {
-            const ptrdiff_t rows = least(stop, outputs_of(row, a)) - j;
+            const ptrdiff_t rows = min_of(stop, outputs_of(row, a)) - j;
             for (ptrdiff_t i = g0; i < g1; i++)
                 for (ptrdiff_t b = 0; b < column->phases; b++) {
                     group_view v = {scratch + (i - g0) * g->c * plane, plane, s.pitch, s.column,
@@ -296,14 +296,14 @@ static void grouped(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, pt
 
 /* What the sums of one group's products see. */
 typedef struct {
-    const float *band;           /* of one input channel */
+    const float *halo;           /* of one input channel */
     ptrdiff_t pitch;
     const float *g;              /* lines of gradients of O output channels */
     ptrdiff_t g_channel;
     ptrdiff_t g_row;
     ptrdiff_t rows;
     ptrdiff_t count;
-    ptrdiff_t row_step;          /* of the band, from a row of outputs to the next */
+    ptrdiff_t row_step;          /* of the halo, from a row of outputs to the next */
     float *sums;
     ptrdiff_t sums_channel;      /* floats from an output channel's sums to the next one's */
 } group_grad_view;
@@ -321,7 +321,7 @@ INLINE void add_group(const int O, const int K, const group_grad_view *given,
         UNROLLED for (int k = 0; k < K; k++)
             sums[o][k] = load(v.sums + o * v.sums_channel + k * LANES);
     for (ptrdiff_t r = 0; r < v.rows; r++) {
-        const float *at = v.band + r * v.row_step, *g = v.g + r * v.g_row;
+        const float *at = v.halo + r * v.row_step, *g = v.g + r * v.g_row;
         const float *of[GROUPED_CHANNELS];
         UNROLLED for (int o = 0; o < O; o++) {
             of[o] = g + o * v.g_channel;
@@ -361,7 +361,7 @@ INLINE void add_group(const int O, const int K, const group_grad_view *given,
     {                                                                                       \
         group_grad_view own = *v;                                                           \
         for (ptrdiff_t k = 0; k < taps; k += GROUPED_TAPS) {                                \
-            switch (least(GROUPED_TAPS, taps - k)) {                                        \
+            switch (min_of(GROUPED_TAPS, taps - k)) {                                        \
             case 3: add_group(O, 3, &own, column + k); break;                               \
             case 2: add_group(O, 2, &own, column + k); break;                               \
             case 1: add_group(O, 1, &own, column + k); break;                               \
@@ -376,7 +376,7 @@ static void add_channels(const convcore_grouped *g, group_grad_view v, const ptr
 {
     const int most_channels = REGISTERS == 32 ? 4 : 2;
     for (ptrdiff_t o = 0; o < g->o;) {
-        ptrdiff_t left = least(most_channels, g->o - o), count = left == 3 ? 2 : left;
+        ptrdiff_t left = min_of(most_channels, g->o - o), count = left == 3 ? 2 : left;
         switch (count) {
         case 1: add_group_1(&v, g->direct.kernel_columns, column); break;
         case 2: add_group_2(&v, g->direct.kernel_columns, column); break;
@@ -416,7 +416,7 @@ static void fill_gradients(const convcore_grouped *g, ptrdiff_t c0, ptrdiff_t ch
 /* Add to sums (groups, o, c, taps, LANES) of groups g0 to g1 the products of rows j0 to j1 of one
  * image's gradients with the inputs under them.
  *
- * scratch: bands of g1 - g0 groups, then lines of their gradients. */
+ * scratch: halos of g1 - g0 groups, then lines of their gradients. */
 static void grouped_gradient(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0,
                              ptrdiff_t g1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                              const float *gy, float *sums, float *scratch)
@@ -424,17 +424,17 @@ static void grouped_gradient(const convcore_grouped *g, ptrdiff_t image, ptrdiff
     const convcore_direct *d = &g->direct;
     const convcore_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
-    const ptrdiff_t made = g->groups * g->o, band = least(d->band, j1 - j0);
+    const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
     const plane_shape s = shape_plane(column);
-    const ptrdiff_t plane = reach(row, band) * s.pitch + LANES, segment = line_segment(column);
-    const ptrdiff_t line_channel = band * segment + LANES;
+    const ptrdiff_t plane = reach(row, block) * s.pitch + LANES, segment = line_segment(column);
+    const ptrdiff_t line_channel = block * segment + LANES;
     const float *end = x + d->size, *g_end = gy + d->size / d->channels / pixels * outputs * made;
     float *lines = scratch + (g1 - g0) * g->c * plane;
     x += image * d->channels * pixels;
     gy += image * made * outputs;
     clear(scratch, (g1 - g0) * (g->c * plane + g->o * line_channel));
-    for (ptrdiff_t j = j0; j < j1; j += band) {
-        const ptrdiff_t stop = least(j1, j + band);
+    for (ptrdiff_t j = j0; j < j1; j += block) {
+        const ptrdiff_t stop = min_of(j1, j + block);
         fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x, end, scratch, plane);
         fill_gradients(g, g0 * g->o, (g1 - g0) * g->o, j, stop, gy, g_end, lines, line_channel,
                        segment);

@@ -1,12 +1,12 @@
-/* Bands: some rows of the input, copied with zeros around them to where taps are plain offsets.
+/* Halo tiles (`halo`): rows of the input, copied with zeros around, so that taps are plain offsets.
  *
  * A direct convolution reads every input once for each tap.  The rows that a few rows of outputs see
- * are copied into a band first: it stays in the first cache, its padding needs no test, and where
+ * are copied into a halo first: it stays in the first cache, its padding needs no test, and where
  * the stride is S every S-th column lies side by side, so that vectors of neighbouring outputs read
  * vectors of neighbouring inputs.
  */
-#ifndef CONVCORE_BAND_H
-#define CONVCORE_BAND_H
+#ifndef CONVCORE_HALO_TILE_H
+#define CONVCORE_HALO_TILE_H
 
 #include "microkernels.h"
 #include "runtime/vec.h"
@@ -71,12 +71,6 @@ INLINE vec load_some(const float *p, ptrdiff_t count, const float *end)
     return p + LANES <= end ? first_lanes(load(p), count) : load_first(p, count);
 }
 
-INLINE void store_some(float *p, vec v, ptrdiff_t count)
-{
-    if (count >= LANES) store(p, v);
-    else store_first(p, v, count);
-}
-
 INLINE void clear(float *p, ptrdiff_t count) { memset(p, 0, (size_t)count * sizeof(float)); }
 
 /* Copy n floats; may write zeros to the LANES behind them. */
@@ -119,7 +113,7 @@ INLINE void halve_line(const float *from, ptrdiff_t n, const float *end, float *
     if (n & 1) even[half] = from[n - 1];
 }
 
-/* Copy n inputs, the first of which is at place q, to a line of a band. */
+/* Copy n inputs, the first of which is at place q, to a line of a halo. */
 INLINE void split_line(const float *from, ptrdiff_t n, const float *end, ptrdiff_t stride,
                        ptrdiff_t q, ptrdiff_t segment, float *line)
 {
@@ -147,9 +141,9 @@ INLINE void merge_line(const float *from, ptrdiff_t segment, ptrdiff_t phases, p
         }
         if (i < half) {
             zip(load(from + i), load(from + segment + i), &a, &b);
-            store_some(to + 2 * i, a, 2 * (half - i));
+            store_up_to(to + 2 * i, a, 2 * (half - i));
             if (2 * (half - i) > LANES)
-                store_some(to + 2 * i + LANES, b, 2 * (half - i) - LANES);
+                store_up_to(to + 2 * i + LANES, b, 2 * (half - i) - LANES);
         }
         if (n & 1) to[n - 1] = from[half];
     } else {
@@ -170,10 +164,7 @@ INLINE ptrdiff_t reach(const convcore_axis *axis, ptrdiff_t outputs)
     return (outputs - 1) * axis->stride + axis->span;
 }
 
-INLINE ptrdiff_t most(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-
-/* Which inputs of an axis a band holds: `count` from `first` on, at place `at`. */
+/* Which inputs of an axis a halo holds: `count` from `first` on, at place `at`. */
 typedef struct {
     ptrdiff_t first, count, at;
 } run;
@@ -182,9 +173,9 @@ typedef struct {
 INLINE run inputs_of(const convcore_axis *axis, ptrdiff_t low, ptrdiff_t places)
 {
     run seen;
-    seen.first = most(0, low);
-    seen.at = least(places, seen.first - low);
-    seen.count = most(0, least(axis->size, low + places) - seen.first);
+    seen.first = max_of(0, low);
+    seen.at = min_of(places, seen.first - low);
+    seen.count = max_of(0, min_of(axis->size, low + places) - seen.first);
     return seen;
 }
 
@@ -210,24 +201,24 @@ INLINE plane_shape shape_plane(const convcore_axis *axis)
     return s;
 }
 
-/* Copy the rows that outputs j0 to j1 of each phase see of one channel, to a band whose padding
+/* Copy the rows that outputs j0 to j1 of each phase see of one channel, to a halo whose padding
  * columns are zeros. */
 INLINE void fill_plane(const convcore_direct *d, const plane_shape *s, ptrdiff_t j0, ptrdiff_t j1,
-                       const float *plane, const float *end, float *band)
+                       const float *plane, const float *end, float *halo)
 {
     const convcore_axis *axis = &d->row;
     ptrdiff_t rows = reach(axis, j1 - j0);
     run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
     if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
-    float *line = band + seen.at * s->pitch;
+    clear(halo, seen.at * s->pitch);
+    float *line = halo + seen.at * s->pitch;
     const float *from = plane + seen.first * d->column.size + s->columns.first;
     for (ptrdiff_t i = 0; i < seen.count; i++) {
         split_line(from, s->columns.count, end, d->column.stride, s->columns.at, s->segment, line);
         from += d->column.size;
         line += s->pitch;
     }
-    clear(line, band + rows * s->pitch - line);
+    clear(line, halo + rows * s->pitch - line);
 }
 
 /* ---- channels side by side ---- */
@@ -253,20 +244,20 @@ INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channel
 /* As fill_plane, of some channels of an image. */
 INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrdiff_t channels,
                           ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
-                          float *band)
+                          float *halo)
 {
     const convcore_axis *axis = &d->row;
     const ptrdiff_t rows = reach(axis, j1 - j0);
     run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
     if (s->columns.count == 0) return;
-    clear(band, seen.at * s->pitch);
+    clear(halo, seen.at * s->pitch);
     for (ptrdiff_t i = 0; i < seen.count; i++) {
         const float *from = image + ((seen.first + i) * d->column.size + s->columns.first) * d->channels;
-        float *to = band + (seen.at + i) * s->pitch + s->columns.at * s->width;
+        float *to = halo + (seen.at + i) * s->pitch + s->columns.at * s->width;
         for (ptrdiff_t q = 0; q < s->columns.count; q++)
             copy_line(from + q * d->channels, channels, end, to + q * s->width);
     }
-    clear(band + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
+    clear(halo + (seen.at + seen.count) * s->pitch, (rows - seen.at - seen.count) * s->pitch);
 }
 
 #endif

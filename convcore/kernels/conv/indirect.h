@@ -14,25 +14,21 @@
 #include "epilogue.h"
 #include "packed_gemm.h"
 
-INLINE ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-
 /* Rows at a time where a panel has fewer than WIDTH vectors, and so leaves registers for more. */
 #define TALL(W) (REGISTERS == 32 && (W) == 3 ? 8 : 12)
 #define TALLEST 12
 
-/* `count` floats, at most a vector's. */
-INLINE vec load_up_to(const float *p, ptrdiff_t count)
-{
-    return count < LANES ? load_first(p, count) : load(p);
-}
-
-INLINE void store_up_to(float *p, vec v, ptrdiff_t count)
-{
-    if (count < LANES)
-        store_first(p, v, count);
-    else
-        store(p, v);
-}
+/* Do PANEL_OF(W) with the constant W that is `vectors`, at most WIDTH. */
+#if WIDTH == 4
+#define WIDE_PANELS case 4: PANEL_OF(4); break; case 3: PANEL_OF(3); break;
+#else
+#define WIDE_PANELS
+#endif
+#define SWITCH_PANEL(vectors)                                                                 \
+    switch (min_of(vectors, WIDTH)) {                                                         \
+    WIDE_PANELS case 2: PANEL_OF(2); break;                                                   \
+    default: PANEL_OF(1);                                                                     \
+    }
 
 /* ---- outputs: pixels by output channels ---- */
 
@@ -61,7 +57,7 @@ static void finish_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *out, ptrdif
                         const convcore_epilogue *e)
 {
     for (ptrdiff_t j = 0; j < n; j += LANES) {
-        ptrdiff_t some = at_most(n - j, LANES);
+        ptrdiff_t some = min_of(n - j, LANES);
         vec bias = e->bias ? load_up_to(e->bias + column + j, some) : (vec){0};
         for (ptrdiff_t i = 0; i < rows; i++) {
             float *y = out[i] + column + j;
@@ -124,23 +120,16 @@ INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps
             if (leaky) finish_pixels(TALL(W), n, out + i, column, e);
         }
     for (; i < m; i += ROWS) {
-        switch (at_most(m - i, ROWS)) {
-        case 6: TILE(6); break;
-        case 5: TILE(5); break;
-        case 4: TILE(4); break;
-        case 3: TILE(3); break;
-        case 2: TILE(2); break;
-        default: TILE(1);
-        }
-        if (leaky) finish_pixels(at_most(m - i, ROWS), n, out + i, column, e);
+        SWITCH_ROWS(min_of(m - i, ROWS), TILE)
+        if (leaky) finish_pixels(min_of(m - i, ROWS), n, out + i, column, e);
     }
 }
 
 #undef TILE
 
 #define PANEL_OF(W)                                                                            \
-    indirect_panel(W, m, at_most(n - j, W * LANES), taps, k, rows, pitch, first, b, out, column + j, \
-                   add, e)
+    indirect_panel(W, m, min_of(n - j, W * LANES), taps, k, rows, pitch, first, b, out,        \
+                   column + j, add, e)
 
 /* out[i][column + j] = or += sum over t and l of rows[t * pitch + i][first + l] * b[t, l, j], for
  * m rows and n columns.  b: panels of PANEL columns, `panel` floats from one to the next, each
@@ -151,14 +140,7 @@ static void indirect_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t
                              ptrdiff_t column, int add, const convcore_epilogue *e)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL, b += panel)
-        switch (at_most((n - j + LANES - 1) / LANES, WIDTH)) {
-#if WIDTH == 4
-        case 4: PANEL_OF(4); break;
-        case 3: PANEL_OF(3); break;
-#endif
-        case 2: PANEL_OF(2); break;
-        default: PANEL_OF(1);
-        }
+        SWITCH_PANEL((n - j + LANES - 1) / LANES)
 }
 
 #undef PANEL_OF
@@ -197,14 +179,7 @@ INLINE void gradient_panel(const int W, ptrdiff_t m, ptrdiff_t k, const float *a
     if (W < WIDTH)
         for (; m - i >= TALL(W); i += TALL(W)) TILE(TALL(W));
     for (; i < m; i += ROWS)
-        switch (at_most(m - i, ROWS)) {
-        case 6: TILE(6); break;
-        case 5: TILE(5); break;
-        case 4: TILE(4); break;
-        case 3: TILE(3); break;
-        case 2: TILE(2); break;
-        default: TILE(1);
-        }
+        SWITCH_ROWS(min_of(m - i, ROWS), TILE)
 }
 
 #undef TILE
@@ -218,14 +193,7 @@ static void indirect_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float
                               ptrdiff_t c_row, int add)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL)
-        switch (at_most((n - j) / LANES, WIDTH)) {
-#if WIDTH == 4
-        case 4: PANEL_OF(4); break;
-        case 3: PANEL_OF(3); break;
-#endif
-        case 2: PANEL_OF(2); break;
-        default: PANEL_OF(1);
-        }
+        SWITCH_PANEL((n - j) / LANES)
 }
 
 #undef PANEL_OF
@@ -257,7 +225,7 @@ INLINE vec load_stepped(const float *p, ptrdiff_t step, ptrdiff_t count, const f
     if (step == 1) return load_within(p, count, end);
     if (step == 2) {
         ptrdiff_t all = 2 * count - 1, high = all - (LANES - 1);
-        vec low = load_within(p, at_most(all, LANES), end);
+        vec low = load_within(p, min_of(all, LANES), end);
         if (high <= 0) return second_lanes(low, low);
         return second_lanes(low, load_within(p + LANES - 1, high, end));
     }
@@ -304,7 +272,7 @@ static void nhwc_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels, 
                 /* Where there are enough, the last pixels overlap those before: a whole vector. */
                 if (count > LANES && i > count - LANES) i = count - LANES;
                 turn_to_rows(from + i * step, channel, channels - c, step,
-                             at_most(count - i, LANES), end, to + i * row, row);
+                             min_of(count - i, LANES), end, to + i * row, row);
             }
         }
 }
@@ -329,7 +297,7 @@ static void nchw_of_nhwc(const float *rows, ptrdiff_t row, ptrdiff_t count, floa
                 UNROLLED for (int k = 0; k < LANES; k++) store(to + k * channel, v[k]);
             else
                 for (ptrdiff_t k = 0; k < LANES && k < channels - c; k++)
-                    store_up_to(to + k * channel, v[k], at_most(count - i, LANES));
+                    store_up_to(to + k * channel, v[k], min_of(count - i, LANES));
         }
 }
 

@@ -20,11 +20,11 @@ typedef struct {
     int add;                     /* y is added to; kernels that can do this say so */
 } convcore_epilogue;
 
-/* How square tiles lie in the images of an array.  Tile (class, along) of an axis begins at element
- * first + class * class_step + along * advance, and its elements are `step` apart: with dilation d
- * there are d classes of outputs, each a convolution of its own over every d-th element.  Tiles are
- * numbered by image, class of row, class of column, row, column.  Elements outside the array are
- * zeros, and are not stored. */
+/* Square tiles of the images of an array.  With dilation d an axis splits into d residues, each a
+ * convolution of its own over every d-th element; tile i of a residue begins at element first +
+ * residue * residue_step + i * advance, and its elements are `step` apart.  Tiles are ordered by
+ * image, residue of row, residue of column, row, column.  Elements outside the array read as zeros
+ * and are not stored. */
 typedef struct {
     ptrdiff_t image, channel;    /* strides */
     ptrdiff_t line[2];           /* strides of rows and columns */
@@ -32,9 +32,9 @@ typedef struct {
     ptrdiff_t first[2];
     ptrdiff_t step[2];
     ptrdiff_t advance[2];
-    ptrdiff_t class_step[2];
-    ptrdiff_t classes[2];
-    ptrdiff_t tiles[2];          /* of one class */
+    ptrdiff_t residue_step[2];
+    ptrdiff_t residues[2];
+    ptrdiff_t tiles[2];          /* of one residue */
 } convcore_tiling;
 
 /* How filters lie in memory: from one that becomes a lane, and one that is summed, to the next, and
@@ -75,7 +75,7 @@ typedef struct {
 } convcore_winograd;
 
 /* A tile of output pixels over a halo tile of packed input: pixel (r, q) of it stands at place
- * r * row + q * pixel of the band, and reads term l of its sum `offset[l]` further. */
+ * r * row + q * pixel of the halo, and reads term l of its sum `offset[l]` further. */
 typedef struct {
     ptrdiff_t terms;             /* channels times taps */
     const ptrdiff_t *offset;
@@ -91,19 +91,19 @@ typedef struct {
     ptrdiff_t wide;              /* output channels of a panel of weights */
     ptrdiff_t panel;             /* pixels of a panel of gradients */
     void (*pack)(const float *x, ptrdiff_t step, ptrdiff_t size, ptrdiff_t first,
-                  ptrdiff_t stride, ptrdiff_t phases, float *band, ptrdiff_t pitch);
+                  ptrdiff_t stride, ptrdiff_t phases, float *halo, ptrdiff_t pitch);
     void (*interleave)(ptrdiff_t n, const float *rows, ptrdiff_t row, ptrdiff_t count, float *out);
-    void (*forward_nchw)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+    void (*forward_nchw)(const convcore_tile *t, const float *halo, const float *w, ptrdiff_t o,
                            const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
                            ptrdiff_t y_channel);
-    void (*forward_nhwc)(const convcore_tile *t, const float *band, const float *w, ptrdiff_t o,
+    void (*forward_nhwc)(const convcore_tile *t, const float *halo, const float *w, ptrdiff_t o,
                            const convcore_epilogue *epilogue, float *y, ptrdiff_t y_row,
                            ptrdiff_t y_pixel);
     void (*input)(const convcore_tile *t, const ptrdiff_t *term_row, ptrdiff_t stride,
                   ptrdiff_t low, ptrdiff_t high, const float *gy, ptrdiff_t gy_row,
                   ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, const float *w,
-                  float *scratch, ptrdiff_t *kept, float *band);
-    void (*weight)(const convcore_tile *t, const float *band, const float *gy, ptrdiff_t gy_row,
+                  float *scratch, ptrdiff_t *kept, float *halo);
+    void (*weight)(const convcore_tile *t, const float *halo, const float *gy, ptrdiff_t gy_row,
                    ptrdiff_t gy_pixel, ptrdiff_t gy_channel, ptrdiff_t o, float *scratch,
                    float *sums, ptrdiff_t sums_term);
 } convcore_few_channels;
@@ -127,18 +127,18 @@ typedef struct {
 
 /* A depthwise or grouped pass, on arrays that are dense in one memory format.
  *
- * form: 10 K + S for a K x K kernel of stride S whose taps touch; -(10 K + 2) for the input gradient
- * of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
+ * specialisation: 10 K + S for a K x K kernel of stride S without dilation; -(10 K + 2) for the
+ * input gradient of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
 typedef struct {
     convcore_axis row;
     convcore_axis column;
     int channels_last;
-    int form;
+    int specialisation;
     ptrdiff_t channels;          /* of the array that is read */
     ptrdiff_t size;              /* its floats: no load passes its end */
     ptrdiff_t kernel_columns;    /* tap (i, j) is number i * kernel_columns + j */
     ptrdiff_t taps;
-    ptrdiff_t band;              /* rows of outputs of each phase that are made at a time */
+    ptrdiff_t rows;              /* rows of outputs of each phase that are made at a time */
 } convcore_direct;
 
 typedef struct {

@@ -14,6 +14,17 @@
 #define PANEL (WIDTH * LANES)
 #define ROWS 6
 
+/* Do CALL(R) with the constant R that is `count` of at most ROWS rows. */
+#define SWITCH_ROWS(count, CALL)       \
+    switch (count) {                   \
+    case 6: CALL(6); break;            \
+    case 5: CALL(5); break;            \
+    case 4: CALL(4); break;            \
+    case 3: CALL(3); break;            \
+    case 2: CALL(2); break;            \
+    default: CALL(1);                  \
+    }
+
 /* c (R, PANEL) = or += a (R, k) @ b (k, PANEL), R a constant where this is inlined. */
 INLINE void product_rows(const int R, ptrdiff_t k, const float *a, ptrdiff_t a_row,
                          ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add)

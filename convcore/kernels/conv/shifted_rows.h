@@ -4,8 +4,8 @@
  * taps of a row are the line itself, shifted, and at its ends zeros are shifted in.  No copy of the
  * input is made at all.
  */
-#ifndef CONVCORE_LINES_H
-#define CONVCORE_LINES_H
+#ifndef CONVCORE_SHIFTED_ROWS_H
+#define CONVCORE_SHIFTED_ROWS_H
 
 #include "halo_tile.h"
 

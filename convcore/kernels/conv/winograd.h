@@ -25,7 +25,7 @@
 
 /* Where a tile is. */
 typedef struct {
-    ptrdiff_t n, class_row, class_column, row, column;
+    ptrdiff_t n, residue_row, residue_column, row, column;
 } place;
 
 INLINE place place_of(const convcore_tiling *at, ptrdiff_t tile)
@@ -33,9 +33,9 @@ INLINE place place_of(const convcore_tiling *at, ptrdiff_t tile)
     place p;
     p.column = tile % at->tiles[1], tile /= at->tiles[1];
     p.row = tile % at->tiles[0], tile /= at->tiles[0];
-    p.class_column = tile % at->classes[1], tile /= at->classes[1];
-    p.class_row = tile % at->classes[0];
-    p.n = tile / at->classes[0];
+    p.residue_column = tile % at->residues[1], tile /= at->residues[1];
+    p.residue_row = tile % at->residues[0];
+    p.n = tile / at->residues[0];
     return p;
 }
 
@@ -47,26 +47,22 @@ INLINE void step_on(const convcore_tiling *at, place *p, ptrdiff_t count)
     p->column = 0;
     if (++p->row < at->tiles[0]) return;
     p->row = 0;
-    if (++p->class_column < at->classes[1]) return;
-    p->class_column = 0;
-    if (++p->class_row < at->classes[0]) return;
-    p->class_row = 0;
+    if (++p->residue_column < at->residues[1]) return;
+    p->residue_column = 0;
+    if (++p->residue_row < at->residues[0]) return;
+    p->residue_row = 0;
     p->n++;
 }
 
 INLINE ptrdiff_t first_row(const convcore_tiling *at, const place *p)
 {
-    return at->first[0] + p->class_row * at->class_step[0] + p->row * at->advance[0];
+    return at->first[0] + p->residue_row * at->residue_step[0] + p->row * at->advance[0];
 }
 
 INLINE ptrdiff_t first_column(const convcore_tiling *at, const place *p)
 {
-    return at->first[1] + p->class_column * at->class_step[1] + p->column * at->advance[1];
+    return at->first[1] + p->residue_column * at->residue_step[1] + p->column * at->advance[1];
 }
-
-INLINE ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-
-INLINE ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 /* The elements i of a tile with 0 <= start + i * step < size are [from, to). */
 INLINE void inside(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t edge,
@@ -82,7 +78,7 @@ INLINE ptrdiff_t strip_of(const convcore_tiling *at, const place *p, ptrdiff_t e
 {
     ptrdiff_t span = (edge - 1) * at->step[1] + 1;
     ptrdiff_t fit = span >= CONVCORE_STRIP ? 1 : (CONVCORE_STRIP - span) / at->advance[1] + 1;
-    return smaller(smaller(most, at->tiles[1] - p->column), larger(fit, 1));
+    return min_of(min_of(most, at->tiles[1] - p->column), max_of(fit, 1));
 }
 
 /* Pixels [0, count) of up to LANES planes, a stride apart, as vectors of one pixel each. */
@@ -116,12 +112,8 @@ static void vectors_to_planes(const float *in, ptrdiff_t count, float *y, ptrdif
         UNROLLED for (int l = 0; l < LANES; l++)
             v[l] = l < few ? load(in + (at + l) * LANES) : (vec){0};
         transpose(v);
-        for (int l = 0; l < LANES && l < planes; l++) {
-            if (few < LANES)
-                store_first(y + l * plane + at, v[l], few);
-            else
-                store(y + l * plane + at, v[l]);
-        }
+        for (int l = 0; l < LANES && l < planes; l++)
+            store_up_to(y + l * plane + at, v[l], few);
     }
 }
 
@@ -130,14 +122,14 @@ static void pack_strip(const convcore_tiling *at, const float *x, ptrdiff_t chan
                         ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows, ptrdiff_t columns,
                         float *out)
 {
-    ptrdiff_t from = smaller(larger(0, -column), columns);
-    ptrdiff_t to = larger(smaller(columns, at->size[1] - column), from);
+    ptrdiff_t from = min_of(max_of(0, -column), columns);
+    ptrdiff_t to = max_of(min_of(columns, at->size[1] - column), from);
     for (ptrdiff_t i = 0; i < rows; i++, out += columns * LANES) {
         ptrdiff_t r = row + i * at->step[0], some = 0 <= r && r < at->size[0] ? to - from : 0;
         const float *line = x + r * at->line[0] + column + from;
         for (ptrdiff_t j = 0; j < (some ? from : columns); j++) store(out + j * LANES, (vec){0});
         if (!some) continue;
-        planes_to_vectors(line, at->channel, smaller(channels, LANES), some, out + from * LANES);
+        planes_to_vectors(line, at->channel, min_of(channels, LANES), some, out + from * LANES);
         for (ptrdiff_t j = to; j < columns; j++) store(out + j * LANES, (vec){0});
     }
 }
@@ -263,8 +255,7 @@ INLINE void OF(from_points)(const float *m, ptrdiff_t point, vec bias, vec t[POI
 INLINE vec OF(bias_of)(const convcore_epilogue *epilogue, ptrdiff_t c, ptrdiff_t channels)
 {
     if (epilogue->bias == NULL) return (vec){0};
-    return channels - c < LANES ? load_first(epilogue->bias + c, channels - c)
-                                : load(epilogue->bias + c);
+    return load_up_to(epilogue->bias + c, channels - c);
 }
 
 /* One tile to channels_last memory. */
@@ -279,19 +270,14 @@ INLINE void OF(tile_from_points)(const convcore_tiling *at, const float *m, ptrd
     y += p->n * at->image + row * at->line[0] + column * at->line[1];
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
         vec t[POINTS];
-        ptrdiff_t few = channels - c < LANES ? channels - c : 0;
         OF(from_points)(m + c, point, OF(bias_of)(epilogue, c, channels), t);
         UNROLLED for (int i = 0; i < M; i++)
             UNROLLED for (int j = 0; j < M; j++) {
                 if (i < from[0] || i >= to[0] || j < from[1] || j >= to[1]) continue;
                 float *out = y + i * rows + j * columns + c;
                 vec v = t[i * EDGE + j];
-                if (epilogue->add) v += few ? load_first(out, few) : load(out);
-                v = activated(v, epilogue);
-                if (few)
-                    store_first(out, v, few);
-                else
-                    store(out, v);
+                if (epilogue->add) v += load_up_to(out, channels - c);
+                store_up_to(out, activated(v, epilogue), channels - c);
             }
     }
 }
@@ -305,10 +291,10 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), step = at->step[1];
     ptrdiff_t columns, before;
     inside(column, step, at->size[1], count * M, &before, &columns);
-    columns = larger(columns - before, 0);
+    columns = max_of(columns - before, 0);
     y += p->n * at->image + column + before * step;
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
-        ptrdiff_t planes = smaller(channels - c, LANES);
+        ptrdiff_t planes = min_of(channels - c, LANES);
         for (ptrdiff_t k = 0; k < count; k++) {
             vec t[POINTS];
             OF(from_points)(m + k * tile + c, point, OF(bias_of)(epilogue, c, channels), t);
@@ -341,7 +327,7 @@ static void OF(winograd_outputs)(const convcore_tiling *at, const float *m, ptrd
         if (at->channel == 1) {
             OF(tile_from_points)(at, m, point, channels, &p, epilogue, y);
         } else {
-            count = smaller(strip_of(at, &p, M, end - first), CONVCORE_STRIP / M);
+            count = min_of(strip_of(at, &p, M, end - first), CONVCORE_STRIP / M);
             OF(strip_from_points)(at, m, tile, point, channels, &p, count, epilogue, y);
         }
         step_on(at, &p, count);
@@ -373,7 +359,7 @@ INLINE void OF(filters_to_points)(const vec taps[R * R], float *u, ptrdiff_t poi
 /* LANES floats, or as many as come before the end. */
 INLINE vec load_before(const float *p, const float *end)
 {
-    return end - p >= LANES ? load(p) : load_first(p, larger(end - p, 0));
+    return end - p >= LANES ? load(p) : load_first(p, max_of(end - p, 0));
 }
 
 /* Whether tap (i, j) is one, or a zero that fills up the tile. */
@@ -422,7 +408,7 @@ INLINE void load_sums(const convcore_filters *f, const float *w, ptrdiff_t lanes
 INLINE vec load_lanes(const convcore_filters *f, const float *w, ptrdiff_t lanes)
 {
     ALIGNED float v[LANES] = {0};
-    if (f->lane == 1) return lanes < LANES ? load_first(w, lanes) : load(w);
+    if (f->lane == 1) return load_up_to(w, lanes);
     for (ptrdiff_t l = 0; l < lanes; l++) v[l] = w[l * f->lane];
     return load(v);
 }
@@ -477,9 +463,9 @@ static void OF(winograd_weights)(const convcore_filters *f, const float *w, ptrd
     for (ptrdiff_t l = 0; l < panel; l += LANES)
         for (ptrdiff_t k = 0; k < sums; k += LANES) {
             vec taps[LANES][R * R];
-            ptrdiff_t some = smaller(sums - k, LANES);
+            ptrdiff_t some = min_of(sums - k, LANES);
             load_filters(f, R, w + k * f->sum + l * f->lane,
-                         larger(smaller(lanes - l, LANES), 0), some, taps[0]);
+                         max_of(min_of(lanes - l, LANES), 0), some, taps[0]);
             for (ptrdiff_t i = 0; i < some; i++)
                 OF(filters_to_points)(taps[i], u + (k + i) * panel + l, point);
         }
@@ -500,7 +486,7 @@ static void OF(winograd_weight_sums)(const convcore_filters *f, const float *p, 
             LINE(weight_sums)(t + j, EDGE, R);
             UNROLLED for (int i = 0; i < R; i++) taps[i * R + j] = t[i * EDGE + j];
         }
-        store_filters(f, R, taps, smaller(lanes - l, LANES), gw + l * f->lane);
+        store_filters(f, R, taps, min_of(lanes - l, LANES), gw + l * f->lane);
     }
 }
 

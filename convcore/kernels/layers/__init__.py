@@ -1,1 +1,1 @@
-"""Kernels of all layers but convolutions: elementwise, norms, pooling, softmax, sums."""
+"""Layer kernels: ops, norms, pooling, separable, softmax, NLL, sums, copies, optimizers, clip."""

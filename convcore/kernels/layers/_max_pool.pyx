@@ -7,7 +7,7 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int64_t, uint8_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport NOWHERE, MaxPool, Windows, layer_microkernels
+from convcore.kernels.runtime._isa cimport NOWHERE, PIECE, MaxPool, Windows, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
 # Windows of more taps than this are not for these kernels.
@@ -15,7 +15,6 @@ MOST_TAPS = NOWHERE
 
 cdef enum:
     TAP_WORK = 4         # multiply-adds that a tap takes as long as; chosen by hand
-    PIECE = 16           # of layers/max_pool.h
 
 cdef struct Job:
     MaxPool pool

@@ -88,7 +88,7 @@ cdef inline void set_scale(
     const Call *call, Py_ssize_t size, Py_ssize_t first, Py_ssize_t count, double mean,
     double variance,
 ) noexcept nogil:
-    """Write mean, scale and bias of some weights; what the rounded mean lacks is in the bias."""
+    """Write mean, scale and bias of some weights; the bias makes up for rounding the mean."""
     cdef char *p = call.parameters
     cdef double root = root_of(call, variance), scale, bias
     cdef Py_ssize_t i
@@ -104,7 +104,7 @@ cdef inline void set_slope(
     const Call *call, Py_ssize_t size, Py_ssize_t first, Py_ssize_t count, double mean,
     double slope, double offset,
 ) noexcept nogil:
-    """Write slope and offset of some weights: what gx owes to the unit's mean and variance."""
+    """Write slope and offset of some weights: gx gets slope * x + offset from mean and variance."""
     cdef Py_ssize_t i
     for i in range(first, first + count):
         put(call, call.parameters, 3 * size + i, slope)

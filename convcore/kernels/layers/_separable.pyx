@@ -36,8 +36,8 @@ cdef class SeparableKernel:
 
     Parameters
     ----------
-    axes : three tuples (size, out, taps, phases, stride, low, high, run, same, pairs, reaching,
-        divided)
+    axes : three tuples (size, out, taps, phases, stride, low, high, run, identity, two_tap,
+        reaching, divided)
         As in layers/pooling.h; taps: how many there are; reaching, divided: whether inputs have
         reaches, and outputs divisors.
     places : contiguous array of Py_ssize_t
@@ -67,13 +67,13 @@ cdef class SeparableKernel:
         for i in range(3):
             a = &self.map.axis[i]
             a.size, a.out, taps = axes[i][:3]
-            a.phases, a.stride, a.low, a.high, a.run, a.same, a.pairs = axes[i][3:10]
+            a.phases, a.stride, a.low, a.high, a.run, a.identity, a.two_tap = axes[i][3:10]
             reaching, divided = axes[i][10:]
             a.begin, a.source = place, place + a.out + 1
             place += a.out + 1 + taps
-            a.reach = NULL
+            a.gather = NULL
             if reaching:
-                a.reach = place
+                a.gather = place
                 place += 3 * a.size
             a.weight = number
             number += taps * self.size

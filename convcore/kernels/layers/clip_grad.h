@@ -24,7 +24,7 @@ static void OF(scale)(void *to, ptrdiff_t count, double factor)
 {
     T *v = to;
     const T by = (T)factor;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) v[i] *= by;
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) v[i] *= by;
 }
 
 /* NaN stays. */
@@ -32,7 +32,7 @@ static void OF(clip)(void *to, ptrdiff_t count, double bound)
 {
     T *v = to;
     const T most = (T)bound, least = (T)-bound;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         const T low = v[i] < least ? least : v[i];
         v[i] = low > most ? most : low;
     }

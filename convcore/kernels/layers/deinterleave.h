@@ -12,20 +12,20 @@ INLINE void OF(deinterleave)(const T *line, ptrdiff_t size, ptrdiff_t stride, T 
         memcpy(parts, line, count * sizeof(T));
         break;
     case 2:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             a[q] = line[2 * q];
             b[q] = line[2 * q + 1];
         }
         break;
     case 3:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             a[q] = line[3 * q];
             b[q] = line[3 * q + 1];
             c[q] = line[3 * q + 2];
         }
         break;
     case 4:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             a[q] = line[4 * q];
             b[q] = line[4 * q + 1];
             c[q] = line[4 * q + 2];
@@ -50,20 +50,20 @@ INLINE void OF(interleave)(const T *parts, ptrdiff_t pitch, ptrdiff_t stride, pt
         memcpy(line, parts, count * sizeof(T));
         break;
     case 2:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             line[2 * q] = a[q];
             line[2 * q + 1] = b[q];
         }
         break;
     case 3:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             line[3 * q] = a[q];
             line[3 * q + 1] = b[q];
             line[3 * q + 2] = c[q];
         }
         break;
     case 4:
-        INDEPENDENT for (ptrdiff_t q = 0; q < count; q++) {
+        IVDEP for (ptrdiff_t q = 0; q < count; q++) {
             line[4 * q] = a[q];
             line[4 * q + 1] = b[q];
             line[4 * q + 2] = c[q];

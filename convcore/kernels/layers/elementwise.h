@@ -75,7 +75,7 @@ INLINE T OF(huber_value)(T size, T most)
         const T *px = from;                                                                     \
         T *py = to;                                                                             \
         const T a = (T)params[0], b = (T)params[1], c = (T)params[2], g = a;                    \
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                     \
+        IVDEP for (ptrdiff_t i = 0; i < count; i++) {                                     \
             const T x = px[i];                                                                  \
             py[i] = value;                                                                      \
         }                                                                                       \
@@ -91,7 +91,7 @@ INLINE T OF(huber_value)(T size, T most)
         const T *px = saved;                                                                    \
         T *py = to;                                                                             \
         const T a = (T)params[0], b = (T)params[1], c = (T)params[2];                           \
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                     \
+        IVDEP for (ptrdiff_t i = 0; i < count; i++) {                                     \
             const T g = pg[i], x = px[i];                                                       \
             py[i] = value;                                                                      \
         }                                                                                       \

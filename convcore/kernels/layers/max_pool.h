@@ -10,14 +10,14 @@
  * of each tap, every stride-th element of the line, copied, with -inf around it.
  */
 
-#define PIECE 16
+#define PIECE CONVCORE_PIECE
 
 /* Fewer windows than this to a line are done one by one. */
 #define LEAST_WINDOWS 4
 
 INLINE void OF(as_bytes)(const I *taps, ptrdiff_t count, uint8_t *out)
 {
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) out[i] = (uint8_t)taps[i];
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) out[i] = (uint8_t)taps[i];
 }
 
 /* The number of a window's first tap that is in the image, from its first rows' and its column. */
@@ -42,7 +42,7 @@ INLINE void OF(max_and_taps)(const int n_taps, const int begin, const T *const *
 {
     const T *v[9];
     UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
         I won = begin ? tap[0] : taps[i];
         UNROLLED for (int t = begin; t < n_taps; t++) {
@@ -74,7 +74,7 @@ INLINE void OF(max_alone)(const int n_taps, const int begin, const T *const *at,
 {
     const T *v[9];
     UNROLLED for (int t = 0; t < n_taps; t++) v[t] = at[t] + shift;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T held = begin ? v[0][i] : best[i];
         UNROLLED for (int t = begin; t < n_taps; t++) {
             const T value = v[t][i];
@@ -150,7 +150,7 @@ INLINE void OF(max_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t 
 }
 
 /* Fewer than PIECE of them, of which there are few. */
-static ALONE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count,
+static NOINLINE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count,
                                            T *y, uint8_t *out)
 {
     OF(max_of_channels)(w, shift, count, y, out);
@@ -186,11 +186,11 @@ static void OF(max_pool_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t 
 /* ---- NCHW ---- */
 
 /* `count` elements of a line from input `from` on, -inf where that is outside of it. */
-static ALONE void OF(pad_line)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
+static NOINLINE void OF(pad_line)(const T *line, ptrdiff_t size, ptrdiff_t from, ptrdiff_t count,
                                T *edge)
 {
     const ptrdiff_t first = from < 0 ? -from : 0, last = size - from < count ? size - from : count;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) edge[i] = (T)-INFINITY;
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) edge[i] = (T)-INFINITY;
     if (first < last) memcpy(edge + first, line + from + first, (last - first) * sizeof(T));
 }
 
@@ -333,7 +333,7 @@ static void OF(max_pool)(const convcore_max_pool *m, const void *from, ptrdiff_t
 /* sums[i] += gy[i] where tap `tap` won */
 INLINE void OF(add_won)(const T *gy, const uint8_t *taps, ptrdiff_t count, uint8_t tap, T *sums)
 {
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) sums[i] += taps[i] == tap ? gy[i] : 0;
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) sums[i] += taps[i] == tap ? gy[i] : 0;
 }
 
 /* The tap of window j under which input i lies, or -1. */
@@ -412,8 +412,9 @@ INLINE void OF(add_channels)(const int vectors, const convcore_windows *W, const
 }
 
 /* Channels from c on, one by one. */
-static ALONE void OF(add_last_channels)(const convcore_windows *W, const OF(seen) *seen, int lines,
-                                        ptrdiff_t w, ptrdiff_t channels, ptrdiff_t c, T *gx)
+static NOINLINE void OF(add_last_channels)(const convcore_windows *W, const OF(seen) *seen,
+                                           int lines, ptrdiff_t w, ptrdiff_t channels,
+                                           ptrdiff_t c, T *gx)
 {
     memset(gx + c, 0, (channels - c) * sizeof(T));
     for (int i = 0; i < lines; i++) {

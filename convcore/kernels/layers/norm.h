@@ -124,7 +124,7 @@ INLINE void OF(forward_span)(const int each, const int clamped, const int more, 
     const T *mean = t->mean, *scale = t->scale, *bias = t->bias;
     const T mean_of_all = mean[0], scale_of_all = scale[0], bias_of_all = bias[0];
     const T low = (T)t->low, high = (T)t->high;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T z = (x[i] - PARAMETER(mean)) * PARAMETER(scale) + PARAMETER(bias);
         if (more) z += residual[i];
         if (clamped) {
@@ -347,7 +347,7 @@ INLINE void OF(gradient_span)(const int each, const int clamped, const T *gy, co
     const T mean_of_all = mean[0], scale_of_all = scale[0], bias_of_all = bias[0],
             slope_of_all = slope[0], offset_of_all = offset[0];
     const T low = (T)t->low, high = (T)t->high;
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T g = gy[i], d = x[i] - PARAMETER(mean);
         if (clamped) {
             T z = d * PARAMETER(scale) + PARAMETER(bias);
@@ -391,7 +391,7 @@ static void OF(layer_norm)(const void *from, ptrdiff_t count, double mean, doubl
     T *y = to;
     /* What the rounded mean lacks is added behind it. */
     const T near = (T)mean, scale = (T)root, lacks = (T)((near - mean) * root);
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+    IVDEP for (ptrdiff_t i = 0; i < count; i++)
         y[i] = ((x[i] - near) * scale + lacks) * weight[i] + bias[i];
 }
 
@@ -427,6 +427,6 @@ static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_
     squares += sum_of_wide(q);
     const T scale = (T)root, slope = (T)(squares / count * root * root);
     const T offset = (T)((sum / count + (near - mean) * root * squares / count) * root);
-    INDEPENDENT for (ptrdiff_t j = 0; j < count; j++)
+    IVDEP for (ptrdiff_t j = 0; j < count; j++)
         gx[j] = gy[j] * weight[j] * scale - ((x[j] - near) * slope + offset);
 }

@@ -39,7 +39,7 @@ RUN(sgd)
     const T *grads = FROM(1);
     const T sign = settings[0], decay = settings[1], lr = settings[2], momentum = settings[3];
     const T share = settings[4];
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T g = DIRECTION(i);
         if (flags & CONVCORE_VELOCITY) {
             const T b = flags & CONVCORE_FIRST ? g : momentum * velocities[i] + share * g;
@@ -61,7 +61,7 @@ RUN(adam)
     const T sign = settings[0], decay = settings[1], keep = settings[2], rate = settings[3];
     const T fresh_mean = settings[4], old_square = settings[5], fresh_square = settings[6];
     const T root = settings[7], eps = settings[8];
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         const T g = DIRECTION(i);
         const T m = means[i] + fresh_mean * (g - means[i]);
         T v = old_square * squares[i] + fresh_square * g * g;
@@ -86,7 +86,7 @@ RUN(rmsprop)
     const T *grads = FROM(1);
     const T sign = settings[0], decay = settings[1], lr = settings[2], momentum = settings[3];
     const T alpha = settings[4], fresh = settings[5], eps = settings[6];
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T g = DIRECTION(i), v = alpha * squares[i] + fresh * g * g;
         squares[i] = v;
         if (flags & CONVCORE_CENTERED) {

@@ -1,5 +1,5 @@
-/* Max pooling and separable maps (average pooling, interpolation, borders): what their microkernels
- * are told of an image's axes. */
+/* Parameter structs of the max pooling and separable microkernels (average pooling, interpolation,
+ * padding). */
 #ifndef CONVCORE_POOLING_H
 #define CONVCORE_POOLING_H
 
@@ -22,32 +22,32 @@ typedef struct {
 
 /* Max pooling of dense images: depth, rows, columns.  Tap (d, h, w) of a window has number
  * (d * kernel of rows + h) * kernel of columns + w, below CONVCORE_NOWHERE, which marks windows
- * that see no input.  A line is a row of an image: in NHWC it is (columns, channels). */
-enum { CONVCORE_NOWHERE = 255 };
+ * that see no input.  A line is a row of an image: in NHWC it is (columns, channels).  Vectors take
+ * CONVCORE_PIECE elements of one. */
+enum { CONVCORE_NOWHERE = 255, CONVCORE_PIECE = 16 };
 
 typedef struct {
     convcore_windows axis[3];
     ptrdiff_t channels;          /* of NHWC; 0: NCHW, planes one after the other */
 } convcore_max_pool;
 
-/* The weights of one axis, a sparse matrix by rows: output j is the sum over its taps i, in
- * [begin[j], begin[j + 1]), of input from[i] times weight[i], a float or a double as the elements
- * are.
+/* The weights of one axis, a sparse matrix in CSR form: output j is the sum over its taps i, in
+ * [begin[j], begin[j + 1]), of input from[i] times weight[i]; weights have the elements' dtype.
  *
  * Where it repeats itself, outputs p + phases * q for q in [low, high) have the taps of
  * p + phases * low, (q - low) * stride inputs further; phases is 0 where nothing repeats.
- * reach: three numbers an input, where it is better to go by them: it counts for outputs
- * [first, end), with the weight of a third number; or NULL.  run: the inputs of every output are
- * neighbours, of weight 1.  same: it is the identity.  pairs: no output has more than two taps. */
+ * gather: a table by inputs, or NULL: (first, end, i) says that an input is added to the outputs
+ * [first, end) with weight[i].  run: each output sums neighbouring inputs, of weight 1.
+ * identity: output j is input j.  two_tap: no output has more than two taps. */
 typedef struct {
     ptrdiff_t size;              /* inputs */
     ptrdiff_t out;
     const ptrdiff_t *begin;
     const ptrdiff_t *from;
-    const ptrdiff_t *reach;
+    const ptrdiff_t *gather;
     const void *weight;
     ptrdiff_t phases, stride, low, high;
-    int run, same, pairs;
+    int run, identity, two_tap;
     const void *divisor;         /* one an output, or NULL */
 } convcore_axis_weights;
 

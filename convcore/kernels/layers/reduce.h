@@ -37,6 +37,6 @@ static void OF(sum_nhwc)(const void *from, ptrdiff_t pixels, ptrdiff_t channels,
     T some[CONVCORE_MOST_CHANNELS];
     for (ptrdiff_t c = 0; c < channels; c++) some[c] = 0;
     for (ptrdiff_t p = 0; p < pixels; p++, x += step)
-        INDEPENDENT for (ptrdiff_t c = 0; c < channels; c++) some[c] += x[c];
+        IVDEP for (ptrdiff_t c = 0; c < channels; c++) some[c] += x[c];
     for (ptrdiff_t c = 0; c < channels; c++) sums[c] += (double)some[c];
 }

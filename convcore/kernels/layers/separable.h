@@ -13,7 +13,7 @@ INLINE void OF(add_rows)(const int taps, const int add, const T *const *rows, co
     const T *d = rows[taps > 3 ? 3 : 0];
     const T wa = weights[0], wb = weights[taps > 1], wc = weights[taps > 2 ? 2 : 0];
     const T wd = weights[taps > 3 ? 3 : 0];
-    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+    IVDEP for (ptrdiff_t i = 0; i < count; i++) {
         T sum = a[i] * wa;
         if (taps > 1) sum += b[i] * wb;
         if (taps > 2) sum += c[i] * wc;
@@ -122,15 +122,15 @@ static void OF(weigh_reaches)(const convcore_axis_weights *W, const T *line, T *
     const T *weight = W->weight;
     memset(y, 0, W->out * sizeof(T));
     for (ptrdiff_t i = 0; i < W->size; i++) {
-        const ptrdiff_t *reach = W->reach + 3 * i;
-        const T value = line[i] * weight[reach[2]];
-        INDEPENDENT for (ptrdiff_t j = reach[0]; j < reach[1]; j++) y[j] += value;
+        const ptrdiff_t *gather = W->gather + 3 * i;
+        const T value = line[i] * weight[gather[2]];
+        IVDEP for (ptrdiff_t j = gather[0]; j < gather[1]; j++) y[j] += value;
     }
 }
 
 static void OF(line_nchw)(const convcore_axis_weights *W, const T *line, T *y, T *scratch)
 {
-    if (W->reach) {
+    if (W->gather) {
         OF(weigh_reaches)(W, line, y);
         return;
     }
@@ -213,13 +213,13 @@ static void OF(divide)(const convcore_separable *s, ptrdiff_t d, ptrdiff_t h, T 
     if (each[1]) by *= each[1][h];
     if (!each[2] && by == 1) return;
     if (!each[2]) {
-        INDEPENDENT for (ptrdiff_t i = 0; i < W->out * unit; i++) y[i] /= by;
+        IVDEP for (ptrdiff_t i = 0; i < W->out * unit; i++) y[i] /= by;
     } else if (unit == 1) {
-        INDEPENDENT for (ptrdiff_t j = 0; j < W->out; j++) y[j] /= by * each[2][j];
+        IVDEP for (ptrdiff_t j = 0; j < W->out; j++) y[j] /= by * each[2][j];
     } else {
         for (ptrdiff_t j = 0; j < W->out; j++) {
             const T one = by * each[2][j];
-            INDEPENDENT for (ptrdiff_t i = 0; i < unit; i++) y[j * unit + i] /= one;
+            IVDEP for (ptrdiff_t i = 0; i < unit; i++) y[j * unit + i] /= one;
         }
     }
 }
@@ -231,8 +231,8 @@ static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff
     const ptrdiff_t unit = s->channels ? s->channels : 1, length = W->size * unit;
     const ptrdiff_t a0 = D->begin[d], a1 = D->begin[d + 1], b0 = H->begin[h], b1 = H->begin[h + 1];
     const T *x = from, *weight_d = D->weight, *weight_h = H->weight;
-    T *y = to, *sums = W->same ? y : scratch;
-    const int direct = !W->same && (a1 - a0) * (b1 - b0) <= (s->channels && W->pairs ? 2 : 1);
+    T *y = to, *sums = W->identity ? y : scratch;
+    const int direct = !W->identity && (a1 - a0) * (b1 - b0) <= (s->channels && W->two_tap ? 2 : 1);
     OF(weighted_sum) sum = {.count = 0};
     for (ptrdiff_t a = a0; a < a1; a++) {
         for (ptrdiff_t b = b0; b < b1; b++) {
@@ -241,13 +241,13 @@ static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff
         }
     }
     const int plain = direct && sum.count == 1 && sum.weights[0] == 1;
-    if (direct && s->channels && W->pairs && !plain) {
+    if (direct && s->channels && W->two_tap && !plain) {
         OF(line_of_pairs_nhwc)(W, sum.rows, sum.weights, sum.count, unit, y);
     } else {
         const T *line = plain ? sum.rows[0] : sums;
         if (!plain) OF(finish)(&sum, length, sums);
-        if (!W->same && s->channels) OF(line_nhwc)(W, line, unit, y);
-        if (!W->same && !s->channels) OF(line_nchw)(W, line, y, (T *)scratch + length);
+        if (!W->identity && s->channels) OF(line_nhwc)(W, line, unit, y);
+        if (!W->identity && !s->channels) OF(line_nchw)(W, line, y, (T *)scratch + length);
     }
     OF(divide)(s, d, h, y);
 }

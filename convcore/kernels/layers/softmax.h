@@ -30,12 +30,12 @@
 #endif
 
 /* The first `count` of a line's elements, and `fill`. */
-static ALONE void OF(fill_up)(const T *from, ptrdiff_t count, T fill, T *line)
+static NOINLINE void OF(fill_up)(const T *from, ptrdiff_t count, T fill, T *line)
 {
     for (int l = 0, n = (int)count; l < LINE_LANES; l++) line[l] = l < n ? from[l] : fill;
 }
 
-static ALONE void OF(copy_first)(const T *line, ptrdiff_t count, T *to)
+static NOINLINE void OF(copy_first)(const T *line, ptrdiff_t count, T *to)
 {
     for (int l = 0, n = (int)count; l < LINE_LANES; l++)
         if (l < n) to[l] = line[l];
@@ -184,11 +184,11 @@ static void OF(softmax_columns)(const void *from, ptrdiff_t columns, ptrdiff_t c
     double sums[CONVCORE_MOST_COLUMNS];
     for (ptrdiff_t j = 0; j < columns; j++) top[j] = x[j], sums[j] = 0;
     for (ptrdiff_t i = step; i < count * step; i += step)
-        INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
+        IVDEP for (ptrdiff_t j = 0; j < columns; j++)
             top[j] = x[i + j] > top[j] ? x[i + j] : top[j];
     for (ptrdiff_t i = 0; i < count * step; i += step) {
         /* Of a logarithm, y is the place of what is only added up. */
-        INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++) {
+        IVDEP for (ptrdiff_t j = 0; j < columns; j++) {
             const T e = OF(cut_decay)(x[i + j] - top[j]);
             y[i + j] = e;
             sums[j] += (double)e;
@@ -197,12 +197,12 @@ static void OF(softmax_columns)(const void *from, ptrdiff_t columns, ptrdiff_t c
     if (!log) {
         for (ptrdiff_t j = 0; j < columns; j++) total[j] = (T)sums[j];
         for (ptrdiff_t i = 0; i < count * step; i += step)
-            INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++) y[i + j] = y[i + j] / total[j];
+            IVDEP for (ptrdiff_t j = 0; j < columns; j++) y[i + j] = y[i + j] / total[j];
         return;
     }
-    INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++) total[j] = OF(log_of_sum)(sums[j]);
+    IVDEP for (ptrdiff_t j = 0; j < columns; j++) total[j] = OF(log_of_sum)(sums[j]);
     for (ptrdiff_t i = 0; i < count * step; i += step)
-        INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
+        IVDEP for (ptrdiff_t j = 0; j < columns; j++)
             y[i + j] = (x[i + j] - top[j]) - total[j];
 }
 
@@ -215,16 +215,16 @@ static void OF(softmax_columns_gradient)(const void *grad, const void *result, p
     for (ptrdiff_t j = 0; j < columns; j++) sums[j] = 0;
     for (ptrdiff_t i = 0; i < count * step; i += step)
         if (log)
-            INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++) sums[j] += (double)gy[i + j];
+            IVDEP for (ptrdiff_t j = 0; j < columns; j++) sums[j] += (double)gy[i + j];
         else
-            INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
+            IVDEP for (ptrdiff_t j = 0; j < columns; j++)
                 sums[j] += (double)gy[i + j] * (double)y[i + j];
     for (ptrdiff_t j = 0; j < columns; j++) sum[j] = (T)sums[j];
     for (ptrdiff_t i = 0; i < count * step; i += step)
         if (log)
-            INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
+            IVDEP for (ptrdiff_t j = 0; j < columns; j++)
                 gx[i + j] = OF(slope)(1, gy[i + j], y[i + j], sum[j]);
         else
-            INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)
+            IVDEP for (ptrdiff_t j = 0; j < columns; j++)
                 gx[i + j] = OF(slope)(0, gy[i + j], y[i + j], sum[j]);
 }

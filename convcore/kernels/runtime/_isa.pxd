@@ -24,8 +24,8 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t[2] first
         Py_ssize_t[2] step
         Py_ssize_t[2] advance
-        Py_ssize_t[2] class_step
-        Py_ssize_t[2] classes
+        Py_ssize_t[2] residue_step
+        Py_ssize_t[2] residues
         Py_ssize_t[2] tiles
 
     enum:
@@ -82,27 +82,27 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t panel
         void (*pack)(
             const float *x, Py_ssize_t step, Py_ssize_t size, Py_ssize_t first, Py_ssize_t stride,
-            Py_ssize_t phases, float *band, Py_ssize_t pitch,
+            Py_ssize_t phases, float *halo, Py_ssize_t pitch,
         ) noexcept nogil
         void (*interleave)(
             Py_ssize_t n, const float *rows, Py_ssize_t row, Py_ssize_t count, float *out,
         ) noexcept nogil
         void (*forward_nchw)(
-            const Tile *t, const float *band, const float *w, Py_ssize_t o,
+            const Tile *t, const float *halo, const float *w, Py_ssize_t o,
             const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_channel,
         ) noexcept nogil
         void (*forward_nhwc)(
-            const Tile *t, const float *band, const float *w, Py_ssize_t o,
+            const Tile *t, const float *halo, const float *w, Py_ssize_t o,
             const Epilogue *epilogue, float *y, Py_ssize_t y_row, Py_ssize_t y_pixel,
         ) noexcept nogil
         void (*input)(
             const Tile *t, const Py_ssize_t *term_row, Py_ssize_t stride, Py_ssize_t low,
             Py_ssize_t high, const float *gy, Py_ssize_t gy_row, Py_ssize_t gy_pixel,
             Py_ssize_t gy_channel, Py_ssize_t o, const float *w, float *scratch,
-            Py_ssize_t *kept, float *band,
+            Py_ssize_t *kept, float *halo,
         ) noexcept nogil
         void (*weight)(
-            const Tile *t, const float *band, const float *gy, Py_ssize_t gy_row,
+            const Tile *t, const float *halo, const float *gy, Py_ssize_t gy_row,
             Py_ssize_t gy_pixel, Py_ssize_t gy_channel, Py_ssize_t o, float *scratch, float *sums,
             Py_ssize_t sums_term,
         ) noexcept nogil
@@ -126,12 +126,12 @@ cdef extern from "conv/microkernels.h":
         DirectAxis row
         DirectAxis column
         int channels_last
-        int form
+        int specialisation
         Py_ssize_t channels
         Py_ssize_t size
         Py_ssize_t kernel_columns
         Py_ssize_t taps
-        Py_ssize_t band
+        Py_ssize_t rows
 
     ctypedef struct Grouped "convcore_grouped":
         Direct direct
@@ -198,6 +198,7 @@ cdef extern from "conv/microkernels.h":
 cdef extern from "layers/pooling.h":
     enum:
         NOWHERE "CONVCORE_NOWHERE"
+        PIECE "CONVCORE_PIECE"
 
     ctypedef struct Windows "convcore_windows":
         Py_ssize_t size
@@ -221,15 +222,15 @@ cdef extern from "layers/pooling.h":
         Py_ssize_t out
         const Py_ssize_t *begin
         const Py_ssize_t *source "from"
-        const Py_ssize_t *reach
+        const Py_ssize_t *gather
         const void *weight
         Py_ssize_t phases
         Py_ssize_t stride
         Py_ssize_t low
         Py_ssize_t high
         int run
-        int same
-        int pairs
+        int identity
+        int two_tap
         const void *divisor
 
     ctypedef struct Separable "convcore_separable":

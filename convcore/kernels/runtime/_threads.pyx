@@ -87,7 +87,7 @@ cdef int thread_count(Py_ssize_t items, double work) noexcept:
 cdef int acquire_blas(int threads) except -1:
     """Hold BLAS to one thread, and return how many of `threads` the region may start, at least 1.
 
-    Every call is paired with one of `leave`, which gets what this returned.
+    Every call is paired with one of `release_blas`, which gets what this returned.
     """
     global holders, running, find_blas
     finder = find_blas
@@ -126,7 +126,7 @@ cdef void limit_blas() noexcept:
 
 
 cdef void release_blas(int threads) noexcept:
-    """Undo one `enter`; the last one out gives BLAS its threads back."""
+    """Undo one `acquire_blas`; the last one out gives BLAS its threads back."""
     global holders, running
     PyThread_acquire_lock(lock, WAIT_LOCK)
     running -= threads
@@ -179,7 +179,7 @@ def after_fork_in_parent():
 
 
 def after_fork_in_child():
-    """Mend the child: locks that nobody holds, and no team, for that did not survive."""
+    """Give the child new locks, and one thread if the parent had an OpenMP team, not copied."""
     global lock, gate, calling, forked
     lock = PyThread_allocate_lock()
     gate = PyThread_allocate_lock()

@@ -31,7 +31,7 @@ cdef inline void copy(
             out[i] = x[i]
 
 
-cdef inline void spread(
+cdef inline void scatter(
     const number *x, Py_ssize_t count, number *out, Py_ssize_t step
 ) noexcept nogil:
     """out[i*step] = x[i]."""

@@ -32,13 +32,13 @@ typedef float loose_vec __attribute__((vector_size(4 * LANES), aligned(4), may_a
 typedef int lane_numbers __attribute__((vector_size(4 * LANES)));
 #define ALIGNED __attribute__((aligned(64)))
 #define INLINE static inline __attribute__((always_inline))
-#define ALONE __attribute__((noinline, unused))
+#define NOINLINE __attribute__((noinline, unused))
 #else
 typedef float vec;
 typedef float loose_vec;
 #define ALIGNED
 #define INLINE static __forceinline
-#define ALONE
+#define NOINLINE
 #endif
 
 /* Unrolled whole, so that arrays of vectors become registers; not where sanitizers would check every
@@ -60,12 +60,15 @@ typedef float loose_vec;
 
 /* Before a loop none of whose turns reads what another one writes. */
 #if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
-#define INDEPENDENT _Pragma("GCC ivdep")
+#define IVDEP _Pragma("GCC ivdep")
 #else
-#define INDEPENDENT
+#define IVDEP
 #endif
+
+INLINE ptrdiff_t min_of(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+INLINE ptrdiff_t max_of(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 /* LANES floats from any address. */
 INLINE vec load(const float *p) { return *(const loose_vec *)p; }
@@ -77,7 +80,7 @@ INLINE vec broadcast(float x) { return x - (vec){0}; }
 
 /* The first `count` floats, and zeros.  Not inlined: alone, the loop becomes one masked move; in the
  * middle of others, moves of single floats and a load that waits for all of them. */
-static ALONE vec load_first(const float *p, ptrdiff_t count)
+static NOINLINE vec load_first(const float *p, ptrdiff_t count)
 {
     ALIGNED float lanes[LANES];
     for (int i = 0, n = (int)count; i < LANES; i++) lanes[i] = i < n ? p[i] : 0;
@@ -98,6 +101,18 @@ INLINE void store_first(float *to, vec v, ptrdiff_t count)
     const float *from = lanes;
     store(lanes, v);
     MOVE_IF(8) MOVE_IF(4) MOVE_IF(2) MOVE_IF(1)
+}
+
+/* `count` floats, or a vector's where there are more. */
+INLINE vec load_up_to(const float *p, ptrdiff_t count)
+{
+    return count < LANES ? load_first(p, count) : load(p);
+}
+
+INLINE void store_up_to(float *p, vec v, ptrdiff_t count)
+{
+    if (count < LANES) store_first(p, v, count);
+    else store(p, v);
 }
 
 /* A list with F(half, lane) for each lane. */

@@ -1,4 +1,4 @@
-"""Blocking: how work is cut into pieces that fit a core's cache, in elements, pixels and channels.
+"""Cache blocking: the sizes of blocks of pixels, channels and K, and the bounds on memory.
 
 Cuts depend on shapes alone, never on the number of threads, and so neither do a result's bits.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Patches of one part of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
+# Patches of one K-block of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
 PART_BYTES = 512 << 10
 # Pixels of a block.  A gemm packs its weights anew for each block, at about 1/BLOCK of its work.
 BLOCK = 256
@@ -72,23 +72,23 @@ def channel_block(o: int, items: int, most: int) -> int:
     return share(o, min(-(-o // max(cuts, 1)), most))
 
 
-def partials(pieces: int, runs: int, gradient_bytes: int, items: int = ITEMS) -> int:
-    """Return how many partial gradients a weight gradient is summed in, each over a run of work.
+def partials(pieces: int, chunks: int, gradient_bytes: int, items: int = ITEMS) -> int:
+    """Return the number of partial sums of a weight gradient, each over its own chunk of the work.
 
-    So many that its `pieces` come to `items` of them, of at most one of the `runs` each, and
-    bounded in bytes.  kernels/conv/_partials.pxd cuts the runs and adds the gradients up.
+    Enough that `pieces` (of the gradient) times partials make `items`, at most `chunks` (all that
+    the work can be cut into), and bounded in bytes.  kernels/conv/_partials.pxd cuts and adds.
     """
     fit = PARTIAL_BYTES // max(gradient_bytes, 1)
-    return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, runs))
+    return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, chunks))
 
 
 def most_packed(block: int, itemsize: int) -> int:
-    """Return how many rows of `block` elements are packed at a time: as many as fit a part."""
+    """Return how many rows of `block` elements are packed at a time: as many as PART_BYTES."""
     return max(1, PART_BYTES // max(block * itemsize, 1))
 
 
 def parts(taps: int, c: int, row_bytes: int, channels_outer: bool) -> tuple[int, int]:
-    """Return (taps, channels) of a part of K: whole runs of the inner index, or a run of one."""
+    """Return (taps, channels) of a K-block: whole rows of the inner index, or a cut of one."""
     most = max(1, PART_BYTES // max(row_bytes, 1))
     outer, inner = (c, max(taps, 1)) if channels_outer else (max(taps, 1), c)
     if inner <= most:

@@ -41,12 +41,12 @@ OUTPUTS = 32 << 10
 # Channels of one item in channels_last: whole rows of most nets, whose weights stay in L1.
 CHANNELS = 256
 # Rows of a halo tile: a multiple of those that the microkernels make at a time, four or seven.
-BAND = 28
+HALO_ROWS = 28
 # Multiply-adds that a tap takes as long as: its operands come from memory, used once. By hand.
 TAP_WORK = 4
 # Floats of a halo tile, which should stay in L1; and the most there may be.
-BAND_FLOATS = 8 << 10
-MOST_BAND_FLOATS = 1 << 20
+HALO_FLOATS = 8 << 10
+MOST_HALO_FLOATS = 1 << 20
 # Pixels whose products are added one after another before their sum joins a total.
 PIECE = 512
 # Floats of the sums of one item of the weight gradient.
@@ -75,7 +75,7 @@ def _by_microkernels(problem: Problem) -> bool:
         problem.right, dense(problem.right.shape, False)
     ):
         return False
-    return _Cut(problem).band_floats <= MOST_BAND_FLOATS
+    return _Cut(problem).halo_floats <= MOST_HALO_FLOATS
 
 
 def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
@@ -96,7 +96,7 @@ class _Cut:
         self.last = problem.channels_last
         # Packed weights are turned by half for the input gradient, so that all taps run forwards.
         self.rotate = self.last and problem.pass_name == INPUT_GRAD
-        self.fields = direct_fields(problem, self.rotate, BAND)
+        self.fields = direct_fields(problem, self.rotate, HALO_ROWS)
         self.lanes = _isa.lanes()
         self.units = -(-g.c_in // self.lanes) if self.last else g.c_in
         self.rows = phase_rows(self.fields["row"])
@@ -104,26 +104,26 @@ class _Cut:
         row, column = self.fields["row"], self.fields["column"]
         self.row_outputs = row["phases"] * column["out"] * (self.lanes if self.last else 1)
         self.unit_block = share(self.units, max(1, CHANNELS // self.lanes))
-        self.band_floats = 0
+        self.halo_floats = 0
         if not self._in_place(problem.pass_name):
             self._set_band()
 
     def _in_place(self, pass_name: str) -> bool:
         """Return whether the microkernels read the pixels where they are: depthwise_nhwc.h."""
-        form = self.fields["form"]
+        specialisation = self.fields["specialisation"]
         if not self.last or self.geometry.c_in < self.lanes:
             return False
-        return form != 0 and not (form == 71 and pass_name == WEIGHT_GRAD)
+        return specialisation != 0 and not (specialisation == 71 and pass_name == WEIGHT_GRAD)
 
     def _set_band(self) -> None:
         """Choose the rows of a halo tile, and its channels in channels_last, that stay in L1."""
-        band = min(BAND, self.rows)
-        while self.last and self.unit_block > 1 and self._floats(4) > BAND_FLOATS:
+        rows = min(HALO_ROWS, self.rows)
+        while self.last and self.unit_block > 1 and self._floats(4) > HALO_FLOATS:
             self.unit_block = -(-self.unit_block // 2)
-        while band > 4 and self._floats(band) > BAND_FLOATS:
-            band -= 1
-        self.fields["band"] = band
-        self.band_floats = self._floats(band)
+        while rows > 4 and self._floats(rows) > HALO_FLOATS:
+            rows -= 1
+        self.fields["rows"] = rows
+        self.halo_floats = self._floats(rows)
 
     def _floats(self, rows: int) -> int:
         rows = min(rows, self.rows)
@@ -170,12 +170,12 @@ def _float_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, PassPlan
         plane = cut.row_outputs * cut.rows
         unit_block = share(cut.units, max(1, OUTPUTS // plane))
         pieces = g.n * -(-cut.units // unit_block)
-        rows = up(-(-cut.rows * pieces // ITEMS), BAND) if pieces < ITEMS else cut.rows
+        rows = up(-(-cut.rows * pieces // ITEMS), HALO_ROWS) if pieces < ITEMS else cut.rows
     rows = min(rows, cut.rows)
     items = g.n * -(-cut.units // unit_block) * -(-cut.rows // rows)
     packed = cut.units * g.taps * cut.lanes if cut.last else 0
     prepacked = packed if problem.prepacked else 0
-    plan = cut.plan(unit_block, rows, items, lines(cut.band_floats))
+    plan = cut.plan(unit_block, rows, items, lines(cut.halo_floats))
     plan = plan._replace(shared=lines(packed - prepacked), prepacked=prepacked)
     return DepthwiseCorrelation(cut.job(plan, unit_block, rows), cut.rotate), plan
 
@@ -190,12 +190,12 @@ def _float_gradient(problem: Problem) -> tuple[DepthwiseGradient, PassPlan]:
     else:
         unit_block = share(cut.units, min(most, -(-cut.units // (2 * ITEMS))))
         vectors = -(-cut.fields["column"]["out"] // cut.lanes)
-        rows = max(BAND // 4, PIECE // vectors // BAND * BAND)
+        rows = max(HALO_ROWS // 4, PIECE // vectors // HALO_ROWS * HALO_ROWS)
     rows = min(rows, cut.rows)
     blocks, size = -(-cut.units // unit_block), g.c_in * g.taps
     runs = partials(blocks, g.n * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
     sums = lines(unit_block * unit)
-    plan = cut.plan(unit_block, rows, runs * blocks, 2 * sums + lines(cut.band_floats))
+    plan = cut.plan(unit_block, rows, runs * blocks, 2 * sums + lines(cut.halo_floats))
     plan = plan._replace(shared=lines(runs * size) if runs > 1 else 0, partials=runs)
     job = cut.job(plan, unit_block, rows)
     return DepthwiseGradient(job | {"job": job, "n": g.n, "sums": sums}), plan

@@ -15,7 +15,7 @@ from convcore.kernels.conv._depthwise_float import KERNEL, PHASES
 from convcore.kernels.runtime import _isa
 
 # Kernels and strides with loops of their own.
-_FORMS = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
+_SPECIALISED = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
 
 
 def cannot_read(problem: Problem) -> str | None:
@@ -49,8 +49,8 @@ def is_dense(array: Layout, dense: Layout) -> bool:
     )
 
 
-def direct_fields(problem: Problem, rotate: bool, band: int) -> Fields:
-    """Return the fields of a Direct; rotate: number the taps of a kernel turned by half."""
+def direct_fields(problem: Problem, rotate: bool, rows: int) -> Fields:
+    """Return the fields of a Direct; rotate: number the taps of a kernel rotated by 180 degrees."""
     g = problem.geometry
     transposed = problem.pass_name == INPUT_GRAD
     row, column = three(g.axes)[1:]
@@ -60,19 +60,19 @@ def direct_fields(problem: Problem, rotate: bool, band: int) -> Fields:
         "row": axes[0],
         "column": axes[1],
         "channels_last": problem.channels_last,
-        "form": _form(row, column, transposed),
+        "specialisation": _specialisation(row, column, transposed),
         "channels": channels,
         "size": g.n * channels * axes[0]["size"] * axes[1]["size"],
         "kernel_columns": column.kernel,
         "taps": g.taps,
-        "band": band,
+        "rows": rows,
     }
 
 
-def _form(row: Axis, column: Axis, transposed: bool) -> int:
+def _specialisation(row: Axis, column: Axis, transposed: bool) -> int:
     """Return the number of the loops made for this kernel, or 0."""
     kernel, stride = row.kernel, row.stride
-    if (column.kernel, column.stride) != (kernel, stride) or (kernel, stride) not in _FORMS:
+    if (column.kernel, column.stride) != (kernel, stride) or (kernel, stride) not in _SPECIALISED:
         return 0
     if row.dilation != 1 or column.dilation != 1:
         return 0
@@ -137,9 +137,9 @@ def places(axis: Fields, outputs: int) -> int:
 
 
 def plane_floats(fields: Fields, rows: int) -> int:
-    """Return the floats of the bands of one channel for `rows` rows of each phase.
+    """Return the floats of the halo tiles of one channel for `rows` rows of each phase.
 
-    That is `fill_plane`'s band, and the lines of outputs that wait to be put together: halo_tile.h.
+    They are `fill_plane`'s halo tile and the lines that `merge_line` interleaves: halo_tile.h.
     """
     lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
     columns = phase_rows(column)
@@ -148,6 +148,6 @@ def plane_floats(fields: Fields, rows: int) -> int:
 
 
 def channel_floats(fields: Fields, rows: int, width: int) -> int:
-    """Return the floats of a band of `width` channels side by side."""
+    """Return the floats of a halo tile of `width` channels side by side."""
     column = fields["column"]
     return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()

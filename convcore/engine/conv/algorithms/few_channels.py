@@ -39,10 +39,10 @@ COLUMNS = 512
 # loaded once for each, and a sum over vectors of pixels ends with a sum over lanes: there longer
 # tiles pay.
 PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
-# Floats of a halo tile ("band") that leaves room for the weights in a 1 MiB L2, and the most there
+# Floats of a halo tile ("halo") that leaves room for the weights in a 1 MiB L2, and the most there
 # may be.
-BAND = 64 << 10
-MOST_BAND = 1 << 20
+HALO_FLOATS = 64 << 10
+MOST_HALO_FLOATS = 1 << 20
 # Bytes of an output that will not stay in a cache until it is read.
 STREAMED = 16 << 20
 # Pixels that the microkernel of the weight gradient sums at a time: FEW_PIXELS of few_channels.h.
@@ -60,8 +60,8 @@ def _impossible(problem: Problem) -> str | None:
     outputs = _outputs(problem)
     if not _by_pixel(problem) and outputs.shape[4] > 1 and outputs.strides[4] != 1:
         return "neither channels nor pixels of grad_output lie side by side in memory"
-    if (band := _Tiles(problem).band) > MOST_BAND:
-        return f"a row of outputs looks at {band * 4 >> 10} KiB of input"
+    if (halo := _Tiles(problem).halo) > MOST_HALO_FLOATS:
+        return f"a row of outputs looks at {halo * 4 >> 10} KiB of input"
     return None
 
 
@@ -126,15 +126,15 @@ class _Tiles:
         others = g.n * self.lengths[0] * -(-self.lengths[2] // self.columns)
         rows = min(rows, share(self.lengths[1], -(-self.lengths[1] * others // ITEMS)))
         self.set_rows(max(rows, 1))
-        while self.band > BAND and self.rows > 1:
+        while self.halo > HALO_FLOATS and self.rows > 1:
             self.set_rows(self.rows // 2)
 
     def set_rows(self, rows: int) -> None:
-        """Choose the rows of a tile, and with them the band."""
+        """Choose the rows of a tile, and with them the halo tile."""
         self.rows = rows
         high, wide = self.axes[1:]
         lanes = microkernel_sizes()["lanes"]
-        self.band_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
+        self.halo_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
         outputs = self._outputs(wide, self.columns)
         self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
         # Whole vectors are read from a row's last pixels on.
@@ -146,7 +146,7 @@ class _Tiles:
             self.row_size = (max(outputs - 1, 0) * wide.stride + wide.extent) * channels
             channels = 1
         depths = 1 if self.inputs else self.axes[0].kernel
-        self.band = lines(channels * depths * self.band_rows * self.row_size)
+        self.halo = lines(channels * depths * self.halo_rows * self.row_size)
 
     def _outputs(self, axis: Axis, size: int) -> int:
         """Return the most outputs on an axis that a tile of `size` deals with."""
@@ -172,20 +172,20 @@ class _Tiles:
             "columns": self.columns,
             "tiles": tiles,
             "items": g.n * tiles[0] * tiles[1] * tiles[2],
-            "band_rows": self.band_rows,
+            "halo_rows": self.halo_rows,
             "phases": self.phases,
             "pitch": self.pitch,
             "row_size": self.row_size,
-            "band": self.band,
+            "halo": self.halo,
             "scratch": scratch,
             "shared": shared,
         }
 
     def terms(self, weight: Layout) -> tuple[list[int], list[int], list[int]]:
-        """Return for each term its place in the band, its row there, its place in the weights.
+        """Return for each term its place in the halo tile, its row there, its place in the weights.
 
         The depth's taps come first and rows last, so that neighbouring terms seldom add to the same
-        floats of the band.
+        floats of the halo tile.
         """
         deep, high, wide = self.axes
         order = [
@@ -202,13 +202,13 @@ class _Tiles:
         return offset, row, place
 
     def _offset(self, d: int, x: int, c: int, y: int) -> int:
-        """Return where the band holds an element of the first output's patch."""
+        """Return where the halo tile holds an element of the first output's patch."""
         if self.interleaved:
-            return (d * self.band_rows + y) * self.row_size + x * self.geometry.c_in + c
+            return (d * self.halo_rows + y) * self.row_size + x * self.geometry.c_in + c
         if self.inputs:
-            row = c * self.band_rows + y
+            row = c * self.halo_rows + y
         else:
-            row = (c * self.axes[0].kernel + d) * self.band_rows + y
+            row = (c * self.axes[0].kernel + d) * self.halo_rows + y
         stride = self.axes[2].stride
         return row * self.row_size + x % stride * self.pitch + x // stride
 
@@ -237,7 +237,7 @@ def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
     o = up(problem.o, lanes) if tiles.interleaved else problem.o
     packed = tiles.geometry.columns * o
     prepacked = packed if problem.prepacked else 0
-    fields = tiles.fields(x, tiles.band, lines(packed - prepacked))
+    fields = tiles.fields(x, tiles.halo, lines(packed - prepacked))
     plan = tiles.plan(problem, fields)._replace(prepacked=prepacked)
     job = problem.job(plan) | _strides("y", y)
     job |= {"tiling": fields, "stream": _streamed(y, tiles, lanes), "w_o": w.strides[0]}
@@ -254,7 +254,7 @@ def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
     # The table of the terms that a panel needs has 8 bytes a term.
     table = lines(2 * tiles.geometry.columns)
     shared = lines(tiles.geometry.columns * problem.o)
-    fields = tiles.fields(gx, tiles.band + panel + table, shared)
+    fields = tiles.fields(gx, tiles.halo + panel + table, shared)
     plan = tiles.plan(problem, fields)
     job = problem.job(plan) | _strides("gy", gy)
     job |= {"tiling": fields, "panel": panel, "w_o": w.strides[0]}
@@ -268,7 +268,7 @@ def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
     chunk = max(SUMMED_AT_ONCE, tiles.columns) * sizes["wide"]
     row = up(problem.o, sizes["lanes"])
     size = tiles.geometry.columns * row
-    fields = tiles.fields(x, tiles.band + lines(chunk), 0)
+    fields = tiles.fields(x, tiles.halo + lines(chunk), 0)
     runs = partials(1, fields["items"], size * problem.itemsize, items=MOST_PARTIALS)
     fields["shared"] = lines(runs * size)
     plan = tiles.plan(problem, fields)._replace(items=runs, partials=runs)

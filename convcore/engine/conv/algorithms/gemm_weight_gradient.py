@@ -62,7 +62,7 @@ def _blocks(problem: Problem) -> Blocks:
 
 
 def _plan(problem: Problem, name: str, blocks: Blocks, direct_x: bool, direct_gy: bool) -> PassPlan:
-    """Plan the items of work, the pixels summed in as many runs as there must be items."""
+    """Return the plan: pieces of the gradient times chunks of pixels make the items of work."""
     g, last, itemsize = problem.geometry, problem.channels_last, problem.itemsize
     c, o = problem.c, problem.o
     part_taps, part_channels = parts(g.taps, c, max(blocks.size, 1) * itemsize, not last)
@@ -82,7 +82,7 @@ def _plan(problem: Problem, name: str, blocks: Blocks, direct_x: bool, direct_gy
         items=pieces * runs,
         scratch=lines(patches + packed),
         shared=runs * size if runs > 1 else 0,
-        holds=PARTIAL_SUMS,
+        shared_contents=PARTIAL_SUMS,
         block=blocks.size,
         o_block=o_block,
         part_taps=part_taps,

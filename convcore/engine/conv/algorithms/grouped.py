@@ -30,18 +30,18 @@ from convcore.kernels.runtime import _isa
 _NAME = "grouped"
 
 # Channels of a group up to which it is the better choice; and products of channels read and made
-# for the weight gradient, where all their sums are loaded and stored for each band.
+# for the weight gradient, where all their sums are loaded and stored for each halo tile.
 MOST_CHANNELS = 16
 MOST_SHORT_CHANNELS = 8
 MOST_PAIRS = 64
 MOST_SHORT_PAIRS = 16
 # Multiply-adds of one item: some 10 us of work.
 WORK = 1 << 20
-# Rows of a halo tile ("band"): a multiple of those that are summed at a time.
-BAND = 28
-# Floats of a band and its lines that stay in L1, and the most there may be.
-BAND_FLOATS = 10 << 10
-MOST_BAND_FLOATS = 1 << 20
+# Rows of a halo tile: a multiple of those that are summed at a time.
+HALO_ROWS = 28
+# Floats of a halo tile and its lines that stay in L1, and the most there may be.
+HALO_FLOATS = 10 << 10
+MOST_HALO_FLOATS = 1 << 20
 # Terms of a sum, which are added one after another.
 MOST_TERMS = 1024
 # Vectors whose products are added one after another before their sums join a total.
@@ -59,7 +59,7 @@ def _impossible(problem: Problem) -> str | None:
     if problem.c * g.taps > MOST_TERMS or problem.o * g.taps > MOST_TERMS:
         return f"sums of more than {MOST_TERMS} terms"
     cut = _Cut(problem)
-    if cut.floats(cut.fields["band"]) > MOST_BAND_FLOATS:
+    if cut.floats(cut.fields["rows"]) > MOST_HALO_FLOATS:
         return "a band of it is too long for a cache"
     if problem.pass_name == WEIGHT_GRAD and cut.sums > MOST_SUMS:
         return "its sums are too many for a cache"
@@ -92,27 +92,27 @@ class _Cut:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.geometry = g = problem.geometry
-        self.c, self.o = problem.summed, problem.made
-        self.fields = direct_fields(problem, False, BAND)
+        self.c, self.o = problem.reduction_channels, problem.output_channels
+        self.fields = direct_fields(problem, False, HALO_ROWS)
         self.rows = phase_rows(self.fields["row"])
         work = g.pixels * g.columns * problem.o
         # channels_last is transposed by whole vectors of channels.
         whole = -(-_isa.lanes() // min(self.c, self.o)) if problem.channels_last else 1
         self.group_block = share(g.groups, max(whole, WORK // work))
-        band = min(BAND, self.rows)
-        while band > 4 and self.floats(band) > BAND_FLOATS * whole:
-            band -= 4
-        while self.group_block > whole and self.floats(band) > BAND_FLOATS * whole:
+        rows = min(HALO_ROWS, self.rows)
+        while rows > 4 and self.floats(rows) > HALO_FLOATS * whole:
+            rows -= 4
+        while self.group_block > whole and self.floats(rows) > HALO_FLOATS * whole:
             self.group_block -= 1
-        self.fields["band"] = band
+        self.fields["rows"] = rows
         self.sums = lines(self.group_block * self.c * self.o * g.taps * _isa.lanes())
 
     def floats(self, rows: int) -> int:
-        """Return the floats of a band of so many rows, and of the lines beside it."""
+        """Return the floats of a halo tile of so many rows, and of the lines beside it."""
         lanes, row, column = _isa.lanes(), self.fields["row"], self.fields["column"]
-        band = places(row, rows) * segment_floats(column) + lanes
+        plane = places(row, rows) * segment_floats(column) + lanes
         line = rows * column["phases"] * up(phase_rows(column), lanes) + lanes
-        return self.group_block * (self.c * band + self.o * line)
+        return self.group_block * (self.c * plane + self.o * line)
 
     def plan(self, row_block: int, items: int, shared: int, scratch: int) -> PassPlan:
         """Return the plan of blocks of so many rows."""
@@ -155,17 +155,17 @@ class _Cut:
 def _correlation(problem: Problem) -> tuple[GroupedCorrelation, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
     blocks = -(-g.groups // cut.group_block)
-    pieces, band = g.n * blocks, cut.fields["band"]
-    rows = up(-(-cut.rows * pieces // ITEMS), band) if pieces < ITEMS else cut.rows
+    pieces, height = g.n * blocks, cut.fields["rows"]
+    rows = up(-(-cut.rows * pieces // ITEMS), height) if pieces < ITEMS else cut.rows
     rows = min(rows, cut.rows)
     items = pieces * -(-cut.rows // rows)
-    plan = cut.plan(rows, items, lines(g.c_out * g.columns), lines(cut.floats(band)))
+    plan = cut.plan(rows, items, lines(g.c_out * g.columns), lines(cut.floats(height)))
     return GroupedCorrelation(cut.job(plan, rows, problem.right.strides)), plan
 
 
 def _gradient(problem: Problem) -> tuple[GroupedGradient, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
-    rows, blocks = cut.fields["band"], -(-g.groups // cut.group_block)
+    rows, blocks = cut.fields["rows"], -(-g.groups // cut.group_block)
     size = g.c_out * g.columns
     runs = partials(blocks, g.n * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
     scratch = 2 * cut.sums + lines(cut.floats(rows))

@@ -32,10 +32,10 @@ from convcore.engine.conv.algorithms.problem import (
 from convcore.kernels.runtime import _isa
 
 _NAME = "indirect"
-# Where one tap of planes has no more pixels than this, turning them costs more than packing saves.
+# Where one tap of planes has no more pixels than this, transposing costs more than packing saves.
 FEW_PIXELS = 64
-# Planes are turned for each of their pixels' products with so many channels at least.
-LEAST_TURNED = 64
+# Planes are transposed where each pixel is then multiplied for at least so many channels.
+LEAST_TRANSPOSED = 64
 # With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
 MOST_POINTWISE_WEIGHTS = 64 << 10
 
@@ -61,7 +61,7 @@ def _unprofitable(problem: Problem) -> str | None:
     if problem.pass_name == INPUT_GRAD and (reason := wasteful_to_gather(problem)):
         return reason
     planes = problem.left.strides[1] != 1
-    few = planes and min(problem.c, problem.o) < LEAST_TURNED
+    few = planes and min(problem.c, problem.o) < LEAST_TRANSPOSED
     if few and problem.pass_name != WEIGHT_GRAD and not POINTWISE.impossible(problem):
         return "a pointwise product of few planes: turning them gains nothing"
     if planes and problem.pass_name == FORWARD and g.taps == 1 and g.n * g.pixels <= FEW_PIXELS:

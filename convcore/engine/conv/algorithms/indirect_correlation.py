@@ -51,7 +51,7 @@ Tap = tuple[int, ...]
 
 
 class RowPhase(NamedTuple):
-    """Outputs computed in one way: the forward pass, or the phases that share their lines.
+    """The forward pass, or the phases of an input gradient that share their lines.
 
     ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
     """
@@ -64,14 +64,14 @@ class RowPhase(NamedTuple):
 
     @property
     def multiplied(self) -> int:
-        """Pairs of an output of one image and a tap."""
+        """Products of an image for one pair of channels: the sum over outputs of their taps."""
         depth, height, _ = counts_of(self.lines)
         pairs = zip(self.columns, self.taps, strict=True)
         return depth * height * sum(c["count"] * len(taps) for c, taps in pairs)
 
 
 def row_phases_of(problem: Problem) -> list[RowPhase]:
-    """Return what is to be done: one, or one for each phase of all axes but the last."""
+    """Return the row phases: one if forward, else one a stride phase of all axes but the last."""
     axes = three(problem.geometry.axes)
     if problem.pass_name == FORWARD:
         lines_of = forward_lines(problem.geometry)
@@ -175,7 +175,7 @@ def _sizes(
     problem: Problem, row_phases: list[RowPhase], views: list[Fields], input_packed: bool
 ) -> _Sizes:
     g, panel = problem.geometry, _isa.panel()
-    c, o = problem.summed, problem.made
+    c, o = problem.reduction_channels, problem.output_channels
     alone = _is_alone(problem, row_phases, o)
     if alone:
         pixels = g.n * math.prod(counts_of(row_phases[0].lines))
@@ -299,8 +299,8 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
         scratch=memory["scratch"],
         shared=shared,
         prepacked=packed if problem.prepacked else 0,
-        ends=True,
-        adds=direct,
+        supports_epilogue=True,
+        supports_accumulate=direct,
         block=sizes.block,
         o_block=min(sizes.o_block, sizes.o),
         part_taps=max((len(t) for p in row_phases for t in p.taps), default=0),

@@ -10,12 +10,13 @@ import math
 from convcore.engine.conv.algorithms.blocks import Blocks, share, up
 from convcore.engine.conv.struct_fields import Fields, line, window
 from convcore.engine.runtime.layout import Layout
+from convcore.kernels.runtime import _isa
 
 # The kernels' bounds: classes of outputs, and bytes of a pointer.
 MOST_CLASSES = 16
 POINTER = 8
 # Rows that the products keep in registers: blocks are whole numbers of them where they can be.
-ROWS = 6
+ROWS = _isa.rows()
 # Pixels of a block, and fewer where there are so many taps that their pointers fill a cache.
 BLOCK = 192
 LEAST_BLOCK = 24

@@ -1,4 +1,4 @@
-"""Problem, PassPlan and Algorithm: what an algorithm is asked, what it answers, and what it is."""
+"""The types of algorithm selection: Problem (a pass on given arrays), PassPlan, Algorithm."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Problem(NamedTuple):
         return self.geometry.c_out // self.geometry.groups
 
     @property
-    def summed(self) -> int:
+    def reduction_channels(self) -> int:
         """Channels of one group that a forward pass or input gradient sums over."""
         return self.o if self.pass_name == INPUT_GRAD else self.c
 
     @property
-    def made(self) -> int:
-        """Channels of one group that a forward pass or input gradient makes."""
+    def output_channels(self) -> int:
+        """Channels of one group of the result of a forward pass or input gradient."""
         return self.c if self.pass_name == INPUT_GRAD else self.o
 
     def job(self, plan: PassPlan) -> dict[str, Any]:
@@ -88,15 +88,15 @@ class PassPlan(NamedTuple):
 
     ``items`` independent pieces of work are shared among the threads.  Each thread needs
     ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
-    all threads, and ``holds`` says what they are.  ``prepacked`` elements are of packed or
-    transformed weights, which the caller keeps from call to call.  ``ends`` says that the kernel
-    takes a bias and an activation in every pass, ``adds`` that it can add to what the output holds
-    (``add=``).
+    all threads, and ``shared_contents`` says what they are.  ``prepacked`` elements are of
+    packed or transformed weights, which the caller keeps from call to call.  With
+    ``supports_epilogue`` the kernel takes a bias and an activation in every pass, with
+    ``supports_accumulate`` it can add to what the output holds (``add=``).
 
-    Where the algorithm works by blocks, ``block`` ``units`` (pixels, or tiles of them) by
-    ``o_block`` output channels are done at a time, in parts of ``part_taps`` by ``part_channels``
-    of the sum; ``partials`` sums are kept apart and added in index order; ``tile`` input indices
-    are made at a time.
+    Where the algorithm works by blocks, a block is ``block`` ``units`` (pixels, or tiles) by
+    ``o_block`` output channels, and its K-blocks, cuts of the reduction, are ``part_taps`` by
+    ``part_channels``; ``partials`` sums are added in index order; ``tile`` input indices are made
+    at a time.
 
     ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
     without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
@@ -109,10 +109,10 @@ class PassPlan(NamedTuple):
     items: int
     scratch: int
     shared: int = 0
-    holds: str = ""
+    shared_contents: str = ""
     prepacked: int = 0
-    ends: bool = False
-    adds: bool = False
+    supports_epilogue: bool = False
+    supports_accumulate: bool = False
     block: int = 0
     units: str = "pixels"
     o_block: int = 0
@@ -141,7 +141,7 @@ class PassPlan(NamedTuple):
 
 
 def never(problem: Problem) -> str | None:
-    """Find nothing against a problem."""
+    """Return None: the algorithm can do, or pays for, every problem."""
     return None
 
 

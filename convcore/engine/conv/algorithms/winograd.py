@@ -6,7 +6,7 @@ weights, and transformed back; kernels/conv/winograd_1d.h has the transforms and
 
 A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (_winograd.pyx):
 a 5x5 kernel of stride 2 is one of 3x3, and a 3x3 kernel one of 2x2, over four times the channels.
-A dilation makes classes of tiles, each over its own elements.  winograd_tiles.py says where tiles
+A dilation makes residues of tiles, each over its own elements.  winograd_tiles.py says where tiles
 and taps lie in memory; this file, when the method is taken, and how much is done at a time.
 """
 
@@ -55,7 +55,7 @@ FILTER_COST = 400
 # long directly on one thread and two thirds on two (means 1.02 and 0.68), and 3x3 256@14 less than
 # half this way (0.45 and 0.42):
 # benchmarks/sweep.py --constant winograd.PREPACKED_FILTER_COST --values 160,1000 --prepacked
-# --maps forward --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
+# --passes forward --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
 PREPACKED_FILTER_COST = 240
 # Multiplications must fall by this factor, or the transforms cost more than they save.
 LEAST_GAIN = 1.2
@@ -69,7 +69,7 @@ PART = 64
 # weights, not the data, are transformed where they are used: 1.2 times faster on one thread on 128
 # tiles (3x3 256@14; the input gradient of 5x5 of stride 2, 128-256@32), and 1.8 times slower on 392
 # (3x3 256@28).  Not on sources, which read and write the sums once more each:
-# benchmarks/sweep.py --constant winograd.FEW_TILES --values 0,400 --maps forward,input_grad
+# benchmarks/sweep.py --constant winograd.FEW_TILES --values 0,400 --passes forward,input_grad
 # --layer 8,256,14,14,256,3,1,1 --layer 8,128,32,32,256,5,2,2 --layer 8,256,28,28,256,3,1,1
 # --threads 1
 FEW_TILES = 160
@@ -77,7 +77,7 @@ LARGE_WEIGHTS_BYTES = 4 << 20
 MOST_SCRATCH_BYTES = 8 << 20
 # The weight gradient's tiles that are transformed at a time; and its output channels, where there
 # are hardly more tiles than that: on two threads 1.1 times faster on 32 tiles (3x3 512@7):
-# benchmarks/sweep.py --constant winograd.WIDE_O_BLOCK --values 64 --maps weight_grad
+# benchmarks/sweep.py --constant winograd.WIDE_O_BLOCK --values 64 --passes weight_grad
 # --layer 8,512,7,7,512,3,1,1 --threads 2
 SUMMED_TILES = 96
 WIDE_O_BLOCK = 128
@@ -159,8 +159,8 @@ def _phase_count(problem: Problem) -> int:
 
 
 def _all_tiles(problem: Problem, size: Size) -> int:
-    """Return the tiles of all images and classes."""
-    return problem.geometry.n * math.prod(c.classes * c.tiles(size) for c in cuts_of(problem))
+    """Return the tiles of all images and residues."""
+    return problem.geometry.n * math.prod(c.residues * c.tiles(size) for c in cuts_of(problem))
 
 
 def _products(problem: Problem, size: Size) -> int:
@@ -181,7 +181,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
     size, w = _best_size(problem), problem.right
     phases = phases_of(problem, size)
     cut = _weights_first(problem, size) or _tiles_first(problem, size)
-    c, o_block, done = problem.summed, cut["o_block"], _products(problem, size)
+    c, o_block, done = problem.reduction_channels, cut["o_block"], _products(problem, size)
     plan = PassPlan(
         algorithm=_NAME,
         reason=_reason(problem, size, done),
@@ -189,10 +189,10 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
         items=cut["items"],
         scratch=cut["m_first"] + lines(size.points * cut["m_point"]),
         shared=cut["shared"],
-        holds=TRANSFORMED_DATA if cut["weights_first"] else TRANSFORMED_WEIGHTS,
+        shared_contents=TRANSFORMED_DATA if cut["weights_first"] else TRANSFORMED_WEIGHTS,
         prepacked=cut["filters"] * size.points * cut["u_point"] if problem.prepacked else 0,
-        ends=True,
-        adds=problem.channels_last,
+        supports_epilogue=True,
+        supports_accumulate=problem.channels_last,
         block=cut["block"],
         units="tiles",
         o_block=o_block,
@@ -203,7 +203,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
     job |= {
         "transforms": size.number,
         "c": c,
-        "o": problem.made,
+        "o": problem.output_channels,
         "part": plan.part_channels,
         "parts": -(-c // plan.part_channels),
         "blocks": -(-cut["tiles"] // plan.block),
@@ -216,20 +216,20 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
 
 def _cut(problem: Problem, size: Size) -> Fields:
     """Return what both orders of a correlation's work have in common; see _winograd.pyx."""
-    phases, lanes = _phase_count(problem), _isa.lanes()
+    phases, lanes, c = _phase_count(problem), _isa.lanes(), problem.reduction_channels
     forward = problem.pass_name == FORWARD
     sources, targets = (phases, 1) if forward else (1, phases)
-    o_blocks = -(-problem.made // O_BLOCK)
+    o_blocks = -(-problem.output_channels // O_BLOCK)
     return {
         "sources": sources,
         "targets": targets,
-        "o_block": up(-(-problem.made // o_blocks), _isa.panel()),
+        "o_block": up(-(-problem.output_channels // o_blocks), _isa.panel()),
         "o_blocks": o_blocks,
         # Blocks of output channels, of all groups and targets.
         "filters": problem.geometry.groups * targets * o_blocks,
         "pass_blocks": targets * o_blocks,
         "tiles": _all_tiles(problem, size),
-        "v_tile": up((sources - 1) * problem.summed + up(problem.summed, lanes), lanes),
+        "v_tile": up((sources - 1) * c + up(c, lanes), lanes),
     }
 
 
@@ -239,9 +239,9 @@ def _cut(problem: Problem, size: Size) -> Fields:
 
 def _weights_first(problem: Problem, size: Size) -> Fields | None:
     """Return how work is cut where items are blocks of output channels; None where they are not."""
-    cut, c = _cut(problem, size), problem.summed
+    cut, c = _cut(problem, size), problem.reduction_channels
     tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
-    transformed = 4 * size.points * _phase_count(problem) * c * problem.made
+    transformed = 4 * size.points * _phase_count(problem) * c * problem.output_channels
     large = transformed > LARGE_WEIGHTS_BYTES
     if cut["sources"] > 1 or tiles > FEW_TILES or not (large or problem.prepacked):
         return None
@@ -261,11 +261,11 @@ def _weights_first(problem: Problem, size: Size) -> Fields | None:
 
 def _tiles_first(problem: Problem, size: Size) -> Fields:
     """Return how work is cut where items are blocks of tiles."""
-    g, cut = problem.geometry, _cut(problem, size)
+    g, cut, c = problem.geometry, _cut(problem, size), problem.reduction_channels
     tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
     fit = BLOCK_BYTES // (size.points * 4 * (cut["v_tile"] + o_block))
     block = up(max(1, min(fit, tiles // ITEMS)), _isa.rows())
-    v_point, u_point = block * cut["v_tile"] + panel, cut["sources"] * problem.summed * o_block
+    v_point, u_point = block * cut["v_tile"] + panel, cut["sources"] * c * o_block
     one_block = g.groups * size.points * u_point
     if not problem.prepacked:
         fit = MOST_WEIGHTS * math.prod(g.weight_shape) // one_block
@@ -313,7 +313,7 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan
         items=pieces * runs,
         scratch=sum_first + lines(size.points * sum_point),
         shared=lines(runs * gradient) if runs > 1 else 0,
-        holds=PARTIAL_SUMS,
+        shared_contents=PARTIAL_SUMS,
         block=block,
         units="tiles",
         o_block=o_block,

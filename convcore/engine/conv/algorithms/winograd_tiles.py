@@ -18,7 +18,7 @@ from convcore.kernels.runtime._isa import LONGEST_RUN
 
 
 class Size(NamedTuple):
-    """F(outputs x outputs, taps x taps): which of the kernels' transforms, and what it does."""
+    """A transform F(outputs x outputs, taps x taps) and its index in the kernels' table."""
 
     number: int
     outputs: int
@@ -26,12 +26,12 @@ class Size(NamedTuple):
 
     @property
     def points(self) -> int:
-        """Products of a tile and channel."""
+        """Transformed points of a tile: its products per pair of channels."""
         return (self.outputs + self.taps - 1) ** 2
 
     @property
     def name(self) -> str:
-        """As the literature writes it."""
+        """The transform's name in the literature: F(2x2, 3x3)."""
         return f"F({self.outputs}x{self.outputs}, {self.taps}x{self.taps})"
 
 
@@ -39,7 +39,7 @@ SIZES = (Size(0, 2, 3), Size(1, 4, 3), Size(2, 3, 2), Size(3, 2, 5))
 
 
 class Cut(NamedTuple):
-    """How one axis is cut into tiles: `elements` in a class, `classes` of them.
+    """How one axis is cut into tiles: `elements` in a residue, `residues` of them.
 
     Elements are the outputs, or, for the input gradient, every stride-th element of the result,
     the first of which is number `start` counted from the padding's beginning.
@@ -47,16 +47,16 @@ class Cut(NamedTuple):
 
     axis: Axis
     elements: int
-    classes: int
+    residues: int
     start: int
 
     def tiles(self, size: Size) -> int:
-        """Return the tiles of a class."""
+        """Return the tiles of a residue."""
         return -(-self.elements // size.outputs)
 
 
 def cuts_of(problem: Problem) -> list[Cut]:
-    """Return how each axis of what is made, or summed over, is cut."""
+    """Return how each axis of the result (of the output for a weight gradient) is cut."""
     return [_cut(axis, problem.pass_name) for axis in problem.geometry.axes]
 
 
@@ -86,8 +86,8 @@ def _tiling(
         "first": list(firsts),
         "step": list(steps),
         "advance": [step * size.outputs for step in steps],
-        "class_step": [1, 1],
-        "classes": [c.classes for c in cuts],
+        "residue_step": [1, 1],
+        "residues": [c.residues for c in cuts],
         "tiles": [c.tiles(size) for c in cuts],
     }
 
