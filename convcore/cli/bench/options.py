@@ -1,4 +1,4 @@
-"""The options of ``convcore bench``, and what they ask for, whatever is measured."""
+"""The options of ``convcore bench``, and their values as layers, peers and environments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
 from convcore.bench.process import ISAS, worker_environment
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, count
 from convcore.cli.machine import cpu_name
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_how(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--rounds", type=_count, metavar="R", help="samples a cell, taken in turn")
+    group.add_argument("--rounds", type=count, metavar="R", help="samples a cell, taken in turn")
     group.add_argument("--seed", type=int, default=0, help="of the arrays' random numbers")
     group.add_argument(
         "--isa",
@@ -142,15 +142,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in text.split(",") if name))
 
 
-def _count(text: str) -> int:
-    """Read a whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
-    return int(text)
-
-
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
+    return tuple(dict.fromkeys(count(part) for part in text.split(",")))
 
 
 def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
