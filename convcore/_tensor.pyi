@@ -694,7 +694,7 @@ class Tensor:
         """Return the integers' bits moved up by ``other`` places."""
 
     def bitwise_not(self) -> Tensor:
-        """Return the integers with every bit turned; of bools, whether they are false."""
+        """Invert every bit of integers; negate bools."""
 
     def bitwise_or(self, other: Any) -> Tensor:
         """Return the bits that one of two integers, or bools, has."""

@@ -1,7 +1,7 @@
-"""Activations: relu and its relatives; and functions of directions, such as normalize.
+"""Activation functions (relu, gelu, silu ...), normalize, and distances between vectors.
 
-Activations work element by element, but glu, which has an axis ``dim``.  Where there is
-``inplace``, a true one replaces the tensor's own elements and returns it.
+Activations are elementwise, except glu, which splits an axis ``dim``.  With ``inplace=True`` the
+tensor's own elements are replaced, and the tensor is returned.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Comparisons, element by element and of whole tensors, and questions about a tensor.
-
-None of them has a gradient.
-"""
+"""Comparisons (eq, less, isclose, equal ...), isnan, unique, and properties; no gradients."""
 
 from __future__ import annotations
 

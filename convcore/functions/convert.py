@@ -1,4 +1,4 @@
-"""Copies: to another dtype or memory format, out of the graph, and into a tensor that is there.
+"""Copies and conversions: clone, contiguous, to, copy_, fill_, detach_, real and imag.
 
 A copy keeps the order of the axes in memory unless it is told otherwise, as in PyTorch; so
 channels_last stays channels_last.

@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element, and powers.
+"""Elementwise functions of a tensor (exp, sqrt, sigmoid, erf ...), powers, lerp, addcmul.
 
 All take a Tensor of any shape and give one of the same shape and memory format.  Integers and bools
 are computed in the default floating-point type, except where the result is an integer anyway

@@ -1,4 +1,4 @@
-"""interpolate: images of other sizes."""
+"""Interpolation of images to other sizes: nearest, linear, bicubic, area; and upsample."""
 
 from __future__ import annotations
 

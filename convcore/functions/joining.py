@@ -1,4 +1,4 @@
-"""Several tensors as one, and one as several."""
+"""Joining and splitting tensors: cat, stack, split, chunk, unbind, meshgrid, hstack ..."""
 
 from __future__ import annotations
 

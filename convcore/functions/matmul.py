@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is made of them: linear, addmm, inner, outer.
+"""Matrix products: mm, bmm, matmul, mv, dot, inner, outer, linear, addmm, baddbmm.
 
 Every product of floating-point numbers is the engine's, whose bits do not depend on the number of
 threads.  In the formulas X^H is X transposed and, if complex, conjugated.

@@ -11,7 +11,7 @@ from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
-from convcore.functions._support.axes import spread, wrap_dim
+from convcore.functions._support.axes import expand_to, wrap_dim
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
@@ -192,7 +192,7 @@ def trace(input: Tensor) -> Tensor:
         (input,),
         out,
         lambda needs, grad: placed(
-            spread(grad, (0,), (min(shape),)), shape, _diagonal, "DiagonalBackward0"
+            expand_to(grad, (0,), (min(shape),)), shape, _diagonal, "DiagonalBackward0"
         ),
     )
     return out

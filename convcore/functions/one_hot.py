@@ -1,4 +1,4 @@
-"""Classes as vectors with a one in their place."""
+"""One-hot encoding of class indices."""
 
 from __future__ import annotations
 

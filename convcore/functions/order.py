@@ -1,4 +1,4 @@
-"""The largest, the smallest, the median, and sorting: functions that pick elements by their order.
+"""Maxima, minima, medians, sorting and topk: functions that pick elements by their order.
 
 NaN counts as larger than everything.  An element that was picked gets the whole gradient; where
 nothing says which of several equal ones was picked (`max` of a whole tensor), they share it.
@@ -15,7 +15,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.axes import axes, spread, with_numpy_names, wrap_dim
+from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
 from convcore.functions.piecewise import masked, maximum, minimum
@@ -110,7 +110,7 @@ def _choose(
             return None
         if dropped:
             index = np.expand_dims(index, along)
-            grad = spread(grad, (along,), index.shape)
+            grad = expand_to(grad, (along,), index.shape)
         return _put(grad, index, along, shape)
 
     if mode.enabled:
@@ -127,7 +127,7 @@ def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
     if value.dtype.kind == "f":
         equal |= np.isnan(value) & np.isnan(x._array)
     number = np.count_nonzero(equal, axis=over, keepdims=True)
-    shared = masked(spread(grad, over, x._array.shape), equal)
+    shared = masked(expand_to(grad, over, x._array.shape), equal)
     if np.all(number == 1):
         return shared
     return div(shared, wrap(np.asarray(number, grad._array.dtype)))
@@ -191,12 +191,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 def _largest(function: str, node: str, ufunc: np.ufunc, x: Tensor) -> Tensor:
     if x._array.size == 0:
         _refuse_empty(function, x, None)
-    over = tuple(range(x._array.ndim))
-    out = wrap(np.asarray(ignore_errstate(ufunc.reduce, x._array, axis=over)))
-    if mode.enabled:
-        backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
-        record(node, (x,), out, backward, (x, out))
-    return out
+    return _extreme(function, node, ufunc, x, None, False)
 
 
 def _refuse_empty(function: str, x: Tensor, dim: int | None) -> None:

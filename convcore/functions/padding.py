@@ -1,4 +1,4 @@
-"""pad: a border of a constant, or of the tensor's own elements, around its last axes."""
+"""Padding of the last axes: constant, reflect, replicate and circular."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that choose between operands, element by element: where, clamp, maximum, minimum."""
+"""where, clamp, maximum and minimum: elementwise choices between operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing along one axis by a tensor of indices, and by masks.
+"""gather, scatter and their relatives: elements along one axis by a tensor of indices.
 
 Each operation has a form in place and one out of place, made of one body: `applied` runs it on the
 tensor's own memory or on a copy.

@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: views wherever PyTorch gives a view, copies where it copies.
+"""Shape changes (reshape, view, transpose, squeeze ...): views or copies as in PyTorch.
 
 A view that picks some elements (select, narrow, diagonal) is undone by placing the gradient into
 zeros, `placed`; one that only renames axes is undone by renaming them back.

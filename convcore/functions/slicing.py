@@ -1,4 +1,4 @@
-"""Views of some elements: select, narrow, windows, diagonals and triangles.
+"""Views of parts: select, narrow, unfold, diagonal; and triangles.
 
 The gradient of such a view is placed into zeros, `placed`.
 """

@@ -1,4 +1,4 @@
-"""logaddexp, xlogy and erfinv: logarithms that come out right at the edges, and erf backwards."""
+"""logaddexp and xlogy, exact for infinities and zeros, and erfinv, the inverse of erf."""
 
 from __future__ import annotations
 
