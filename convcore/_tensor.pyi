@@ -214,7 +214,7 @@ class Tensor:
         """Return each element, times its channel's weight where it is negative."""
 
     def relu(self, inplace: builtins.bool = False) -> Tensor:
-        """Return each element, and 0 where it is negative."""
+        """Return the rectified linear unit max(x, 0) of each element x; NaN stays."""
 
     def relu_(self) -> Tensor:
         """Replace the negative elements by 0, in place."""
@@ -354,7 +354,7 @@ class Tensor:
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
     ) -> Any:
-        """Return the different elements in rising order."""
+        """Return the unique elements in ascending order."""
 
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ge__(self, other: Any) -> Tensor: ...
@@ -395,7 +395,7 @@ class Tensor:
         """Return the tensor in torch.int8; itself if that is its dtype."""
 
     def contiguous(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor with its elements in one run in a memory format; itself if they are."""
+        """Return the tensor contiguous in a memory format; itself if it already is."""
 
     def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Tensor:
         """Replace the values by those of another tensor, or a number, which broadcast to them."""
@@ -407,7 +407,7 @@ class Tensor:
         """Raise RuntimeError: there is no other device than the CPU."""
 
     def detach_(self) -> Tensor:
-        """Take the tensor out of the graph; it is a leaf from now on."""
+        """Detach the tensor from the graph in place; it becomes a leaf."""
 
     def double(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.float64; itself if that is its dtype."""
@@ -428,7 +428,7 @@ class Tensor:
         """Return the tensor in torch.int64; itself if that is its dtype."""
 
     def new_empty(self, *size: Any, **kwargs: Any) -> Tensor:
-        """Return a tensor of whatever was in memory, of this tensor's dtype unless given."""
+        """Return an uninitialised tensor, of this tensor's dtype unless given."""
 
     def new_full(self, size: Any, fill_value: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of one number, of this tensor's dtype unless given."""
@@ -443,7 +443,7 @@ class Tensor:
         """Return a tensor of zeros, of this tensor's dtype unless given."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
-        """Say whether operations on this leaf are recorded; return it."""
+        """Set whether operations on this leaf are recorded; return it."""
 
     def short(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int16; itself if that is its dtype."""
@@ -645,7 +645,7 @@ class Tensor:
         """Do what `index_fill` does, in place."""
 
     def argwhere(self) -> Tensor:
-        """Return one row of indices for each element that is not zero."""
+        """Return the indices of the nonzero elements, one row each."""
 
     def index_put(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
@@ -653,7 +653,7 @@ class Tensor:
         """Return a copy with other values at some places."""
 
     def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
-        """Return the places of the elements that are not zero."""
+        """Return the indices of the nonzero elements."""
 
     def index_put_(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
@@ -681,7 +681,7 @@ class Tensor:
         """Cut a tensor along an axis into views as NumPy's array_split does."""
 
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Return the views of all places of an axis; the axis goes."""
+        """Return views of all slices along an axis, which is removed."""
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Cut a tensor along the first axis."""
@@ -798,7 +798,7 @@ class Tensor:
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-        """Return how often each number from 0 to the largest one is there, or their weights' sums."""
+        """Count each number from 0 to the largest, or sum the weights of each."""
 
     def diff(
         self,
@@ -940,10 +940,10 @@ class Tensor:
         """Return the number of elements, of all or over some axes, that are not zero."""
 
     def cumprod(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Return the products of the elements up to each one along an axis."""
+        """Return cumulative products along an axis."""
 
     def cumsum(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Return the sums of the elements up to each one along an axis; of integers as int64."""
+        """Return cumulative sums along an axis; of integers as int64."""
 
     def logsumexp(self, dim: Any, keepdim: builtins.bool = False) -> Tensor:
         """Return the logarithm of the sum of exponentials over some axes, without overflow."""
@@ -954,12 +954,12 @@ class Tensor:
     def nanmean(
         self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
     ) -> Tensor:
-        """Return the mean, of all elements or over some axes, of those that are not NaN."""
+        """Return the mean of all elements, or over some axes, without NaNs."""
 
     def nansum(
         self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
     ) -> Tensor:
-        """Return the sum, of all elements or over some axes, of those that are not NaN."""
+        """Return the sum of all elements, or over some axes, without NaNs."""
 
     def norm(
         self, p: Any = "fro", dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None
@@ -1068,7 +1068,7 @@ class Tensor:
     def gather(
         self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False
     ) -> Tensor:
-        """Return one element for each index: along ``dim`` the one it names, else at its own place."""
+        """Return out[.., i, ..] = input[.., index[.., i, ..], ..] along the axis ``dim``."""
 
     def scatter(
         self,
@@ -1079,10 +1079,10 @@ class Tensor:
         value: Any = None,
         reduce: str | None = None,
     ) -> Tensor:
-        """Return a copy with other elements at the places that indices name along an axis."""
+        """Return a copy with elements replaced at indices along an axis."""
 
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with elements added at the places that indices name along an axis."""
+        """Return a copy with elements added at indices along an axis."""
 
     def take(self, index: Tensor) -> Tensor:
         """Return the elements that indices name, counted as if ``input`` had one axis."""
@@ -1118,7 +1118,7 @@ class Tensor:
         """Return a view with the axes in another order."""
 
     def ravel(self) -> Tensor:
-        """Return the elements along one axis."""
+        """Return the elements as a vector."""
 
     def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
         """Return the elements in another shape: a view where one can be made, else a copy."""
@@ -1183,10 +1183,10 @@ class Tensor:
     def narrow(
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
-        """Return the view of ``length`` places of an axis from ``start`` on."""
+        """Return a view of ``length`` elements of an axis from ``start`` on."""
 
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
-        """Return the view of what is at one place of an axis; the axis goes."""
+        """Return a view of one slice along an axis, which is removed."""
 
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
@@ -1195,7 +1195,7 @@ class Tensor:
         """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
 
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
+        """Return a view of the windows of ``size`` elements along an axis, ``step`` apart."""
 
     tril_ = tril
     triu_ = triu
@@ -1206,7 +1206,7 @@ class Tensor:
         """Return exp(x) over the sum of exp(x) along an axis."""
 
     def erfinv(self) -> Tensor:
-        """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+        """Return the inverse error function of each element; NaN outside [-1, 1]."""
 
     def logaddexp(self, other: Tensor) -> Tensor:
         """Return log(exp(input) + exp(other)), element by element, without overflow."""

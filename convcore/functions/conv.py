@@ -145,7 +145,7 @@ def conv_transpose1d() -> None:
 
 @of_rank(2, _conv_transpose)
 def conv_transpose2d() -> None:
-    """Transposed convolution: add up copies of the kernel, each scaled by one input pixel.
+    """Transpose a convolution: add up copies of the kernel, each scaled by one input pixel.
 
     It is the input gradient of the `conv2d` with the same weight and parameters.
 
@@ -377,7 +377,7 @@ def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> T
     return expand_to(grad, (0, *range(2, len(shape))), shape)
 
 
-# Asking the engine
+# Calls of the engine
 
 
 def _computed(
@@ -442,7 +442,7 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
     return pad(y, [p for z in reversed(zeros) for p in (0, z)]), tuple(rest)
 
 
-# The two gradients alone, of whole shapes: what convcore.nn.grad has under PyTorch's names
+# The gradients as functions, for convcore.nn.grad
 
 
 def gradient_by_input(

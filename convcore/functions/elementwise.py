@@ -361,12 +361,6 @@ def sign(input: Tensor) -> Tensor:
     return step("SignBackward0", _sign, input)
 
 
-# Rounding
-
-
-# Quotients that are rounded, and what remains
-
-
 # Angles
 
 
@@ -471,7 +465,7 @@ erf = _of_input(
 )
 
 
-# Of three tensors
+# Functions of three tensors
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:

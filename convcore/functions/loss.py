@@ -96,7 +96,7 @@ def _reduce_weighted(x: Tensor, weight: Tensor, reduction: str) -> Tensor:
     return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
 
-# Of a prediction and a number
+# Regression losses
 
 
 def _same_shapes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -280,7 +280,7 @@ def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
         raise ValueError("Weights and input must have the same size.")
 
 
-# Of a prediction and a probability
+# Losses of probabilities
 
 
 def binary_cross_entropy(

@@ -381,7 +381,7 @@ def _follow(
         array[...] = ignore_errstate(np.add, (1 - momentum) * array, momentum * value)
 
 
-# What they share
+# Common implementation
 
 
 class _Norm(NamedTuple):

@@ -16,10 +16,7 @@ from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
-from convcore.functions.slicing import (
-    placed,
-    slice_of,
-)
+from convcore.functions.slicing import placed, slice_of
 
 __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
@@ -28,7 +25,7 @@ __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return how often each number from 0 to the largest one is there, or their weights' sums.
+    """Count each number from 0 to the largest, or sum the weights of each.
 
     Parameters
     ----------
@@ -207,7 +204,7 @@ def _diagonal(array: np.ndarray) -> np.ndarray:
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
-    """Return the places of a matrix that are on a diagonal or below it.
+    """Return the indices of a matrix's lower triangle, up to a diagonal.
 
     Parameters
     ----------
@@ -243,7 +240,7 @@ def tril_indices(
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
-    """Return the places of a matrix that are on a diagonal or above it; see `tril_indices`."""
+    """Return the indices of a matrix's upper triangle; see `tril_indices`."""
     return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
 
 

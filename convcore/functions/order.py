@@ -54,7 +54,7 @@ _RETURN_TYPES: dict[str, Any] = {}
 
 
 def _restored(name: str, fields: tuple) -> Any:
-    """Make a result of what was pickled."""
+    """Unpickle a result."""
     return _RETURN_TYPES[name](*fields)
 
 
@@ -66,7 +66,7 @@ _SORT = _return_type("sort", "values", "indices")
 _TOPK = _return_type("topk", "values", "indices")
 
 
-# Picking along an axis, and its adjoint
+# Elements at indices along an axis, and the gradient
 
 
 def _pick(x: Tensor, index: np.ndarray, along: int) -> np.ndarray:
@@ -133,7 +133,7 @@ def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
     return div(shared, wrap(np.asarray(number, grad._array.dtype)))
 
 
-# The largest and the smallest
+# Maxima and minima
 
 
 @with_numpy_names
@@ -342,7 +342,7 @@ def _median_index(array: np.ndarray, along: int) -> np.ndarray:
 
 
 def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
-    """Return the indices that sort along an axis, equal elements in the order in which they are."""
+    """Return the indices of a stable sort along an axis."""
     if array.ndim == 0:
         return np.zeros((), np.int64)
     if not descending:

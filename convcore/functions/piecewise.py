@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-# Zero where a mask says so: the derivative of everything in this file
+# masked: the gradient of every function in this file
 
 _BITS = {np.dtype(c): np.dtype(f"i{size}") for c, size in zip("efdF", "2488", strict=True)}
 

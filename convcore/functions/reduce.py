@@ -89,11 +89,11 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     out = wrap(ignore_errstate(total_of, array, over, keepdim))
     if mode.enabled and input.requires_grad:
         name = "SumBackward0" if dim is None and not keepdim else "SumBackward1"
-        record(name, (input,), out, _spread_backward(input, over))
+        record(name, (input,), out, _expand_backward(input, over))
     return out
 
 
-def _spread_backward(input: Tensor, over: tuple[int, ...], by: float | None = None) -> Any:
+def _expand_backward(input: Tensor, over: tuple[int, ...], by: float | None = None) -> Any:
     """Return the backward of a sum, or of a sum divided by ``by``."""
     shape, dtype = input._array.shape, input._array.dtype
 
@@ -141,7 +141,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     out = wrap(np.asarray(ignore_errstate(np.true_divide, total, number), array.dtype))
     if mode.enabled and input.requires_grad:
         name = "MeanBackward0" if dim is None and not keepdim else "MeanBackward1"
-        record(name, (input,), out, _spread_backward(input, over, max(number, 1)))
+        record(name, (input,), out, _expand_backward(input, over, max(number, 1)))
         describe(out, dim=over, keepdim=keepdim)
     return out
 
@@ -212,7 +212,7 @@ def _diagonal(x: Tensor, along: int) -> np.ndarray:
 
 @with_numpy_names
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the products of the elements up to each one along an axis."""
+    """Return cumulative products along an axis."""
     check_tensor("cumprod", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
@@ -243,7 +243,7 @@ def _cumprod_backward(along: int) -> Any:
 
 @with_numpy_names
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the sums of the elements up to each one along an axis; of integers as int64."""
+    """Return cumulative sums along an axis; of integers as int64."""
     check_tensor("cumsum", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
@@ -269,9 +269,6 @@ def _cumsum_from_end(x: Tensor, along: int) -> Tensor:
     out = wrap(array.copy())
     record("CumsumBackward0", (x,), out, lambda needs, grad: cumsum(grad, along))
     return out
-
-
-# Spread
 
 
 # Norms
@@ -413,15 +410,12 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return wrap(np.asarray(np.count_nonzero(input._array, axis=over), np.int64))
 
 
-# Spread and mean at once
-
-
-# Without what is no number
+# Sums and means without NaNs
 
 
 @with_numpy_names
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum, of all elements or over some axes, of those that are not NaN.
+    """Return the sum of all elements, or over some axes, without NaNs.
 
     The arguments are those of `sum`.
 
@@ -446,7 +440,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @with_numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the mean, of all elements or over some axes, of those that are not NaN.
+    """Return the mean of all elements, or over some axes, without NaNs.
 
     The arguments are those of `mean`.
 

@@ -101,7 +101,7 @@ def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tu
 
 
 def erfinv(input: Tensor) -> Tensor:
-    """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+    """Return the inverse error function of each element; NaN outside [-1, 1]."""
     from scipy import special
 
     check_tensor("erfinv", input)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 QUICK_ROUNDS, ROUNDS = 5, 9
-# Operations around the arithmetic, not layers: timed and shown in a way of its own.
+# The suite of small operations, which are no layers; bench/overhead.py.
 OVERHEAD = "overhead"
 
 
@@ -126,7 +126,7 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
 
 
 def _some_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of some of the names allowed, in their own order."""
+    """Return a parser of a list of allowed names; it returns them in the order of ``allowed``."""
 
     def read(text: str) -> tuple[str, ...]:
         names = text.split(",")
@@ -193,7 +193,7 @@ def environment_of(arguments: argparse.Namespace, threads: int) -> dict[str, str
 
 
 def require_folders(arguments: argparse.Namespace, *options: str) -> None:
-    """Refuse, before anything runs, a file that could not be saved."""
+    """Raise UsageError for a file in a directory that does not exist."""
     for option in options:
         file = getattr(arguments, option)
         if file is not None and not file.absolute().parent.is_dir():
@@ -206,7 +206,7 @@ def machine_now() -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """Return what the user ran."""
+    """Return the user's command line."""
     return shlex.join(["convcore", *sys.argv[1:]])
 
 
