@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties import few
 
@@ -111,7 +111,7 @@ def convolutions(draw):
 
 
 def test_convolutions_equal_pytorch(torch, seed):
-    @few(120)
+    @settings(EXAMPLES, max_examples=120)
     @given(convolutions())
     def check(case):
         name, args, kwargs, shape = case
@@ -154,7 +154,7 @@ def transposed_convolutions(draw):
 
 
 def test_transposed_convolutions_equal_pytorch(torch, seed):
-    @few(80)
+    @settings(EXAMPLES, max_examples=80)
     @given(transposed_convolutions())
     def check(case):
         name, args, kwargs, shape, size = case
@@ -226,7 +226,7 @@ def pools(draw):
 
 
 def test_pools_equal_pytorch(torch, seed):
-    @few(120)
+    @settings(EXAMPLES, max_examples=120)
     @given(pools())
     def check(case):
         name, args, kwargs, shape = case
@@ -247,7 +247,7 @@ def pads(draw):
 
 
 def test_pads_equal_pytorch(torch, seed):
-    @few(80)
+    @settings(EXAMPLES, max_examples=80)
     @given(pads())
     def check(case):
         name, args, shape = case
