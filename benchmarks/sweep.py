@@ -24,8 +24,8 @@ from convcore.bench.measuring import (
     calibrate,
     geometric_mean,
     paired_ratios,
+    quartiles,
     sample,
-    spread,
     take_turns,
 )
 from convcore.bench.peers import in_format
@@ -162,9 +162,7 @@ def _compare(
     seconds: dict[Number, list[float]] = {value: [] for value in timed}
     for value, one in take_turns(timed, dict.fromkeys(timed, rounds), rounds):
         seconds[value].append(one)
-    return {
-        value: spread(paired_ratios(seconds[value], seconds[present])).median for value in changed
-    }
+    return {v: quartiles(paired_ratios(seconds[v], seconds[present])).median for v in changed}
 
 
 def _sampler(call: Callable[[], Any]) -> Callable[[], float]:

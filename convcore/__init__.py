@@ -4,7 +4,7 @@ PyTorch's names on NumPy arrays: tensors and layers here, plain ndarrays in `con
 room imports only from rooms below it (tests/test_layering.py); from the bottom up:
 
     kernels/        compiled kernels (Cython and C): conv/, layers/, runtime/
-    engine/         ndarray in, ndarray out: conv/ (API, geometry, algorithms), layers/, runtime/
+    engine/         ndarray in, ndarray out: geometry.py, conv/ (API, algorithms), layers/, runtime/
     _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
@@ -36,6 +36,7 @@ Glossary:
     kernel dispatch     the choice of a compiled kernel, or of NumPy, for dtype and memory format
     pass                of a convolution: forward, input gradient, or weight gradient
     op                  an elementwise function, such as relu or mish
+    tap                 one element of a kernel window
     epilogue            bias and activation, applied while an output block is in the cache
     plan                algorithm, block sizes and workspace of a pass; a function of its problem
     executable          a cached plan together with its kernel
@@ -134,8 +135,8 @@ _ENGINE = {
     "set_num_threads": "threads",
 }
 
-# What rooms above this one have that everybody uses.
-_UPSTAIRS = {
+# Names of higher rooms, loaded when they are asked for.
+_HIGHER = {
     "load": "serialization",
     "optimize_for_inference": "inference",
     "save": "serialization",
@@ -163,8 +164,8 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             )
             globals()[name] = value
             return value
-        if name in _UPSTAIRS:
-            return getattr(importlib.import_module(f"convcore.{_UPSTAIRS[name]}"), name)
+        if name in _HIGHER:
+            return getattr(importlib.import_module(f"convcore.{_HIGHER[name]}"), name)
         if not name.startswith("_"):
             names = _load()
             if name in names:
@@ -174,4 +175,4 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
 
 
 def __dir__() -> list[str]:
-    return sorted([*_ROOMS, *_ENGINE, *_UPSTAIRS, *_load(), "__version__"])
+    return sorted([*_ROOMS, *_ENGINE, *_HIGHER, *_load(), "__version__"])

@@ -50,15 +50,11 @@ class Tensor:
     def dim(self) -> builtins.int:
         """Return the number of axes."""
 
-    def ndimension(self) -> builtins.int:
-        """Return the number of axes."""
-
+    ndimension = dim
     def numel(self) -> builtins.int:
         """Return the number of elements."""
 
-    def nelement(self) -> builtins.int:
-        """Return the number of elements."""
-
+    nelement = numel
     @property
     def dtype(self) -> _dtype:
         """The dtype of the elements."""
@@ -218,7 +214,7 @@ class Tensor:
         """Return each element, times its channel's weight where it is negative."""
 
     def relu(self, inplace: builtins.bool = False) -> Tensor:
-        """Return each element, and 0 where it is negative."""
+        """Return the rectified linear unit max(x, 0) of each element x; NaN stays."""
 
     def relu_(self) -> Tensor:
         """Replace the negative elements by 0, in place."""
@@ -232,57 +228,39 @@ class Tensor:
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Return input / other, element by element; integers are divided as floats."""
 
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Return input / other, element by element; integers are divided as floats."""
-
+    divide = div
     def mul(self, other: Any) -> Tensor:
         """Return input * other, element by element."""
 
-    def multiply(self, other: Any) -> Tensor:
-        """Return input * other, element by element."""
-
+    multiply = mul
     def neg(self) -> Tensor:
         """Return -input."""
 
-    def negative(self) -> Tensor:
-        """Return -input."""
-
+    negative = neg
     def positive(self) -> Tensor:
         """Return the tensor itself: +input."""
 
     def sub(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input - alpha * other, element by element; the rest as for `add`."""
 
-    def subtract(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Return input - alpha * other, element by element; the rest as for `add`."""
-
-    def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Return input / other, element by element; integers are divided as floats."""
-
+    subtract = sub
+    true_divide = div
     def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Replace the tensor by `add` of it and another, in place."""
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """Replace the tensor by `div` of it and another, in place."""
 
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
-
+    divide_ = div_
     def mul_(self, other: Any) -> Tensor:
         """Replace the tensor by `mul` of it and another, in place."""
 
-    def multiply_(self, other: Any) -> Tensor:
-        """Replace the tensor by `mul` of it and another, in place."""
-
+    multiply_ = mul_
     def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Replace the tensor by `sub` of it and another, in place."""
 
-    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
-        """Replace the tensor by `sub` of it and another, in place."""
-
-    def true_divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """Replace the tensor by `div` of it and another, in place."""
-
+    subtract_ = sub_
+    true_divide_ = div_
     def __add__(self, other: Any) -> Tensor: ...
     def __iadd__(self, other: Any) -> Tensor: ...
     def __imul__(self, other: Any) -> Tensor: ...
@@ -300,9 +278,7 @@ class Tensor:
     def negative_(self) -> Tensor:
         """Replace the tensor, in place, by `neg` of it."""
 
-    def neg_(self) -> Tensor:
-        """Replace the tensor, in place, by `neg` of it."""
-
+    neg_ = neg
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """Return a view of ``input`` expanded to ``size``."""
 
@@ -336,12 +312,8 @@ class Tensor:
     def greater(self, other: Any) -> Tensor:
         """Return where the elements are greater than a tensor's or than a number."""
 
-    def greater_equal(self, other: Any) -> Tensor:
-        """Return where the elements are at least a tensor's or a number."""
-
-    def gt(self, other: Any) -> Tensor:
-        """Return where the elements are greater than a tensor's or than a number."""
-
+    greater_equal = ge
+    gt = greater
     def is_nonzero(self) -> builtins.bool:
         """Return whether the one element of a tensor is not zero."""
 
@@ -369,18 +341,12 @@ class Tensor:
     def less(self, other: Any) -> Tensor:
         """Return where the elements are less than a tensor's or than a number."""
 
-    def less_equal(self, other: Any) -> Tensor:
-        """Return where the elements are at most a tensor's or a number."""
-
-    def lt(self, other: Any) -> Tensor:
-        """Return where the elements are less than a tensor's or than a number."""
-
+    less_equal = le
+    lt = less
     def ne(self, other: Any) -> Tensor:
         """Return where the elements are not equal to a tensor's or to a number."""
 
-    def not_equal(self, other: Any) -> Tensor:
-        """Return where the elements are not equal to a tensor's or to a number."""
-
+    not_equal = ne
     def unique(
         self,
         sorted: builtins.bool = True,
@@ -388,7 +354,7 @@ class Tensor:
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
     ) -> Any:
-        """Return the different elements in rising order."""
+        """Return the unique elements in ascending order."""
 
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ge__(self, other: Any) -> Tensor: ...
@@ -396,24 +362,12 @@ class Tensor:
     def __le__(self, other: Any) -> Tensor: ...
     def __lt__(self, other: Any) -> Tensor: ...
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-    def eq_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `eq` of it."""
-
-    def ne_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `ne` of it."""
-
-    def lt_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `lt` of it."""
-
-    def le_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `le` of it."""
-
-    def gt_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `gt` of it."""
-
-    def ge_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `ge` of it."""
-
+    eq_ = eq
+    ne_ = ne
+    lt_ = less
+    le_ = le
+    gt_ = greater
+    ge_ = ge
     def clone(self, *, memory_format: memory_format = ...) -> Tensor:
         """Return a copy, through which gradients flow back."""
 
@@ -441,7 +395,7 @@ class Tensor:
         """Return the tensor in torch.int8; itself if that is its dtype."""
 
     def contiguous(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor with its elements in one run in a memory format; itself if they are."""
+        """Return the tensor contiguous in a memory format; itself if it already is."""
 
     def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Tensor:
         """Replace the values by those of another tensor, or a number, which broadcast to them."""
@@ -453,7 +407,7 @@ class Tensor:
         """Raise RuntimeError: there is no other device than the CPU."""
 
     def detach_(self) -> Tensor:
-        """Take the tensor out of the graph; it is a leaf from now on."""
+        """Detach the tensor from the graph in place; it becomes a leaf."""
 
     def double(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.float64; itself if that is its dtype."""
@@ -474,7 +428,7 @@ class Tensor:
         """Return the tensor in torch.int64; itself if that is its dtype."""
 
     def new_empty(self, *size: Any, **kwargs: Any) -> Tensor:
-        """Return a tensor of whatever was in memory, of this tensor's dtype unless given."""
+        """Return an uninitialised tensor, of this tensor's dtype unless given."""
 
     def new_full(self, size: Any, fill_value: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of one number, of this tensor's dtype unless given."""
@@ -489,7 +443,7 @@ class Tensor:
         """Return a tensor of zeros, of this tensor's dtype unless given."""
 
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor:
-        """Say whether operations on this leaf are recorded; return it."""
+        """Set whether operations on this leaf are recorded; return it."""
 
     def short(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int16; itself if that is its dtype."""
@@ -515,9 +469,7 @@ class Tensor:
     def abs(self) -> Tensor:
         """Return the absolute value of each element, a real number."""
 
-    def absolute(self) -> Tensor:
-        """Return the absolute value of each element, a real number."""
-
+    absolute = abs
     def acos(self) -> Tensor:
         """Return the angle whose cosine each element is, in radians."""
 
@@ -527,9 +479,7 @@ class Tensor:
     def addcmul(self, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
 
-    def arccos(self) -> Tensor:
-        """Return the angle whose cosine each element is, in radians."""
-
+    arccos = acos
     def arcsin(self) -> Tensor:
         """Return the angle whose sine each element is, in radians."""
 
@@ -539,15 +489,9 @@ class Tensor:
     def arctan2(self, other: Tensor) -> Tensor:
         """Return the angle in radians of the point (other, input), seen from the origin."""
 
-    def asin(self) -> Tensor:
-        """Return the angle whose sine each element is, in radians."""
-
-    def atan(self) -> Tensor:
-        """Return the angle whose tangent each element is, in radians."""
-
-    def atan2(self, other: Tensor) -> Tensor:
-        """Return the angle in radians of the point (other, input), seen from the origin."""
-
+    asin = arcsin
+    atan = arctan
+    atan2 = arctan2
     def cos(self) -> Tensor:
         """Return the cosine of each element, an angle in radians."""
 
@@ -621,96 +565,36 @@ class Tensor:
     def __ipow__(self, exponent: Any) -> Tensor: ...
     def __pow__(self, exponent: Any) -> Tensor: ...
     def __rpow__(self, other: Any) -> Tensor: ...
-    def abs_(self) -> Tensor:
-        """Replace the tensor, in place, by `abs` of it."""
-
-    def acos_(self) -> Tensor:
-        """Replace the tensor, in place, by `acos` of it."""
-
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-        """Replace the tensor, in place, by `addcdiv` of it."""
-
-    def addcmul_(self, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-        """Replace the tensor, in place, by `addcmul` of it."""
-
-    def asin_(self) -> Tensor:
-        """Replace the tensor, in place, by `asin` of it."""
-
-    def atan_(self) -> Tensor:
-        """Replace the tensor, in place, by `atan` of it."""
-
-    def atan2_(self, other: Tensor) -> Tensor:
-        """Replace the tensor, in place, by `atan2` of it."""
-
-    def cos_(self) -> Tensor:
-        """Replace the tensor, in place, by `cos` of it."""
-
-    def cosh_(self) -> Tensor:
-        """Replace the tensor, in place, by `cosh` of it."""
-
-    def erf_(self) -> Tensor:
-        """Replace the tensor, in place, by `erf` of it."""
-
-    def exp_(self) -> Tensor:
-        """Replace the tensor, in place, by `exp` of it."""
-
-    def exp2_(self) -> Tensor:
-        """Replace the tensor, in place, by `exp2` of it."""
-
-    def expm1_(self) -> Tensor:
-        """Replace the tensor, in place, by `expm1` of it."""
-
-    def lerp_(self, end: Tensor, weight: Any) -> Tensor:
-        """Replace the tensor, in place, by `lerp` of it."""
-
-    def log_(self) -> Tensor:
-        """Replace the tensor, in place, by `log` of it."""
-
-    def log10_(self) -> Tensor:
-        """Replace the tensor, in place, by `log10` of it."""
-
-    def log1p_(self) -> Tensor:
-        """Replace the tensor, in place, by `log1p` of it."""
-
-    def log2_(self) -> Tensor:
-        """Replace the tensor, in place, by `log2` of it."""
-
-    def pow_(self, exponent: Any) -> Tensor:
-        """Replace the tensor, in place, by `pow` of it."""
-
-    def reciprocal_(self) -> Tensor:
-        """Replace the tensor, in place, by `reciprocal` of it."""
-
-    def rsqrt_(self) -> Tensor:
-        """Replace the tensor, in place, by `rsqrt` of it."""
-
-    def sgn_(self) -> Tensor:
-        """Replace the tensor, in place, by `sgn` of it."""
-
-    def sigmoid_(self) -> Tensor:
-        """Replace the tensor, in place, by `sigmoid` of it."""
-
-    def sign_(self) -> Tensor:
-        """Replace the tensor, in place, by `sign` of it."""
-
-    def sin_(self) -> Tensor:
-        """Replace the tensor, in place, by `sin` of it."""
-
-    def sinh_(self) -> Tensor:
-        """Replace the tensor, in place, by `sinh` of it."""
-
-    def sqrt_(self) -> Tensor:
-        """Replace the tensor, in place, by `sqrt` of it."""
-
-    def square_(self) -> Tensor:
-        """Replace the tensor, in place, by `square` of it."""
-
-    def tan_(self) -> Tensor:
-        """Replace the tensor, in place, by `tan` of it."""
-
-    def tanh_(self) -> Tensor:
-        """Replace the tensor, in place, by `tanh` of it."""
-
+    abs_ = abs
+    acos_ = acos
+    addcdiv_ = addcdiv
+    addcmul_ = addcmul
+    asin_ = arcsin
+    atan_ = arctan
+    atan2_ = arctan2
+    cos_ = cos
+    cosh_ = cosh
+    erf_ = erf
+    exp_ = exp
+    exp2_ = exp2
+    expm1_ = expm1
+    lerp_ = lerp
+    log_ = log
+    log10_ = log10
+    log1p_ = log1p
+    log2_ = log2
+    pow_ = pow
+    reciprocal_ = reciprocal
+    rsqrt_ = rsqrt
+    sgn_ = sgn
+    sigmoid_ = sigmoid
+    sign_ = sign
+    sin_ = sin
+    sinh_ = sinh
+    sqrt_ = sqrt
+    square_ = square
+    tan_ = tan
+    tanh_ = tanh
     def absolute_(self) -> Tensor:
         """Replace the tensor, in place, by `abs` of it."""
 
@@ -761,7 +645,7 @@ class Tensor:
         """Do what `index_fill` does, in place."""
 
     def argwhere(self) -> Tensor:
-        """Return one row of indices for each element that is not zero."""
+        """Return the indices of the nonzero elements, one row each."""
 
     def index_put(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
@@ -769,7 +653,7 @@ class Tensor:
         """Return a copy with other values at some places."""
 
     def nonzero(self, *, out: None = None, as_tuple: builtins.bool = False) -> Any:
-        """Return the places of the elements that are not zero."""
+        """Return the indices of the nonzero elements."""
 
     def index_put_(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
@@ -797,7 +681,7 @@ class Tensor:
         """Cut a tensor along an axis into views as NumPy's array_split does."""
 
     def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Return the views of all places of an axis; the axis goes."""
+        """Return views of all slices along an axis, which is removed."""
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Cut a tensor along the first axis."""
@@ -810,7 +694,7 @@ class Tensor:
         """Return the integers' bits moved up by ``other`` places."""
 
     def bitwise_not(self) -> Tensor:
-        """Return the integers with every bit turned; of bools, whether they are false."""
+        """Invert every bit of integers; negate bools."""
 
     def bitwise_or(self, other: Any) -> Tensor:
         """Return the bits that one of two integers, or bools, has."""
@@ -834,36 +718,16 @@ class Tensor:
         """Return where exactly one of the elements is not zero."""
 
     def __invert__(self) -> Tensor: ...
-    def bitwise_and_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_and` of it."""
-
-    def bitwise_left_shift_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_left_shift` of it."""
-
-    def bitwise_not_(self) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_not` of it."""
-
-    def bitwise_or_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_or` of it."""
-
-    def bitwise_right_shift_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_right_shift` of it."""
-
-    def bitwise_xor_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `bitwise_xor` of it."""
-
-    def logical_and_(self, other: Tensor) -> Tensor:
-        """Replace the tensor, in place, by `logical_and` of it."""
-
-    def logical_not_(self) -> Tensor:
-        """Replace the tensor, in place, by `logical_not` of it."""
-
-    def logical_or_(self, other: Tensor) -> Tensor:
-        """Replace the tensor, in place, by `logical_or` of it."""
-
-    def logical_xor_(self, other: Tensor) -> Tensor:
-        """Replace the tensor, in place, by `logical_xor` of it."""
-
+    bitwise_and_ = bitwise_and
+    bitwise_left_shift_ = bitwise_left_shift
+    bitwise_not_ = bitwise_not
+    bitwise_or_ = bitwise_or
+    bitwise_right_shift_ = bitwise_right_shift
+    bitwise_xor_ = bitwise_xor
+    logical_and_ = logical_and
+    logical_not_ = logical_not
+    logical_or_ = logical_or
+    logical_xor_ = logical_xor
     def __and__(self, other: Any) -> Tensor: ...
     def __rand__(self, other: Any) -> Tensor: ...
     def __iand__(self, other: Any) -> Tensor: ...
@@ -924,25 +788,17 @@ class Tensor:
     def mv(self, vec: Tensor) -> Tensor:
         """Return the product of a matrix and a vector."""
 
-    def outer(self, vec2: Tensor) -> Tensor:
-        """Return the products of all pairs of elements of two vectors."""
-
+    outer = ger
     def vdot(self, other: Tensor) -> Tensor:
         """Return `dot` of the first vector, conjugated, and the second."""
 
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """Replace the tensor, in place, by `addmm` of it."""
-
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """Replace the tensor, in place, by `addmv` of it."""
-
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        """Replace the tensor, in place, by `baddbmm` of it."""
-
+    addmm_ = addmm
+    addmv_ = addmv
+    baddbmm_ = baddbmm
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-        """Return how often each number from 0 to the largest one is there, or their weights' sums."""
+        """Count each number from 0 to the largest, or sum the weights of each."""
 
     def diff(
         self,
@@ -1022,9 +878,7 @@ class Tensor:
     def clamp_min(self, min: Any) -> Tensor:
         """Return the larger of each element and ``min``, a number or a Tensor."""
 
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """Return the elements moved to the nearest value between ``min`` and ``max``."""
-
+    clip = clamp
     def fmax(self, other: Tensor) -> Tensor:
         """Return the larger of two tensors, element by element; where one is NaN, the other."""
 
@@ -1051,23 +905,10 @@ class Tensor:
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """Replace the tensor, in place, by `clamp` of it."""
 
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """Replace the tensor, in place, by `clamp` of it."""
-
-    def clamp_max_(self, max: Any) -> Tensor:
-        """Replace the tensor, in place, by `clamp_max` of it."""
-
-    def clamp_min_(self, min: Any) -> Tensor:
-        """Replace the tensor, in place, by `clamp_min` of it."""
-
-    def nan_to_num_(
-        self,
-        nan: builtins.float | None = 0.0,
-        posinf: builtins.float | None = None,
-        neginf: builtins.float | None = None,
-    ) -> Tensor:
-        """Replace the tensor, in place, by `nan_to_num` of it."""
-
+    clamp_ = clamp
+    clamp_max_ = clamp_max
+    clamp_min_ = clamp_min
+    nan_to_num_ = nan_to_num
     def flip(self, dims: Any, *more: builtins.int) -> Tensor:
         """Return a copy with the order along some axes reversed."""
 
@@ -1099,10 +940,10 @@ class Tensor:
         """Return the number of elements, of all or over some axes, that are not zero."""
 
     def cumprod(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Return the products of the elements up to each one along an axis."""
+        """Return cumulative products along an axis."""
 
     def cumsum(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Return the sums of the elements up to each one along an axis; of integers as int64."""
+        """Return cumulative sums along an axis; of integers as int64."""
 
     def logsumexp(self, dim: Any, keepdim: builtins.bool = False) -> Tensor:
         """Return the logarithm of the sum of exponentials over some axes, without overflow."""
@@ -1113,12 +954,12 @@ class Tensor:
     def nanmean(
         self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
     ) -> Tensor:
-        """Return the mean, of all elements or over some axes, of those that are not NaN."""
+        """Return the mean of all elements, or over some axes, without NaNs."""
 
     def nansum(
         self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None
     ) -> Tensor:
-        """Return the sum, of all elements or over some axes, of those that are not NaN."""
+        """Return the sum of all elements, or over some axes, without NaNs."""
 
     def norm(
         self, p: Any = "fro", dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None
@@ -1133,12 +974,8 @@ class Tensor:
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
         """Return the sum of all elements, or over some axes."""
 
-    def cumprod_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Replace the tensor, in place, by `cumprod` of it."""
-
-    def cumsum_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
-        """Replace the tensor, in place, by `cumsum` of it."""
-
+    cumprod_ = cumprod
+    cumsum_ = cumsum
     def ceil(self) -> Tensor:
         """Return the smallest integer that is not below each element."""
 
@@ -1169,30 +1006,14 @@ class Tensor:
     def __mod__(self, other: Any) -> Tensor: ...
     def __rfloordiv__(self, other: Any) -> Tensor: ...
     def __rmod__(self, other: Any) -> Tensor: ...
-    def ceil_(self) -> Tensor:
-        """Replace the tensor, in place, by `ceil` of it."""
-
-    def floor_(self) -> Tensor:
-        """Replace the tensor, in place, by `floor` of it."""
-
-    def floor_divide_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `floor_divide` of it."""
-
-    def fmod_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `fmod` of it."""
-
-    def frac_(self) -> Tensor:
-        """Replace the tensor, in place, by `frac` of it."""
-
-    def remainder_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `remainder` of it."""
-
-    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
-        """Replace the tensor, in place, by `round` of it."""
-
-    def trunc_(self) -> Tensor:
-        """Replace the tensor, in place, by `trunc` of it."""
-
+    ceil_ = ceil
+    floor_ = floor
+    floor_divide_ = floor_divide
+    fmod_ = fmod
+    frac_ = frac
+    remainder_ = remainder
+    round_ = round
+    trunc_ = trunc
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1247,7 +1068,7 @@ class Tensor:
     def gather(
         self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False
     ) -> Tensor:
-        """Return one element for each index: along ``dim`` the one it names, else at its own place."""
+        """Return out[.., i, ..] = input[.., index[.., i, ..], ..] along the axis ``dim``."""
 
     def scatter(
         self,
@@ -1258,10 +1079,10 @@ class Tensor:
         value: Any = None,
         reduce: str | None = None,
     ) -> Tensor:
-        """Return a copy with other elements at the places that indices name along an axis."""
+        """Return a copy with elements replaced at indices along an axis."""
 
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-        """Return a copy with elements added at the places that indices name along an axis."""
+        """Return a copy with elements added at indices along an axis."""
 
     def take(self, index: Tensor) -> Tensor:
         """Return the elements that indices name, counted as if ``input`` had one axis."""
@@ -1292,14 +1113,12 @@ class Tensor:
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Return a view with some axes at other places; the others keep their order."""
 
-    def movedim(self, source: Any, destination: Any) -> Tensor:
-        """Return a view with some axes at other places; the others keep their order."""
-
+    movedim = moveaxis
     def permute(self, dims: Any, *more: builtins.int) -> Tensor:
         """Return a view with the axes in another order."""
 
     def ravel(self) -> Tensor:
-        """Return the elements along one axis."""
+        """Return the elements as a vector."""
 
     def reshape(self, shape: Any, *more: builtins.int) -> Tensor:
         """Return the elements in another shape: a view where one can be made, else a copy."""
@@ -1316,9 +1135,7 @@ class Tensor:
     def t(self) -> Tensor:
         """Return a view of a matrix with its axes exchanged; vectors and numbers stay as they are."""
 
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Return a view with two axes exchanged."""
-
+    transpose = swapdims
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         """Split an axis into several of the given sizes, one of which may be -1."""
 
@@ -1366,10 +1183,10 @@ class Tensor:
     def narrow(
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
-        """Return the view of ``length`` places of an axis from ``start`` on."""
+        """Return a view of ``length`` elements of an axis from ``start`` on."""
 
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
-        """Return the view of what is at one place of an axis; the axis goes."""
+        """Return a view of one slice along an axis, which is removed."""
 
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
@@ -1378,14 +1195,10 @@ class Tensor:
         """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
 
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """Return a view of the windows of ``size`` places along an axis, ``step`` apart."""
+        """Return a view of the windows of ``size`` elements along an axis, ``step`` apart."""
 
-    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
-        """Replace the tensor, in place, by `tril` of it."""
-
-    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
-        """Replace the tensor, in place, by `triu` of it."""
-
+    tril_ = tril
+    triu_ = triu
     def log_softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
         """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
 
@@ -1393,7 +1206,7 @@ class Tensor:
         """Return exp(x) over the sum of exp(x) along an axis."""
 
     def erfinv(self) -> Tensor:
-        """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+        """Return the inverse error function of each element; NaN outside [-1, 1]."""
 
     def logaddexp(self, other: Tensor) -> Tensor:
         """Return log(exp(input) + exp(other)), element by element, without overflow."""
@@ -1401,12 +1214,8 @@ class Tensor:
     def xlogy(self, other: Any) -> Tensor:
         """Return input * log(other), element by element, and 0 where ``input`` is 0."""
 
-    def erfinv_(self) -> Tensor:
-        """Replace the tensor, in place, by `erfinv` of it."""
-
-    def xlogy_(self, other: Any) -> Tensor:
-        """Replace the tensor, in place, by `xlogy` of it."""
-
+    erfinv_ = erfinv
+    xlogy_ = xlogy
     def as_strided(
         self,
         size: Sequence[builtins.int],
@@ -1427,9 +1236,7 @@ class Tensor:
     def t_(self) -> Tensor:
         """Give the tensor the shape of its `t`, and keep its memory."""
 
-    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Give the tensor the shape of its `transpose`, and keep its memory."""
-
+    transpose_ = swapdims_
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
         """Give the tensor the shape of its `unsqueeze`, and keep its memory."""
 

@@ -78,6 +78,12 @@ def torch() -> object:
     return pytest.importorskip("torch")
 
 
+@pytest.fixture(params=["convcore", "torch"])
+def lib(request: pytest.FixtureRequest) -> object:
+    """Each library in turn, for tests of what both must do; a skip where PyTorch is missing."""
+    return pytest.importorskip(request.param)
+
+
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """convcore's set_num_threads; the number that was found is set again afterwards."""

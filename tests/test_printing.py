@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 from convcore import _dtype, _tensor_str
 from convcore._tensor import wrap
@@ -81,7 +82,7 @@ OPTIONS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_printing_equals_pytorch(torch, both, name, seed):
-    @settings(max_examples=CASES_A_DTYPE, derandomize=True, deadline=None)
+    @few(CASES_A_DTYPE)
     @given(st.integers(0, 2**31), SHAPES, st.none() | OPTIONS)
     def holds(draw, shape, options):
         both(profile="default")

@@ -13,12 +13,6 @@ import pytest
 import convcore
 from convcore._tensor import wrap
 
-
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
-
 OLDER_NAMES = {
     "float16": "Half",
     "float32": "Float",

@@ -28,8 +28,8 @@ the one at its outputs, its hooks from the one at its inputs.  nn/modules/_bound
 
 Saved tensors (saved.py) are stored with the version of their memory, which in-place operations
 increase; backward raises if it has changed.  They are freed after their node has run, unless
-``retain_graph``.  views.py and region.py give views and their bases new nodes after in-place
-operations.
+``retain_graph``.  views.py gives views and their bases new nodes after in-place operations;
+region.py computes which elements of a base a view covers.  Neither calls hooks.
 
 Double backward: with ``create_graph`` the pass runs with grad mode on.  Backward functions are made
 of differentiable functions, so they record nodes themselves.

@@ -1,4 +1,4 @@
-"""Pictures of a run: ratios layer by layer, and how cost grows along a sweep."""
+"""Charts of a run: ratios by layer, and time over size along a sweep."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def _draw_ratios(
         mine = [ratio for ratio in kinds[kind] if ratio.ours.threads == count]
         offset = 0.64 * ((slot + 0.5) / len(slots) - 0.5)
         rows = [names.index(ratio.ours.layer.name) + offset for ratio in mine]
-        lows, highs = ([getattr(r.spread, end) for r in mine] for end in ("low", "high"))
+        lows, highs = ([getattr(r.quartiles, end) for r in mine] for end in ("low", "high"))
         axes.hlines(rows, lows, highs, _COLOURS[kind], linewidth=1)
-        medians = [ratio.spread.median for ratio in mine]
+        medians = [ratio.quartiles.median for ratio in mine]
         axes.plot(medians, rows, linestyle="none", **_mark(count, threads, _COLOURS[kind]))
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log", base=2)

@@ -157,7 +157,7 @@ def parse_layer(spec: str, name: str | None = None) -> Layer:
 
 
 def _read(field: str, text: str) -> Pair:
-    """Return a field's number, twice, or its two numbers."""
+    """Parse a field: ``"3x5"`` gives (3, 5), and ``"3"`` gives (3, 3)."""
     allowed = r"(\d+)(?:x(\d+))?" if field in _PER_AXIS else r"(\d+)"
     match = re.fullmatch(allowed, text, re.ASCII)
     if match is None:

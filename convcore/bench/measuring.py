@@ -1,4 +1,4 @@
-"""Seconds, ratios and memory: how a call is timed, taken in turn with others, and compared.
+"""Timing of calls in turn, paired ratios, quartiles, and peak memory.
 
 A sample is the median over groups of back-to-back calls.  A group lasts at least a millisecond, so
 that the clock's own cost (0.1 us) is nothing; a sample has as many groups as make five
@@ -100,7 +100,7 @@ def take_turns(
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Quartiles:
     """Median and quartiles of some samples."""
 
     median: float
@@ -108,14 +108,14 @@ class Spread:
     high: float
 
 
-def spread(samples: Sequence[float]) -> Spread:
+def quartiles(samples: Sequence[float]) -> Quartiles:
     """Return the median and the quartiles (inclusive method); one sample is its own three."""
     if not samples:
         raise ValueError("samples must not be empty")
     if len(samples) == 1:
-        return Spread(samples[0], samples[0], samples[0])
+        return Quartiles(samples[0], samples[0], samples[0])
     low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
-    return Spread(median, low, high)
+    return Quartiles(median, low, high)
 
 
 def paired_ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:

@@ -1,7 +1,7 @@
-"""Whole nets, trained and run, beside the libraries that can do the same.
+"""Benchmarks of whole nets: training steps and inference, against other libraries.
 
-Which nets there are; what a worker does with one; and the parent's side, which has every library
-train and run every net, in turn, each in a process of its own.
+The list of nets, what a worker process does with one, and the parent, which lets every library
+train and run every net in turn, each in its own process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 import convcore
 from convcore.bench.layers import FORMATS
-from convcore.bench.measuring import Spread, paired_ratios, spread, take_turns
+from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_turns
 from convcore.bench.peers import OURS, Peer
 from convcore.bench.process import WorkerError, WorkerProcess
 
@@ -35,15 +35,15 @@ _STEP = {"lr": 1e-3, "momentum": 0.9}
 # Outputs of one net in two libraries, over the largest: rounding, some fifty layers deep.
 _TOLERANCE = 1e-3
 
-# A library and the memory format of its tensors, empty where it chooses by itself.
-Way = tuple[str, str]
+# (library, memory format of its tensors); the format is empty where the library chooses.
+Variant = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Net:
     """A function of convcore.models, its options, and the (C, H, W) pictures it takes.
 
-    ``loss`` names the function of nn.functional that training makes smaller.
+    ``loss`` names the function of nn.functional that training minimises.
     """
 
     name: str
@@ -201,27 +201,27 @@ class NetCell:
     net: Net
     task: str
     threads: int
-    seconds: dict[Way, list[float]] = field(default_factory=dict)
-    results: dict[Way, np.ndarray] = field(default_factory=dict)
-    peak_bytes: dict[Way, int] = field(default_factory=dict)
+    seconds: dict[Variant, list[float]] = field(default_factory=dict)
+    results: dict[Variant, np.ndarray] = field(default_factory=dict)
+    peak_bytes: dict[Variant, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
-    def best(self, peer: str) -> Way | None:
-        """Return the way of a library whose median is least."""
-        ways = [way for way in self.seconds if way[0] == peer]
-        return min(ways, key=lambda way: spread(self.seconds[way]).median, default=None)
+    def best(self, peer: str) -> Variant | None:
+        """Return the variant of a library with the lowest median."""
+        variants = [variant for variant in self.seconds if variant[0] == peer]
+        return min(variants, key=lambda v: quartiles(self.seconds[v]).median, default=None)
 
     def median(self, peer: str) -> float:
         """Return a library's seconds in its better format; 0 where it was not timed."""
-        way = self.best(peer)
-        return spread(self.seconds[way]).median if way else 0.0
+        variant = self.best(peer)
+        return quartiles(self.seconds[variant]).median if variant else 0.0
 
-    def ratio(self, peer: str) -> Spread | None:
+    def ratio(self, peer: str) -> Quartiles | None:
         """Return a peer's time over ours, each side's better format, round by round."""
         ours, theirs = self.best(OURS), self.best(peer)
         if ours is None or theirs is None:
             return None
-        return spread(paired_ratios(self.seconds[ours], self.seconds[theirs]))
+        return quartiles(paired_ratios(self.seconds[ours], self.seconds[theirs]))
 
     def error(self) -> float:
         """Return how far results lie apart, over the largest element."""
@@ -240,7 +240,7 @@ class NetCell:
 
     def as_data(self) -> dict[str, Any]:
         """Return the cell for a JSON file."""
-        ways = {
+        variants = {
             f"{peer}/{format}" if format else peer: {
                 "seconds": seconds,
                 "peak_bytes": self.peak_bytes[peer, format],
@@ -254,7 +254,7 @@ class NetCell:
             "input": self.net.input_shape(self.task),
             "difference": self.error(),
             "failed": self.failed,
-            "ways": ways,
+            "ways": variants,
         }
 
 
@@ -302,22 +302,22 @@ def measure(
                             "export_net", net=net.name, task=task, weights=weights, file=file
                         )
                 cell = NetCell(net, task, threads)
-                ways = [(p, f) for p in (OURS, *peers) for f in formats_of(p, task, compiled)]
-                _measure(cell, ways, rounds, folder, start)
+                variants = [(p, f) for p in (OURS, *peers) for f in formats_of(p, task, compiled)]
+                _measure(cell, variants, rounds, folder, start)
                 yield cell
 
 
 def _measure(
     cell: NetCell,
-    ways: Sequence[Way],
+    variants: Sequence[Variant],
     rounds: int,
     folder: str,
     start: Callable[[str], WorkerProcess],
 ) -> None:
-    """Have every way do the task, then time them in turn; leave out a peer that fails in one."""
+    """Run each variant once, then time them in turn; leave out a peer if one of its fails."""
     with ExitStack() as stack:
-        workers: dict[Way, WorkerProcess] = {}
-        for peer, format in ways:
+        workers: dict[Variant, WorkerProcess] = {}
+        for peer, format in variants:
             if peer in cell.failed:
                 continue
             worker = stack.enter_context(start(peer))
@@ -329,20 +329,20 @@ def _measure(
                 cell.failed[peer] = str(error)
             else:
                 workers[peer, format] = worker
-        timed = {way: partial(worker.ask, "time") for way, worker in workers.items()}
-        for way, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
-            cell.seconds.setdefault(way, []).append(seconds)
+        timed = {variant: partial(worker.ask, "time") for variant, worker in workers.items()}
+        for variant, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
+            cell.seconds.setdefault(variant, []).append(seconds)
 
 
-def _prepare(cell: NetCell, worker: WorkerProcess, way: Way, folder: str) -> None:
+def _prepare(cell: NetCell, worker: WorkerProcess, variant: Variant, folder: str) -> None:
     result = Path(folder, "result.npy")
-    cell.peak_bytes[way] = worker.ask(
+    cell.peak_bytes[variant] = worker.ask(
         "prepare_net",
         net=cell.net.name,
         task=cell.task,
-        format=way[1],
+        format=variant[1],
         folder=folder,
         result=str(result),
     )
-    cell.results[way] = np.load(result)
+    cell.results[variant] = np.load(result)
     worker.ask("calibrate")

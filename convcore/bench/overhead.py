@@ -1,4 +1,4 @@
-"""Small operations, whose time is what the library around the arithmetic costs.
+"""Overhead benchmark: small operations, whose time is mostly the cost of a call.
 
 Each is written once, against the names that PyTorch and convcore share, and runs on either, on one
 thread; the two take turns.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.bench.measuring import Spread, spread, take_turns
+from convcore.bench.measuring import Quartiles, quartiles, take_turns
 from convcore.bench.peers import OURS
 from convcore.bench.process import WorkerProcess
 
@@ -143,9 +143,9 @@ class Cost:
     results: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def ours(self) -> Spread:
+    def ours(self) -> Quartiles:
         """Return our seconds a call."""
-        return spread(self.seconds[OURS])
+        return quartiles(self.seconds[OURS])
 
     @property
     def wrong(self) -> bool:

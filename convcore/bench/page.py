@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from convcore.bench.measuring import spread
+from convcore.bench.measuring import quartiles
 from convcore.bench.nets import NetCell
 from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise, net_promises, promises
@@ -14,7 +14,7 @@ from convcore.bench.results import (
     Outcome,
     Request,
     better_ratios,
-    bouts,
+    cell_groups,
     counted,
     growths,
     means,
@@ -102,20 +102,20 @@ def _growths(outcome: Outcome) -> Iterator[str]:
 
 
 def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
-    """Yield a row a bout: for each format time, speed and ratios, then the better formats'."""
+    """Yield a row for each group: time, speed and ratios by format, then better formats' ratios."""
     better = {
-        (peer, ratio.ours.bout): f"{ratio.spread.median:.2f}"
+        (peer, ratio.ours.group): f"{ratio.quartiles.median:.2f}"
         for peer in request.peers
         for ratio in better_ratios(outcome, peer)
     }
     rows = []
-    for cells in bouts(outcome):
+    for cells in cell_groups(outcome):
         if cells[0].threads == threads and not any(cell.small for cell in cells):
             dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
             row = [cells[0].layer.name + dtype, short(cells[0].pass_name)]
             for cell in cells:
                 row += _columns(cell, outcome, request)
-            rows.append(row + [better.get((peer, cells[0].bout), "") for peer in request.peers])
+            rows.append(row + [better.get((peer, cells[0].group), "") for peer in request.peers])
     headings = ["layer", "pass"]
     for form in request.formats:
         headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
@@ -179,7 +179,7 @@ def _named(cell: NetCell) -> tuple[str, str, str]:
 
 def _ways(cells: Sequence[NetCell]) -> Iterator[str]:
     rows = [
-        (*_named(cell), title(peer), short(format), milliseconds(spread(seconds).median),
+        (*_named(cell), title(peer), short(format), milliseconds(quartiles(seconds).median),
          mebibytes(cell.peak_bytes[peer, format]))
         for cell in cells
         for (peer, format), seconds in cell.seconds.items()

@@ -1,4 +1,4 @@
-"""What convcore is held to: every figure beside its limit, and whether it is kept.
+"""Performance promises: each figure, its limit, and whether it is kept.
 
 A mean is the geometric mean of median ratios.  A single layer or net counts as below a limit only
 if its upper quartile is: noise alone is no broken promise.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from convcore.bench.layers import PASSES
-from convcore.bench.measuring import Spread, geometric_mean
+from convcore.bench.measuring import Quartiles, geometric_mean
 from convcore.bench.nets import RUN, RUN_ONE, TRAIN, NetCell
 from convcore.bench.peers import OURS, title
 from convcore.bench.results import (
@@ -141,7 +141,7 @@ def _beside_numpy(outcome: Outcome) -> Iterator[Promise]:
     for layer in SUITES["quick"]:
         mine = [ratio for ratio in found if ratio.ours.layer.spec == layer.spec]
         if len(mine) == len(PASSES):
-            value = geometric_mean(ratio.spread.median for ratio in mine)
+            value = geometric_mean(ratio.quartiles.median for ratio in mine)
             least = EXPECTED[layer.name] / MARGIN
             text = f"NumPy, {layer.name}: geometric mean of its passes on 1 thread"
             yield Promise(text, f"{value:.2f}", f"{least:.2f}", value >= least)
@@ -196,12 +196,12 @@ class _Limited:
     """A ratio to a peer and the least that it is to be."""
 
     name: str
-    ratio: Spread
+    ratio: Quartiles
     least: float
 
 
 def _named(found: Sequence[Ratio], least: float) -> list[_Limited]:
-    return [_Limited(ratio.name, ratio.spread, least) for ratio in found]
+    return [_Limited(ratio.name, ratio.quartiles, least) for ratio in found]
 
 
 def _of_nets(peer: str, cells: Sequence[NetCell], least: float) -> list[_Limited]:

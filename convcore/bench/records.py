@@ -1,4 +1,4 @@
-"""A run on disk, as JSON, CSV, a chart and a page, and two runs compared.
+"""Save a run as JSON, CSV, chart and page; compare two runs.
 
 Seconds of two runs say as much about the machine as about convcore, so ratios to a peer are what is
 compared.  A cell has become slower if
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from convcore.bench.measuring import geometric_mean, spread
+from convcore.bench.measuring import geometric_mean, quartiles
 from convcore.bench.peers import OURS
 from convcore.bench.promises import promises
 from convcore.bench.results import (
@@ -63,7 +63,7 @@ def as_data(outcome: Outcome, request: Request, machine: Mapping[str, Any]) -> d
                 **_named(ratio.ours),
                 "peer": peer,
                 "formats": [ratio.ours.format, ratio.theirs.format],
-                "ratio": asdict(ratio.spread),
+                "ratio": asdict(ratio.quartiles),
             }
             for peer in request.peers
             for ratio in better_ratios(outcome, peer)
@@ -94,7 +94,7 @@ def _cell_data(cell: Cell, outcome: Outcome, request: Request) -> dict[str, Any]
         "algorithm": cell.algorithm,
         "error_in_eps": {peer: _finite(error) for peer, error in cell.errors.items()},
         "seconds": cell.seconds,
-        "median_seconds": {p: spread(seconds).median for p, seconds in cell.seconds.items()},
+        "median_seconds": {p: quartiles(seconds).median for p, seconds in cell.seconds.items()},
         "gflops": _finite(cell.gflops),
         "percent_of_peak": _finite(outcome.percent_of_peak(cell)),
         "small": cell.small,
@@ -271,7 +271,7 @@ def _name(cell: Mapping[str, Any]) -> str:
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what makes the two runs hard to compare."""
+    """Yield warnings about differences that make two runs hard to compare."""
     for place, name in (("machine", "cpu"), ("request", "isa"), ("request", "strict")):
         old, new = before[place].get(name), after[place].get(name)
         if old != new:

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from convcore.bench.measuring import Spread, geometric_mean, spread
+from convcore.bench.measuring import Quartiles, geometric_mean, quartiles
 from convcore.bench.nets import TASKS, NetCell
 from convcore.bench.overhead import Cost
 from convcore.bench.peers import OURS, title
@@ -26,7 +26,7 @@ from convcore.bench.results import (
     means,
     mebibytes,
     milliseconds,
-    quartiles,
+    quartile_range,
     short,
     verdict,
     whole,
@@ -151,7 +151,7 @@ def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[st
         *([cell.dtype] if len(request.dtypes) > 1 else []),
         cell.algorithm,
         str(cell.threads),
-        milliseconds(spread(ours).median) if ours else "-",
+        milliseconds(quartiles(ours).median) if ours else "-",
         whole(cell.gflops),
         whole(outcome.percent_of_peak(cell)),
         *(_ratio(cell.ratio(peer)) for peer in request.peers),
@@ -188,7 +188,7 @@ def _growth_table(outcome: Outcome) -> Table:
 def _changes_table(changes: Sequence[Change]) -> Table:
     table = _table(fold=("cell",), plain=("peer",), numbers=("before", "now"))
     for change in changes[:_MOST_CHANGES]:
-        both = (Spread(**change.before), Spread(**change.after))
+        both = (Quartiles(**change.before), Quartiles(**change.after))
         table.add_row(change.cell, title(change.peer), *map(_ratio, both))
     if len(changes) > _MOST_CHANGES:
         table.add_row(f"... and {len(changes) - _MOST_CHANGES} more")
@@ -222,7 +222,7 @@ def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -
     console.print("Microseconds a call, one thread, median of the rounds:")
     table = _table(plain=("operation",), numbers=("convcore", *map(title, peers), "promised"))
     for cost in costs:
-        times = [f"{1e6 * spread(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
+        times = [f"{1e6 * quartiles(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
         limit = cost.operation.limit
         promise = "" if limit is None else f"{limit:g}" + ("" if cost.kept else " (missed)")
         table.add_row(cost.operation.name, *times, promise)
@@ -256,7 +256,7 @@ def print_nets(
         texts = [cell.net.name, cell.task, str(cell.threads), *_net_columns(cell, OURS)]
         for peer in peers:
             ratio = cell.ratio(peer)
-            both = ["-", ""] if ratio is None else [f"{ratio.median:.2f}", quartiles(ratio)]
+            both = ["-", ""] if ratio is None else [f"{ratio.median:.2f}", quartile_range(ratio)]
             texts += [*_net_columns(cell, peer), *both]
         table.add_row(*texts)
     console.print(table)
@@ -276,10 +276,10 @@ def print_nets(
 
 def _net_columns(cell: NetCell, peer: str) -> list[str]:
     """Return a library's milliseconds, its better format and the memory that it takes."""
-    way = cell.best(peer)
-    if way is None:
+    variant = cell.best(peer)
+    if variant is None:
         return ["-", "", ""]
-    return [milliseconds(cell.median(peer)), short(way[1]), mebibytes(cell.peak_bytes[way])]
+    return [milliseconds(cell.median(peer)), short(variant[1]), mebibytes(cell.peak_bytes[variant])]
 
 
 def _table(
@@ -311,12 +311,12 @@ def _add_numbers(table: Table, *headings: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
 
 
-def _ratio(ratio: Spread | None) -> str:
+def _ratio(ratio: Quartiles | None) -> str:
     """Return the median and the quartiles; styled by whether convcore is ahead."""
     if ratio is None:
         return ""
     style = "green" if ratio.median >= 1 else "yellow"
-    return f"[{style}]{ratio.median:.2f}[/] [dim]{quartiles(ratio)}[/]"
+    return f"[{style}]{ratio.median:.2f}[/] [dim]{quartile_range(ratio)}[/]"
 
 
 def _listed(pairs: Mapping[str, str], between: str = " ") -> str:

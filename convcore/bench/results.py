@@ -1,4 +1,4 @@
-"""What a run is asked to measure, what it measures, and what follows: ratios, means, growth."""
+"""Benchmark requests and results: cells, ratios, geometric means, growth with size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from convcore.bench.layers import Layer, parse_layer
-from convcore.bench.measuring import Spread, geometric_mean, paired_ratios, spread
+from convcore.bench.measuring import Quartiles, geometric_mean, paired_ratios, quartiles
 from convcore.bench.peers import OURS, allowed_eps
 from convcore.bench.suites import SWEEPS
 
@@ -21,8 +21,8 @@ SMALL_SECONDS = 50e-6
 LEAST_SECONDS = 100e-6
 BETTER = "each side's better format"
 
-# A layer, a pass, a number of threads, a dtype: what the formats of are timed together.
-Bout = tuple[Layer, str, int, str]
+# (layer, pass, threads, dtype): its cells, one for each memory format, are timed together.
+CellGroup = tuple[Layer, str, int, str]
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Request:
         return itertools.product(self.layers, self.dtypes)
 
     @property
-    def bouts(self) -> Iterator[Bout]:
-        """What is measured, in order; a worker reads a problem's arrays once."""
+    def cell_groups(self) -> Iterator[CellGroup]:
+        """The groups in measuring order; a worker reads a problem's arrays once."""
         for layer, dtype in self.problems:
             for name, threads in itertools.product(self.passes, self.threads):
                 yield layer, name, threads, dtype
@@ -64,7 +64,7 @@ class Request:
 class Cell:
     """One layer, pass, format, number of threads and dtype, and what was measured there, by peer.
 
-    The cells of a bout, which differ in their format only, are timed in the same rounds: the i-th
+    The cells of a group, which differ in their format only, are timed in the same rounds: the i-th
     samples of all of them belong together.
     """
 
@@ -80,13 +80,13 @@ class Cell:
     """What convcore computes by, as its plan calls it."""
 
     @property
-    def bout(self) -> Bout:
+    def group(self) -> CellGroup:
         """Return what the cell shares with the same cell in another format."""
         return self.layer, self.pass_name, self.threads, self.dtype
 
     @property
     def name(self) -> str:
-        """Return what identifies the cell, for people."""
+        """Return a readable name of the cell."""
         dtype = "" if self.dtype == "float32" else f", {self.dtype}"
         place = f"{self.pass_name}, {self.format}, {counted(self.threads)}"
         return f"{self.layer.name}, {place}{dtype}"
@@ -111,30 +111,30 @@ class Cell:
         """Return a peer's seconds a call; 0 where it was not timed or not right."""
         if peer in self.wrong or peer in self.problems or not self.seconds.get(peer):
             return 0.0
-        return spread(self.seconds[peer]).median
+        return quartiles(self.seconds[peer]).median
 
     @property
     def small(self) -> bool:
-        """Whether PyTorch takes so little that what a call costs is what is measured."""
+        """Whether PyTorch is so fast here that mostly the cost of a call is measured."""
         return 0.0 < self.median(_REFERENCE) < SMALL_SECONDS
 
-    def ratio(self, peer: str) -> Spread | None:
+    def ratio(self, peer: str) -> Quartiles | None:
         """Return a peer's time over convcore's; None where either was not timed or not right."""
         return ratio_between(self, self, peer)
 
 
-def ratio_between(ours: Cell, theirs: Cell, peer: str) -> Spread | None:
-    """Return a peer's time in one cell over convcore's in another of the same bout."""
+def ratio_between(ours: Cell, theirs: Cell, peer: str) -> Quartiles | None:
+    """Return a peer's time in one cell over convcore's in another of the same group."""
     if not ours.median(OURS) or not theirs.median(peer):
         return None
-    # An interrupted bout may have taken one more of theirs, in the other format.
+    # An interrupted group may have taken one more of theirs, in the other format.
     rounds = len(ours.seconds[OURS])
-    return spread(paired_ratios(ours.seconds[OURS], theirs.seconds[peer][:rounds]))
+    return quartiles(paired_ratios(ours.seconds[OURS], theirs.seconds[peer][:rounds]))
 
 
 @dataclass
 class Outcome:
-    """What a run has measured so far, and with what."""
+    """The measurements of a run so far, and the workers that made them."""
 
     cells: list[Cell] = field(default_factory=list)
     workers: dict[str, Any] = field(default_factory=dict)
@@ -160,12 +160,12 @@ class Ratio:
 
     ours: Cell
     theirs: Cell
-    """The same cell, or the same bout in the format that is the peer's better one."""
-    spread: Spread
+    """The same cell, or the same group in the format that is the peer's better one."""
+    quartiles: Quartiles
 
     @property
     def name(self) -> str:
-        """Return what was compared, for people."""
+        """Return a readable name of the comparison."""
         if self.ours is self.theirs:
             return self.ours.name
         return f"{self.ours.name} beside {self.theirs.format}"
@@ -190,13 +190,13 @@ def ratios(outcome: Outcome, peer: str) -> list[Ratio]:
 
 
 def better_ratios(outcome: Outcome, peer: str) -> list[Ratio]:
-    """Return the ratios to a peer of each side's better format; small bouts are left out.
+    """Return the ratios to a peer of each side's better format; small groups are left out.
 
     A side's better format is the one with the lower median.  Both formats take the same rounds, so
     these ratios are paired too.
     """
     found = []
-    for cells in bouts(outcome):
+    for cells in cell_groups(outcome):
         ours = [cell for cell in cells if cell.median(OURS)]
         theirs = [cell for cell in cells if cell.median(peer)]
         if ours and theirs and not any(cell.small for cell in cells):
@@ -207,9 +207,9 @@ def better_ratios(outcome: Outcome, peer: str) -> list[Ratio]:
     return found
 
 
-def bouts(outcome: Outcome) -> list[list[Cell]]:
-    """Return the cells, those together that differ in their format only."""
-    return [list(cells) for _, cells in itertools.groupby(outcome.cells, lambda cell: cell.bout)]
+def cell_groups(outcome: Outcome) -> list[list[Cell]]:
+    """Return the cells in groups; those of a group differ only in their memory format."""
+    return [list(cells) for _, cells in itertools.groupby(outcome.cells, lambda cell: cell.group)]
 
 
 def means(outcome: Outcome, request: Request) -> list[Mean]:
@@ -221,9 +221,9 @@ def means(outcome: Outcome, request: Request) -> list[Mean]:
         kinds.insert(1, (BETTER, better_ratios(outcome, peer)))
         for kind, values in kinds:
             if values:
-                worst = min(values, key=lambda ratio: ratio.spread.median)
-                mean = geometric_mean(ratio.spread.median for ratio in values)
-                lowest = (worst.spread.median, worst.name)
+                worst = min(values, key=lambda ratio: ratio.quartiles.median)
+                mean = geometric_mean(ratio.quartiles.median for ratio in values)
+                lowest = (worst.quartiles.median, worst.name)
                 found.append(Mean(peer, kind, mean, len(values), *lowest))
     return found
 
@@ -344,12 +344,12 @@ def whole(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.0f}"
 
 
-def median_and_quartiles(ratio: Spread | None) -> str:
+def median_and_quartiles(ratio: Quartiles | None) -> str:
     """Return the median, with the quartiles in brackets; an empty text for none."""
-    return "" if ratio is None else f"{ratio.median:.2f} ({quartiles(ratio)})"
+    return "" if ratio is None else f"{ratio.median:.2f} ({quartile_range(ratio)})"
 
 
-def quartiles(ratio: Spread) -> str:
+def quartile_range(ratio: Quartiles) -> str:
     """Return the quartiles, from the lower to the upper."""
     return f"{ratio.low:.2f}-{ratio.high:.2f}"
 

@@ -1,6 +1,6 @@
-"""Who is asked what, in which order, and how long it takes.
+"""Run a benchmark: start the workers, check their results, time them in turn, report progress.
 
-Exact results first, then every cell checked and timed in turn; a bar or lines show the progress.
+Exact results are computed first; then every cell is checked and timed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run(
             outcome.peaks[threads] = ruler.ask("measure_peak", dtypes=request.dtypes)
             ruler.close()
         effort.mark(time.monotonic())
-        for layer, pass_name, threads, dtype in request.bouts:
+        for layer, pass_name, threads, dtype in request.cell_groups:
             cells = [Cell(layer, pass_name, f, threads, dtype=dtype) for f in request.formats]
             now = time.monotonic()
             yield effort.step(f"{layer.name}, {pass_name}, {counted(threads)}", 0.0, now)
@@ -152,7 +152,7 @@ def _measure(
     folder: Path,
     judge: WorkerProcess,
 ) -> None:
-    """Check every peer's results in the cells of a bout, then time them in turn, round by round."""
+    """Check the results of every peer in a group of cells, then time the peers in turn."""
     threads = cells[0].threads
     about = {peer: described[f"{peer}@{threads}"] for peer in (OURS, *peers)}
     ready: dict[tuple[int, str], WorkerProcess] = {}

@@ -166,7 +166,7 @@ class Worker:
         return self.calls[format]
 
     def _load(self, folder: Path) -> None:
-        """Let go of the arrays of the layer before, and read a folder's."""
+        """Free the arrays of the previous layer, and read those in a folder."""
         from convcore.bench.problem import read_operands
 
         if folder != self.folder:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.errors import UsageError, count, require_extra
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -28,7 +28,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="the picture; default: photo.png ..."
     )
-    parser.add_argument("--epochs", type=_count, metavar="N", help="epochs of digits and training")
+    parser.add_argument("--epochs", type=count, metavar="N", help="epochs of digits and training")
     parser.add_argument(
         "--seed", type=int, default=0, help="random seed of digits, maps and training"
     )
@@ -182,10 +182,3 @@ def _with_bar(name: str, results: Iterable[Any], total: int, text: Callable[[Any
             found.append(result)
             bar.update(task, description=text(result), advance=1)
     return found
-
-
-def _count(text: str) -> int:
-    """Parse a whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
-    return int(text)

@@ -1,12 +1,20 @@
-"""Errors for the user: one sentence without a traceback, and exit code 2."""
+"""Usage errors, without a traceback: wrong commands and options, missing packages."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 
 
 class UsageError(Exception):
     """A command that cannot be run as given; the message tells the user why."""
+
+
+def count(text: str) -> int:
+    """Parse a whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
+    return int(text)
 
 
 def require_extra(extra: str, *modules: str) -> None:

@@ -1,8 +1,7 @@
-"""Tensor's methods: the one place that binds functions to Tensor, and gives the traversal its sum.
+"""Bind functions to Tensor as its methods, and give the backward traversal its `add`.
 
-A method is a function with the tensor as its first argument.  Of each family, what `__all__` names
-is a method, except what `FUNCTIONS_ONLY` names; `METHODS` adds operators, in-place forms and names
-that are methods alone.
+A module's methods are the functions in its `__all__`, without those in `FUNCTIONS_ONLY`, and what
+its `METHODS` adds: operators, in-place forms, and names that are only methods.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ GRAPH = {
 
 
 def methods_of(family: types.ModuleType) -> dict[str, Any]:
-    """Return the methods that a family of functions gives to Tensor, by name."""
+    """Return the methods that a module of functions adds to Tensor, by name."""
     no_methods = getattr(family, "FUNCTIONS_ONLY", ())
     named = {name: getattr(family, name) for name in family.__all__ if name not in no_methods}
     return named | getattr(family, "METHODS", {})
 
 
 def bind() -> None:
-    """Hang every family's methods on Tensor."""
+    """Set the methods of all modules of functions on Tensor."""
     methods: dict[str, Any] = dict(GRAPH)
     for family in FAMILIES:
         found = methods_of(family)

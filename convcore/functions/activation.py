@@ -1,7 +1,7 @@
-"""Activations: relu and its relatives; and functions of directions, such as normalize.
+"""Activation functions (relu, gelu, silu ...), normalize, and distances between vectors.
 
-Activations work element by element, but glu, which has an axis ``dim``.  Where there is
-``inplace``, a true one replaces the tensor's own elements and returns it.
+Activations are elementwise, except glu, which splits an axis ``dim``.  With ``inplace=True`` the
+tensor's own elements are replaced, and the tensor is returned.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element, and 0 where it is negative.
+    """Return the rectified linear unit max(x, 0) of each element x; NaN stays.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _refuse_bool(array: np.ndarray) -> None:
 
 
 def _positive(array: np.ndarray, out: np.ndarray | None = None) -> Any:
-    """Return the array with 0 for what is negative; NaN stays."""
+    """Return max(array, 0); NaN stays."""
     return np.maximum(array, array.dtype.type(0), out=out)
 
 
@@ -133,7 +133,7 @@ def _clip_at_zero(array: np.ndarray) -> None:
 _relu_backward = backward_of(("relu",), lambda grad, y: masked(grad, y._array != 0))
 
 
-# Two straight lines, or three
+# Piecewise linear activations
 
 
 def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
@@ -150,7 +150,7 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Return each element, times ``negative_slope`` where it is negative."""
+    """Return x where x >= 0, and negative_slope * x elsewhere."""
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
     gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
@@ -160,7 +160,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Return each element moved into [min_val, max_val].
+    """Clamp each element to [min_val, max_val].
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element moved into [0, 6]."""
+    """Clamp each element to [0, 6]."""
     check_tensor("relu6", input)
     return _hardtanh(input, 0.0, 6.0, inplace)
 
@@ -208,7 +208,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return x / 6 + 1 / 2 of each element x, moved into [0, 1]."""
+    """Return x / 6 + 1 / 2 of each element x, clamped to [0, 1]."""
     return compiled(input, ("hardsigmoid",), _hardsigmoid_gradient, inplace)
 
 
@@ -309,7 +309,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
     return grad_x, grad_weight
 
 
-# Smooth ones
+# Smooth activations
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -364,7 +364,7 @@ def _elu(
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Return each element times the probability that a normal number is below it.
+    """Return the Gaussian error linear unit: x times the normal distribution function of x.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return mul(value, sigmoid(gate))
 
 
-# Directions
+# Normalisation and distances of vectors
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
@@ -503,7 +503,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def _at_least(x: Tensor, least: float) -> Tensor:
-    """Return the larger of the two, through which ``x`` has the whole gradient all the same."""
+    """Return max(x, least) with the whole gradient for ``x``, as in PyTorch."""
     array = x._array
     return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))
 

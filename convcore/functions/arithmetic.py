@@ -1,4 +1,4 @@
-"""Sum, difference, product and quotient, of tensors and of a tensor and a number.
+"""Addition, subtraction, multiplication and division of tensors and numbers.
 
 Operands broadcast and are promoted as PyTorch promotes them.  The first lines of each function are
 its common case, two tensors of one dtype or a tensor and a number; they are what a small operation

@@ -1,7 +1,4 @@
-"""Comparisons, element by element and of whole tensors, and questions about a tensor.
-
-None of them has a gradient.
-"""
+"""Comparisons (eq, less, isclose, equal ...), isnan, unique, and properties; no gradients."""
 
 from __future__ import annotations
 
@@ -115,7 +112,7 @@ def ge(input: Tensor, other: Any) -> Tensor:
 
 
 def _operator(function: Callable) -> Callable:
-    """Return a comparison as Python's operators want it: what is no operand is left to Python."""
+    """Return a comparison operator; it returns NotImplemented for other operands."""
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, Tensor | int | float | complex | np.ndarray | np.generic):
@@ -207,7 +204,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the different elements in rising order.
+    """Return the unique elements in ascending order.
 
     Parameters
     ----------
@@ -244,7 +241,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_signed(input: Tensor) -> bool:
-    """Return whether the elements can be negative."""
+    """Return whether the dtype is signed."""
     check_tensor("is_signed", input)
     return input.is_signed()
 

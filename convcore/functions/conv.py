@@ -21,8 +21,8 @@ from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, per_axis
 from convcore.engine.ranks import of_rank
-from convcore.functions._support.axes import spread
-from convcore.functions._support.conv_errors import Refused, conv_error
+from convcore.functions._support.axes import expand_to
+from convcore.functions._support.conv_errors import ConvError, conv_error
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import conj
 from convcore.functions.padding import pad
@@ -71,9 +71,9 @@ def _conv_transpose(
         if _is_batched(rank, input, weight, bias):
             return _transposed(input, weight, bias, output_padding, steps)
         return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
-    except Refused as refused:
+    except ConvError as error:
         function, others = f"conv_transpose{rank}d", {"output_padding": output_padding}
-        raise conv_error(refused.fault, function, input, weight, bias, steps, **others) from None
+        raise conv_error(error.cause, function, input, weight, bias, steps, **others) from None
 
 
 @of_rank(1, _conv)
@@ -145,7 +145,7 @@ def conv_transpose1d() -> None:
 
 @of_rank(2, _conv_transpose)
 def conv_transpose2d() -> None:
-    """Put a kernel, times the pixel, at every pixel of an image, and add up what overlaps.
+    """Transpose a convolution: add up copies of the kernel, each scaled by one input pixel.
 
     It is the input gradient of the `conv2d` with the same weight and parameters.
 
@@ -200,21 +200,20 @@ def convolution(
     padding = steps.padding
     try:
         if padding.__class__ is str and padding == "same":
-            input, steps = _evened(rank, input, weight, bias, steps)
+            input, steps = _with_symmetric_padding(rank, input, weight, bias, steps)
         if _is_batched(rank, input, weight, bias):
             return _forward(input, weight, bias, steps, fused)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps, fused), 0)
-    except Refused as refused:
-        raise conv_error(refused.fault, f"conv{rank}d", input, weight, bias, steps) from None
+    except ConvError as error:
+        raise conv_error(error.cause, f"conv{rank}d", input, weight, bias, steps) from None
 
 
-def _evened(
+def _with_symmetric_padding(
     rank: int, x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps
 ) -> tuple[Tensor, Steps]:
-    """Return input and steps for 'same' with as many zeros before as after.
+    """Return input and steps for 'same' with equal padding on both sides.
 
-    Where their number is odd, the last is put after the input first: so does PyTorch, and a hook
-    sees it.
+    Of an odd total, one zero is first appended to the input, as in PyTorch, where hooks see it.
     """
     _is_batched(rank, x, w, bias)
     strides, dilations = _per_axis(rank, stride=steps.stride, dilation=steps.dilation)
@@ -234,8 +233,8 @@ def _per_axis(rank: int, **values: Any) -> list[tuple[int, ...]]:
             per_axis(name, value, rank, least=0 if name == "output_padding" else 1)
             for name, value in values.items()
         ]
-    except (TypeError, ValueError) as fault:
-        raise Refused(fault) from None
+    except (TypeError, ValueError) as cause:
+        raise ConvError(cause) from None
 
 
 def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
@@ -245,10 +244,10 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
         or not isinstance(weight, Tensor)
         or not (bias is None or isinstance(bias, Tensor))
     ):
-        raise Refused(TypeError("input, weight and bias must be tensors"))
+        raise ConvError(TypeError("input, weight and bias must be tensors"))
     ndim = input._array.ndim
     if weight._array.ndim != rank + 2 or not rank < ndim <= rank + 2:
-        raise Refused(ValueError("input or weight has another number of axes"))
+        raise ConvError(ValueError("input or weight has another number of axes"))
     return ndim == rank + 2
 
 
@@ -258,7 +257,7 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
 def _forward(
     x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps, fused: Fused | None = None
 ) -> Tensor:
-    """Return y = the convolution of x with w, and the bias added; or the activation of that."""
+    """Return y = conv(x, w) + bias, followed by the activation if one is fused."""
     b = None if bias is None else bias._array
     if fused is not None:
         return _forward_fused(x, w, bias, b, steps, fused)
@@ -305,7 +304,7 @@ def _forward_backward(
 
 
 def _input_grad(y: Tensor, w: Tensor, sizes: Sequence[int], steps: Steps) -> Tensor:
-    """Return x = the gradient of a convolution by its input of these sizes, given y at its end."""
+    """Return the input gradient x of a convolution with these input sizes from its output's, y."""
     out = wrap(_computed(engine.conv_input_grad, y._array, w._array, sizes, steps))
     if mode.enabled:
         backward = partial(_transposed_backward, w._array.shape[2:], steps)
@@ -316,7 +315,7 @@ def _input_grad(y: Tensor, w: Tensor, sizes: Sequence[int], steps: Steps) -> Ten
 def _transposed(
     y: Tensor, w: Tensor, bias: Tensor | None, output_padding: Any, steps: Steps
 ) -> Tensor:
-    """Return x = `_input_grad` for the sizes that output_padding tells, and the bias added."""
+    """Return the transposed convolution: `_input_grad` of the sizes by output_padding, + bias."""
     if output_padding != 0:
         y, output_padding = _below_stride(y, output_padding, steps)
     b = None if bias is None else bias._array
@@ -340,7 +339,7 @@ def _transposed_backward(
 
 
 def _weight_grad(x: Tensor, y: Tensor, kernel: Sequence[int], steps: Steps) -> Tensor:
-    """Return w = the gradient of a convolution by its weight, given y at its end."""
+    """Return the weight gradient w of a convolution from its output's gradient, y."""
     out = wrap(_computed(engine.conv_weight_grad, x._array, y._array, kernel, steps))
     if mode.enabled:
         backward = partial(_weight_grad_backward, x._array.shape[2:], steps)
@@ -363,7 +362,7 @@ def _needed(left: Tensor, right: Tensor) -> tuple:
 
 
 def _bias_grad(grad: Tensor) -> Tensor:
-    """Return the sums of a gradient's channels."""
+    """Return the bias gradient: the sum of each channel of the output gradient."""
     array = grad._array
     if array.dtype.char == "e":
         sums = ignore_errstate(engine.conv_bias_grad(array.astype(np.float32)).astype, np.float16)
@@ -375,10 +374,10 @@ def _bias_grad(grad: Tensor) -> Tensor:
 
 
 def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> Tensor:
-    return spread(grad, (0, *range(2, len(shape))), shape)
+    return expand_to(grad, (0, *range(2, len(shape))), shape)
 
 
-# Asking the engine
+# Calls of the engine
 
 
 def _computed(
@@ -395,8 +394,8 @@ def _computed(
         return function(
             left, right, third, stride=stride, padding=padding, dilation=dilation, groups=groups
         )
-    except (TypeError, ValueError) as fault:
-        raise Refused(fault) from None
+    except (TypeError, ValueError) as cause:
+        raise ConvError(cause) from None
 
 
 def _computed_in_another_dtype(
@@ -443,7 +442,7 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
     return pad(y, [p for z in reversed(zeros) for p in (0, z)]), tuple(rest)
 
 
-# The two gradients alone, of whole shapes: what convcore.nn.grad has under PyTorch's names
+# The gradients as functions, for convcore.nn.grad
 
 
 def gradient_by_input(
@@ -463,8 +462,8 @@ def gradient_by_input(
         _is_batched(rank, grad_output, weight, None)
         _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, groups)
         return _input_grad(grad_output, weight, sizes[2:], steps)
-    except Refused as refused:
-        raise conv_error(refused.fault, f"conv{rank}d", grad_output, weight, None, steps) from None
+    except ConvError as error:
+        raise conv_error(error.cause, f"conv{rank}d", grad_output, weight, None, steps) from None
 
 
 def gradient_by_weight(
@@ -484,14 +483,14 @@ def gradient_by_weight(
         _is_batched(rank, input, grad_output, None)
         _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, groups)
         return _weight_grad(input, grad_output, sizes[2:], steps)
-    except Refused as refused:
-        raise conv_error(refused.fault, f"conv{rank}d", input, grad_output, None, steps) from None
+    except ConvError as error:
+        raise conv_error(error.cause, f"conv{rank}d", input, grad_output, None, steps) from None
 
 
 def _check_shapes(
     rank: int, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], groups: int
 ) -> None:
-    """Raise where what the engine does not get to see of the shapes does not go together."""
+    """Raise if shapes do not match in sizes that the engine is not given."""
     if len(w) != rank + 2:
         raise RuntimeError(f"expected a weight of {rank + 2} dimensions, but got size {list(w)}")
     if len(x) != rank + 2:

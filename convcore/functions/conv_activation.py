@@ -86,7 +86,7 @@ def conv_activation(
 
 
 def _derivative(activation: Activation, grad: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient before the activation; as for the activation alone, NaN lets it pass."""
+    """Return the gradient before the activation; it passes where the result is NaN."""
     array = y._array
     match activation:
         case "relu":

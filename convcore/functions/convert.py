@@ -1,4 +1,4 @@
-"""Copies: to another dtype or memory format, out of the graph, and into a tensor that is there.
+"""Copies and conversions: clone, contiguous, to, copy_, fill_, detach_, real and imag.
 
 A copy keeps the order of the axes in memory unless it is told otherwise, as in PyTorch; so
 channels_last stays channels_last.
@@ -95,7 +95,7 @@ def store(out: np.ndarray, values: np.ndarray) -> None:
 
 
 def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Tensor:
-    """Return the tensor with its elements in one run in a memory format; itself if they are.
+    """Return the tensor contiguous in a memory format; itself if it already is.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def cuda(self: Tensor, device: Any = None, *args: Any, **kwargs: Any) -> Tensor:
     raise RuntimeError("device 'cuda' is not available: convcore computes on the CPU")
 
 
-# Into a tensor that is there
+# In-place copies and fills
 
 
 def element(number: Any, dtype: np.dtype) -> np.ndarray:
@@ -333,7 +333,7 @@ def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Take the tensor out of the graph; it is a leaf from now on.
+    """Detach the tensor from the graph in place; it becomes a leaf.
 
     Raises
     ------
@@ -347,7 +347,7 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Say whether operations on this leaf are recorded; return it.
+    """Set whether operations on this leaf are recorded; return it.
 
     Raises
     ------
@@ -378,7 +378,7 @@ def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def new_empty(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return a tensor of whatever was in memory, of this tensor's dtype unless given."""
+    """Return an uninitialised tensor, of this tensor's dtype unless given."""
     return _creation.empty(*size, **_with_dtype(self, kwargs))
 
 

@@ -19,7 +19,7 @@ from convcore.functions._support.arguments import (
     number,
     refuse_gradients,
 )
-from convcore.functions._support.axes import spread, wide_total_of
+from convcore.functions._support.axes import expand_to, wide_total_of
 from convcore.functions._support.dispatch import dispatch_pair
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul
@@ -246,7 +246,7 @@ def _negative_product(x: Tensor, y: Tensor, over: tuple[int, ...], count: float)
     out = wrap(np.asarray(total, products.dtype))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
-        each = spread(div(grad, -count), over, products.shape)
+        each = expand_to(div(grad, -count), over, products.shape)
         return mul(y, each) if needs[0] else None, mul(x, each) if needs[1] else None
 
     record("SoftCrossEntropyBackward0", (x, y), out, fitted(backward, x, y), (x, y))

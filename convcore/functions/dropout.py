@@ -1,7 +1,4 @@
-"""Dropout: zeros at random while training, and the rest larger in return.
-
-The zeros come from `convcore.random`'s default generator.
-"""
+"""Dropout and alpha dropout, of elements or channels, by the default random generator."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ __all__ = [
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return the tensor with each element zero with probability p, and else over 1 - p.
+    """Zero each element with probability p, and divide the others by 1 - p.
 
     Parameters
     ----------
@@ -106,7 +103,7 @@ def _check_rank(function: str, x: Tensor, ranks: tuple[int, int]) -> None:
 
 
 def _unbatched(x: Tensor, rank: int, p: float, training: bool, inplace: bool) -> Tensor:
-    """Drop channels of a batch, or of what has ``rank`` axes and so is one image."""
+    """Drop channels of a batch, or of one image if there are ``rank`` axes."""
     if x._array.ndim != rank:
         return _dropped(x, p, training, inplace, feature=True)
     result = squeeze(_dropped(unsqueeze(x, 0), p, training, inplace, feature=True), 0)
@@ -133,7 +130,7 @@ def _dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) 
 
 
 def _noise(x: Tensor, p: float, feature: bool) -> np.ndarray:
-    """Return ones, and zeros with probability p: an element's own, or a channel's."""
+    """Return zeros with probability p, else ones: one for each element, or for each channel."""
     array = x._array
     if not feature:
         noise = np.empty_like(array)
@@ -148,7 +145,7 @@ def _noise(x: Tensor, p: float, feature: bool) -> np.ndarray:
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Return the tensor with elements at `selu`'s lowest value, its mean and variance kept.
+    """Set elements to the lowest value of `selu`, then restore the mean and the variance.
 
     The arguments are those of `dropout`.
 

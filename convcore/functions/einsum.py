@@ -19,9 +19,7 @@ from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
 from convcore.functions.shape import permute, reshape, wrap_dims
-from convcore.functions.slicing import (
-    diagonal,
-)
+from convcore.functions.slicing import diagonal
 
 __all__ = ["einsum", "tensordot"]
 
@@ -160,7 +158,7 @@ def _pairs(a: Tensor, b: Tensor, dims: Any) -> list[tuple[int, int]]:
     return list(zip(wrap_dims(left, ranks[0]), wrap_dims(right, ranks[1]), strict=True))
 
 
-# Reading the equation
+# Parsing the equation
 
 
 def _parsed(args: tuple) -> tuple[list, list[Term], Term | None]:
@@ -286,7 +284,7 @@ def _output_labels(result: Term | None, named: list[Labels]) -> Labels:
     return output
 
 
-# Working it out
+# Contraction
 
 
 def _diagonal(

@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element, and powers.
+"""Elementwise functions of a tensor (exp, sqrt, sigmoid, erf ...), powers, lerp, addcmul.
 
 All take a Tensor of any shape and give one of the same shape and memory format.  Integers and bools
 are computed in the default floating-point type, except where the result is an integer anyway
@@ -361,12 +361,6 @@ def sign(input: Tensor) -> Tensor:
     return step("SignBackward0", _sign, input)
 
 
-# Rounding
-
-
-# Quotients that are rounded, and what remains
-
-
 # Angles
 
 
@@ -471,7 +465,7 @@ erf = _of_input(
 )
 
 
-# Of three tensors
+# Functions of three tensors
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:

@@ -124,16 +124,13 @@ def _index_add(
 ) -> Tensor:
     index = _vector("index_add", index)
     axis = wrap_dim(dim, x._array.ndim)
-    new, places = source._array, index._array
+    new = source._array
     if new.dtype != x._array.dtype:
         raise RuntimeError(
             f"index_add_(): self ({elements_name(x._array)}) and source ({elements_name(new)}) "
             "must have the same scalar type"
         )
-    if x._array.ndim:
-        _check_slices(x._array, axis, places, new, "index_add_(): Number of indices")
-    check_range(places, x._array.shape[axis] if x._array.ndim else 1, axis, 0, RuntimeError)
-    indices = _at_axis(axis, index)
+    indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
 
     def change(array: np.ndarray) -> None:
         values = new if alpha == 1 else np.multiply(new, alpha, dtype=new.dtype, casting="unsafe")
@@ -149,15 +146,25 @@ def _index_add(
     return applied(x, in_place, change, "IndexAddBackward0", (x, source), backward, (index,))
 
 
+def _checked_indices(
+    function: str, array: np.ndarray, axis: int, index: Tensor, new: np.ndarray, *error: type
+) -> Any:
+    """Return the subscript of the slices at ``index``; ``new`` must have one for each."""
+    places = index._array
+    if array.ndim:
+        _check_slices(function, array, axis, places, new)
+    check_range(places, array.shape[axis] if array.ndim else 1, axis, 0, *error)
+    return _at_axis(axis, index)
+
+
 def _check_slices(
-    array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray, what: str
+    function: str, array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray
 ) -> None:
-    """Raise unless there is a slice of the right shape for each place."""
     found = new.shape[axis] if new.ndim else 1
     if places.size != found:
         raise RuntimeError(
-            f"{what} ({places.size}) should be equal to source.size(dim): ({found}), for dim: "
-            f"{axis}"
+            f"{function}(): Number of indices ({places.size}) should be equal to source.size(dim): "
+            f"({found}), for dim: {axis}"
         )
     expected = array.shape[:axis] + array.shape[axis + 1 :]
     if new.shape[:axis] + new.shape[axis + 1 :] != expected:
@@ -170,16 +177,13 @@ def _check_slices(
 def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place: bool) -> Tensor:
     index = _vector("index_copy_", index)
     axis = wrap_dim(dim, x._array.ndim)
-    new, places = source._array, index._array
+    new = source._array
     if new.dtype != x._array.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{elements_name(x._array)} and (source) {elements_name(new)}"
         )
-    if x._array.ndim:
-        _check_slices(x._array, axis, places, new, "index_copy_(): Number of indices")
-    check_range(places, x._array.shape[axis] if x._array.ndim else 1, axis, 0)
-    indices = _at_axis(axis, index)
+    indices = _checked_indices("index_copy_", x._array, axis, index, new)
 
     def change(array: np.ndarray) -> None:
         np.atleast_1d(array)[as_key(indices)] = np.atleast_1d(new)

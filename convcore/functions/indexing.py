@@ -23,11 +23,7 @@ from convcore.functions._support.arguments import check_tensor
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
 from convcore.functions.shape import reshape, unsqueeze
-from convcore.functions.slicing import (
-    along,
-    picked,
-    slice_of,
-)
+from convcore.functions.slicing import along, picked, slice_of
 
 __all__ = ["argwhere", "index_put", "nonzero"]
 
@@ -273,7 +269,7 @@ def check_range(
         )
 
 
-# The adjoint of reading: adding to places that may be the same
+# The gradient of reading: accumulation at indices that may repeat
 
 
 def _put_back(grad: Tensor, shape: tuple[int, ...], indices: Indices) -> Tensor:
@@ -292,7 +288,7 @@ def _put_back(grad: Tensor, shape: tuple[int, ...], indices: Indices) -> Tensor:
 
 
 def add_at(array: np.ndarray, indices: Indices, values: np.ndarray) -> None:
-    """Add values to an array at places that may be named several times.
+    """Add values to an array at indices; repeated indices accumulate.
 
     What goes to one place is summed in the order in which it is named, whatever the machine does.
     """
@@ -408,7 +404,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
 
 def _value(x: Tensor, value: Any) -> Tensor:
-    """Return what is assigned as a tensor."""
+    """Return the assigned value as a tensor."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, int | float | complex | np.generic):
@@ -544,11 +540,11 @@ def _zeroed(x: Tensor, lost: np.ndarray) -> Tensor:
     return out
 
 
-# Where something is
+# Nonzero elements
 
 
 def nonzero(input: Tensor, *, out: None = None, as_tuple: bool = False) -> Any:
-    """Return the places of the elements that are not zero.
+    """Return the indices of the nonzero elements.
 
     Parameters
     ----------
@@ -571,7 +567,7 @@ def nonzero(input: Tensor, *, out: None = None, as_tuple: bool = False) -> Any:
 
 
 def argwhere(input: Tensor) -> Tensor:
-    """Return one row of indices for each element that is not zero."""
+    """Return the indices of the nonzero elements, one row each."""
     check_tensor("argwhere", input)
     return nonzero(input)
 

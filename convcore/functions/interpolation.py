@@ -1,4 +1,4 @@
-"""interpolate: images of other sizes."""
+"""Interpolation of images to other sizes: nearest, linear, bicubic, area; and upsample."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Return images of another size.
+    """Resize images by interpolation.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _check_sizes(shape: tuple[int, ...], sizes: tuple[int, ...]) -> None:
 
 
 def _kernel(mode: str, rank: int) -> str:
-    """Return what PyTorch names where it has no kernel for a dtype."""
+    """Return the kernel that PyTorch names in its error for a dtype."""
     if rank == 2 and mode in ("nearest", "nearest-exact", "bilinear"):
         return f"upsample_{'bilinear' if mode == 'bilinear' else 'nearest'}2d_channels_last"
     return f"compute_indices_weights_{LINES[mode][0].removesuffix('-exact')}"

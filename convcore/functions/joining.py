@@ -1,4 +1,4 @@
-"""Several tensors as one, and one as several."""
+"""Joining and splitting tensors: cat, stack, split, chunk, unbind, meshgrid, hstack ..."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.shape import ints, reshape, unsqueeze, wrap_dim
-from convcore.functions.slicing import (
-    along,
-    select,
-    slice_of,
-)
+from convcore.functions.slicing import along, select, slice_of
 
 __all__ = [
     "atleast_1d",
@@ -46,12 +42,12 @@ __all__ = [
 ]
 
 
-# Several as one
+# Joining
 
 
 @with_numpy_names
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Join tensors along an axis that they have.
+    """Concatenate tensors along an existing axis.
 
     Parameters
     ----------
@@ -175,7 +171,7 @@ def _part(grad: Tensor, axis: int, start: int, like: tuple) -> Tensor:
 
 @with_numpy_names
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Join tensors of one shape along a new axis.
+    """Stack tensors of one shape along a new axis.
 
     Raises
     ------
@@ -222,7 +218,7 @@ def _empty_stack(arrays: list[np.ndarray], axis: int) -> np.ndarray:
 
 
 def _tensors(first: Any, more: tuple, function: str) -> tuple[Tensor, ...]:
-    """Return what is given as several tensors or as one sequence of them."""
+    """Return the tensors, given one by one or as one sequence."""
     return _checked((first, *more) if isinstance(first, Tensor) else first, function)
 
 
@@ -295,7 +291,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid whose axes are vectors: one view a vector.
+    """Return coordinate grids of the vectors: one view for each, expanded to all sizes.
 
     Parameters
     ----------
@@ -327,11 +323,11 @@ def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor,
     )
 
 
-# One as several
+# Splitting
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a tensor along an axis into views.
+    """Split a tensor along an axis into views.
 
     Parameters
     ----------
@@ -508,7 +504,7 @@ def _split_evenly(x: Tensor, where: Any, axis: int, function: str) -> tuple[Tens
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the views of all places of an axis; the axis goes.
+    """Return views of all slices along an axis, which is removed.
 
     Raises
     ------
@@ -532,7 +528,7 @@ def _split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple
 
 
 def _iterate(self: Tensor) -> Iterator[Tensor]:
-    """Iterate over the views of all places of the first axis."""
+    """Iterate over views of the slices along the first axis."""
     if not self._array.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(unbind(self, 0))

@@ -25,7 +25,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise over the last axes.
+    """Normalise over the last axes (layer normalisation).
 
     Parameters
     ----------

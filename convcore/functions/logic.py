@@ -1,4 +1,4 @@
-"""Logic on truth values, and on the bits of integers.  None of it has a gradient."""
+"""Logical and bitwise operations; they have no gradients."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def bitwise_right_shift(input: Any, other: Any) -> Tensor:
 
 
 def bitwise_not(input: Tensor) -> Tensor:
-    """Return the integers with every bit turned; of bools, whether they are false."""
+    """Invert every bit of integers; negate bools."""
     check_tensor("bitwise_not", input)
     array = input._array
     if array.dtype.kind not in "biu":

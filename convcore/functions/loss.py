@@ -1,4 +1,4 @@
-"""Losses: how far a prediction is from its target, as one number or element by element.
+"""Loss functions: MSE, L1, smooth L1, Huber, binary cross-entropy, KL divergence.
 
 ``reduction`` is 'mean', 'sum' or 'none'; ``size_average`` and ``reduce`` are its older form.
 """
@@ -22,7 +22,7 @@ from convcore.functions._support.arguments import (
     number,
     refuse_gradients,
 )
-from convcore.functions._support.axes import spread, wide_total_of
+from convcore.functions._support.axes import expand_to, wide_total_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
@@ -80,7 +80,7 @@ def _each(grad: Tensor, reduction: str, shape: tuple[int, ...]) -> Tensor:
         return grad
     if reduction == "mean":
         grad = div(grad, max(math.prod(shape), 1))
-    return spread(grad, tuple(range(len(shape))), shape)
+    return expand_to(grad, tuple(range(len(shape))), shape)
 
 
 def _reduce(x: Tensor, reduction: str) -> Tensor:
@@ -96,11 +96,11 @@ def _reduce_weighted(x: Tensor, weight: Tensor, reduction: str) -> Tensor:
     return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
 
-# Of a prediction and a number
+# Regression losses
 
 
 def _same_shapes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both in one shape; PyTorch warns where that is not the shape they have."""
+    """Return both, broadcast to one shape, with PyTorch's warning if their shapes differ."""
     check_arguments(function, input=input, target=target)
     if input._array.shape == target._array.shape:
         return input, target
@@ -280,7 +280,7 @@ def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
         raise ValueError("Weights and input must have the same size.")
 
 
-# Of a prediction and a probability
+# Losses of probabilities
 
 
 def binary_cross_entropy(
@@ -482,9 +482,6 @@ def kl_div(
         total = sum(values)
         return div(total, input._array.shape[0]) if input._array.ndim else total
     return _reduce(values, _reduction(reduction, size_average, reduce))
-
-
-# Of a prediction and a class
 
 
 FUNCTIONS_ONLY = __all__

@@ -10,10 +10,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
-from convcore.functions.indexing import (
-    applied,
-    take_at,
-)
+from convcore.functions.indexing import applied, take_at
 from convcore.functions.scatter import corner, elements_name, in_place_form
 from convcore.functions.shape import reshape
 

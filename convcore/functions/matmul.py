@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is made of them: linear, addmm, inner, outer.
+"""Matrix products: mm, bmm, matmul, mv, dot, inner, outer, linear, addmm, baddbmm.
 
 Every product of floating-point numbers is the engine's, whose bits do not depend on the number of
 threads.  In the formulas X^H is X transposed and, if complex, conjugated.
@@ -307,7 +307,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 ger = outer
 
 
-# Products of anything with an axis
+# matmul and linear
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -428,7 +428,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return add(_matmul("linear", input, columns), bias)
 
 
-# A sum and a product in one
+# Product and sum: addmm and its relatives
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -557,7 +557,7 @@ def _product_sum_backward(
     )
 
 
-# What is asked of the arguments; the texts are PyTorch's, because programs match them
+# Checks; the texts are PyTorch's, because programs match them
 
 
 def _operator(x: Tensor, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""max_unpool: what a pool of maxima took, put back to where it was found."""
+"""Max unpooling: the inverse of max pooling, with zeros at all other elements."""
 
 from __future__ import annotations
 

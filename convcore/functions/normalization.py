@@ -1,8 +1,8 @@
-"""Normalisations: batch_norm and what follows it, group_norm, instance_norm, layer_norm.
+"""Batch norm (also with an activation), group norm and instance norm, and their gradients.
 
 All are y = (x - mean) / sqrt(variance + eps) * weight + bias, over different sets of elements.  The
-gradients of those sets are one formula, `_composed`, which is written in differentiable functions;
-where no gradient of the gradient is wanted, the engine computes it in two passes.
+gradient is computed by the engine in two passes; for double backward `_composed` writes the same
+formula in differentiable functions.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def batch_norm(
     tensor([[-1.],
             [ 1.]])
     """
-    return _batch_norm(
+    return batch_norm_activation(
         input, running_mean, running_var, weight, bias, training, momentum, eps, None, None
     )
 
@@ -154,18 +154,36 @@ def batch_norm_activation(
             f"activation must be None, {' or '.join(map(repr, engine.CLAMPS))}, got {activation!r}"
         )
     if residual is not None:
-        check_arguments("batch_norm_activation", input=input, residual=residual)
-        x, r = input._array, residual._array
-        if x.shape != r.shape or x.dtype != r.dtype:
-            raise RuntimeError(
-                f"residual must have the input's shape and dtype, {list(x.shape)} and "
-                f"{x.dtype.name}, got {list(r.shape)} and {r.dtype.name}"
-            )
-    return _batch_norm(
-        *(input, running_mean, running_var, weight, bias, training, momentum, eps),
-        residual,
-        activation,
-    )
+        _check_residual(input, residual)
+    check_arguments("batch_norm", input=input)
+    momentum = number("batch_norm", "momentum", momentum)
+    eps = number("batch_norm", "eps", eps)
+    shape = input._array.shape
+    count = math.prod(shape[:1] + shape[2:])
+    if training and count == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {Size(shape)}"
+        )
+    if eps < 0 or (training and eps == 0):
+        how = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {how}, but got {eps}")
+    _check_pair(running_mean, running_var)
+    if len(shape) < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
+        )
+    if running_mean is None and not training:
+        raise RuntimeError("running_mean must be defined in evaluation mode")
+    _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
+    given = None
+    if running_mean is not None and running_var is not None and not training:
+        given = np.empty((2, shape[1]))
+        given[0], given[1] = running_mean._array, running_var._array
+    norm = _Norm("NativeBatchNormBackward0", eps, activation=activation, given=given)
+    out, statistics = _normalized("batch_norm", norm, input, weight, bias, residual)
+    if training and input._array.size:
+        _follow(running_mean, running_var, statistics, momentum, count)
+    return out
 
 
 def group_norm(
@@ -303,50 +321,14 @@ def instance_norm(
     return out
 
 
-# Batch norm
-
-
-def _batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    residual: Tensor | None,
-    activation: str | None,
-) -> Tensor:
-    check_arguments("batch_norm", input=input)
-    momentum = number("batch_norm", "momentum", momentum)
-    eps = number("batch_norm", "eps", eps)
-    shape = input._array.shape
-    count = math.prod(shape[:1] + shape[2:])
-    if training and count == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {Size(shape)}"
-        )
-    if eps < 0 or (training and eps == 0):
-        how = "positive during training" if training else "non-negative"
-        raise ValueError(f"batch_norm eps must be {how}, but got {eps}")
-    _check_pair(running_mean, running_var)
-    if len(shape) < 2:
+def _check_residual(input: Tensor, residual: Tensor) -> None:
+    check_arguments("batch_norm_activation", input=input, residual=residual)
+    x, r = input._array, residual._array
+    if x.shape != r.shape or x.dtype != r.dtype:
         raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
+            f"residual must have the input's shape and dtype, {list(x.shape)} and "
+            f"{x.dtype.name}, got {list(r.shape)} and {r.dtype.name}"
         )
-    if running_mean is None and not training:
-        raise RuntimeError("running_mean must be defined in evaluation mode")
-    _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
-    given = None
-    if running_mean is not None and running_var is not None and not training:
-        given = np.empty((2, shape[1]))
-        given[0], given[1] = running_mean._array, running_var._array
-    norm = _Norm("NativeBatchNormBackward0", eps, activation=activation, given=given)
-    out, statistics = _normalized("batch_norm", norm, input, weight, bias, residual)
-    if training and input._array.size:
-        _follow(running_mean, running_var, statistics, momentum, count)
-    return out
 
 
 def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:
@@ -362,7 +344,7 @@ def _check_vectors(
     weight: Tensor | None,
     bias: Tensor | None,
 ) -> None:
-    """Raise unless what has a number a channel is a tensor of as many as there are channels."""
+    """Raise unless statistics, weight and bias have one number for each channel."""
     vectors = {
         "running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias,
     }  # fmt: skip
@@ -399,11 +381,11 @@ def _follow(
         array[...] = ignore_errstate(np.add, (1 - momentum) * array, momentum * value)
 
 
-# What they share
+# Common implementation
 
 
 class _Norm(NamedTuple):
-    """What is normalised together, and what follows.
+    """A normalisation: over which elements it is done, and the activation after it.
 
     ``groups`` of channels within an image, or the last ``axes``, or, without both, channels over
     the batch.
@@ -414,7 +396,7 @@ class _Norm(NamedTuple):
     groups: int | None = None
     axes: int | None = None
     activation: str | None = None
-    given: Array | None = None  # means and variances that do not depend on the input
+    given: Array | None = None  # running means and variances, used instead of the input's
 
     def forward(
         self, x: Array, weight: Array | None, bias: Array | None, residual: Array | None
@@ -448,7 +430,7 @@ class _Norm(NamedTuple):
         )
 
     def split(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
-        """Return the shape in which it is done, the axes of means, and the weight's shape in it."""
+        """Return the shape with channels split in groups, the axes of means, the weight's shape."""
         if self.axes is not None:
             axes = tuple(range(len(shape) - self.axes, len(shape)))
             return shape, axes, shape[len(shape) - self.axes :]
@@ -542,13 +524,13 @@ def _composed(
     shape, axes, weight_shape = norm.split(x._array.shape)
     parts = reshape(x, shape)
     if norm.given is None:
-        apart = sub(parts, mean(parts, axes, True))
-        root = rsqrt(add(mean(mul(apart, apart), axes, True), norm.eps))
+        centred = sub(parts, mean(parts, axes, True))
+        rstd = rsqrt(add(mean(mul(centred, centred), axes, True), norm.eps))
     else:
         rows = norm.given.astype(x._array.dtype).reshape(2, *weight_shape)
-        apart = sub(parts, wrap(rows[0]))
-        root = rsqrt(add(wrap(rows[1]), norm.eps))
-    z = mul(apart, root)
+        centred = sub(parts, wrap(rows[0]))
+        rstd = rsqrt(add(wrap(rows[1]), norm.eps))
+    z = mul(centred, rstd)
     w = None if weight is None else reshape(weight, weight_shape)
     grad = reshape(grad, shape)
     if norm.activation is not None:
@@ -564,7 +546,7 @@ def _composed(
         h = grad if w is None else mul(grad, w)
         if norm.given is None:
             h = sub(sub(h, mean(h, axes, True)), mul(z, mean(mul(h, z), axes, True)))
-        grads[0] = reshape(mul(h, root), x._array.shape)
+        grads[0] = reshape(mul(h, rstd), x._array.shape)
     others = tuple([
         axis for axis in range(len(shape))
         if axis < len(shape) - len(weight_shape) or weight_shape[axis - len(shape)] == 1

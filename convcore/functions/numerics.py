@@ -11,15 +11,12 @@ from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
-from convcore.functions._support.axes import spread, wrap_dim
+from convcore.functions._support.axes import expand_to, wrap_dim
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
-from convcore.functions.slicing import (
-    placed,
-    slice_of,
-)
+from convcore.functions.slicing import placed, slice_of
 
 __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
@@ -28,7 +25,7 @@ __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return how often each number from 0 to the largest one is there, or their weights' sums.
+    """Count each number from 0 to the largest, or sum the weights of each.
 
     Parameters
     ----------
@@ -192,7 +189,7 @@ def trace(input: Tensor) -> Tensor:
         (input,),
         out,
         lambda needs, grad: placed(
-            spread(grad, (0,), (min(shape),)), shape, _diagonal, "DiagonalBackward0"
+            expand_to(grad, (0,), (min(shape),)), shape, _diagonal, "DiagonalBackward0"
         ),
     )
     return out
@@ -207,7 +204,7 @@ def _diagonal(array: np.ndarray) -> np.ndarray:
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
-    """Return the places of a matrix that are on a diagonal or below it.
+    """Return the indices of a matrix's lower triangle, up to a diagonal.
 
     Parameters
     ----------
@@ -243,7 +240,7 @@ def tril_indices(
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
-    """Return the places of a matrix that are on a diagonal or above it; see `tril_indices`."""
+    """Return the indices of a matrix's upper triangle; see `tril_indices`."""
     return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
 
 

@@ -1,4 +1,4 @@
-"""Classes as vectors with a one in their place."""
+"""One-hot encoding of class indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["one_hot"]
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """Return, on a new last axis, a one in the place that each class has, and zeros elsewhere.
+    """Return one-hot vectors on a new last axis: a one at each class index, zeros elsewhere.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The largest, the smallest, the median, and sorting: functions that pick elements by their order.
+"""Maxima, minima, medians, sorting and topk: functions that pick elements by their order.
 
 NaN counts as larger than everything.  An element that was picked gets the whole gradient; where
 nothing says which of several equal ones was picked (`max` of a whole tensor), they share it.
@@ -15,7 +15,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.axes import axes, spread, with_numpy_names, wrap_dim
+from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
 from convcore.functions.piecewise import masked, maximum, minimum
@@ -54,7 +54,7 @@ _RETURN_TYPES: dict[str, Any] = {}
 
 
 def _restored(name: str, fields: tuple) -> Any:
-    """Make a result of what was pickled."""
+    """Unpickle a result."""
     return _RETURN_TYPES[name](*fields)
 
 
@@ -66,7 +66,7 @@ _SORT = _return_type("sort", "values", "indices")
 _TOPK = _return_type("topk", "values", "indices")
 
 
-# Picking along an axis, and its adjoint
+# Elements at indices along an axis, and the gradient
 
 
 def _pick(x: Tensor, index: np.ndarray, along: int) -> np.ndarray:
@@ -110,7 +110,7 @@ def _choose(
             return None
         if dropped:
             index = np.expand_dims(index, along)
-            grad = spread(grad, (along,), index.shape)
+            grad = expand_to(grad, (along,), index.shape)
         return _put(grad, index, along, shape)
 
     if mode.enabled:
@@ -127,13 +127,13 @@ def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
     if value.dtype.kind == "f":
         equal |= np.isnan(value) & np.isnan(x._array)
     number = np.count_nonzero(equal, axis=over, keepdims=True)
-    shared = masked(spread(grad, over, x._array.shape), equal)
+    shared = masked(expand_to(grad, over, x._array.shape), equal)
     if np.all(number == 1):
         return shared
     return div(shared, wrap(np.asarray(number, grad._array.dtype)))
 
 
-# The largest and the smallest
+# Maxima and minima
 
 
 @with_numpy_names
@@ -191,12 +191,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 def _largest(function: str, node: str, ufunc: np.ufunc, x: Tensor) -> Tensor:
     if x._array.size == 0:
         _refuse_empty(function, x, None)
-    over = tuple(range(x._array.ndim))
-    out = wrap(np.asarray(ignore_errstate(ufunc.reduce, x._array, axis=over)))
-    if mode.enabled:
-        backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
-        record(node, (x,), out, backward, (x, out))
-    return out
+    return _extreme(function, node, ufunc, x, None, False)
 
 
 def _refuse_empty(function: str, x: Tensor, dim: int | None) -> None:
@@ -347,7 +342,7 @@ def _median_index(array: np.ndarray, along: int) -> np.ndarray:
 
 
 def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
-    """Return the indices that sort along an axis, equal elements in the order in which they are."""
+    """Return the indices of a stable sort along an axis."""
     if array.ndim == 0:
         return np.zeros((), np.int64)
     if not descending:

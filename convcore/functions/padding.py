@@ -1,4 +1,4 @@
-"""pad: a border of a constant, or of the tensor's own elements, around its last axes."""
+"""Padding of the last axes: constant, reflect, replicate and circular."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad", "circular": 
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Put a border around the last axes; a negative pad crops.
+    """Pad the last axes; a negative pad crops.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
 
 
 def _border_grad(grad: Tensor, pairs: Pairs, mode: str) -> Tensor:
-    """Add the border's gradients to those of the elements that it copied."""
+    """Add the gradients of the padding to the elements that it copied."""
     output = wrap(computed(engine.pad_grad, grad._array, pairs, mode))
     record(
         f"{NAMES[mode]}{len(pairs)}DBackwardBackward0",
@@ -117,7 +117,7 @@ def _pairs(pad: Any, ndim: int) -> Pairs:
 
 
 def _number(value: Any) -> float:
-    """Return the value as the float that PyTorch makes of any real number or tensor of one."""
+    """Return a real number, or a tensor with one element, as a float."""
     if value is None:
         return 0.0
     if not isinstance(value, numbers.Real | np.bool_ | Tensor):

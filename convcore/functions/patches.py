@@ -23,7 +23,7 @@ Window = tuple[Pair, Pair, Pair, Pair]  # kernel_size, dilation, padding, stride
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Copy out the patch of an image under the kernel at every output pixel, as a column.
+    """Copy the patch under the kernel at every output pixel into a column (im2col).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Add every column back to where `unfold` takes it from: its adjoint, not its inverse.
+    """Add every column to its patch of the image (col2im); the adjoint of `unfold`.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _window(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windo
 
 
 def _blocks(sizes: Pair, window: Window) -> Pair:
-    """Return how many places the kernel has along each axis; below 1 if it does not fit."""
+    """Return the number of kernel positions along each axis; below 1 if it does not fit."""
     kernel, dilations, pads, strides = window
     height, width = (
         Axis(sizes[i], kernel[i], strides[i], dilations[i], pads[i], pads[i]).out for i in (0, 1)

@@ -1,4 +1,4 @@
-"""Functions that choose between operands, element by element: where, clamp, maximum, minimum."""
+"""where, clamp, maximum and minimum: elementwise choices between operands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-# Zero where a mask says so: the derivative of everything in this file
+# masked: the gradient of every function in this file
 
 _BITS = {np.dtype(c): np.dtype(f"i{size}") for c, size in zip("efdF", "2488", strict=True)}
 

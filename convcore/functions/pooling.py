@@ -1,7 +1,7 @@
-"""Pools: the largest or the mean element under every window, and under windows that adapt.
+"""Max and average pooling, and their adaptive forms.
 
-Each is linear in what it picked or averaged, so its gradient is another map of this file, and that
-one's gradient the first again.
+Once the elements are chosen, pooling is linear: its gradient is a function of this file too, whose
+gradient is the first again.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def _max_pool(
         by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
         if by_taps is not None:
             output = _by_taps(name, input, by_taps)
-            # Only the taps of a dilated window can all lie in the padding.
-            hollow = any(pad and gap > 1 for pad, gap in zip(steps[2], steps[3], strict=True))
-            describe(output, pool=by_taps.pool, hollow=hollow)
+            # Only a dilated window can lie in the padding with all its taps.
+            may_be_padding = any(p and d > 1 for p, d in zip(steps[2], steps[3], strict=True))
+            describe(output, pool=by_taps.pool, may_be_padding=may_be_padding)
             return output
     values, indices = computed(engine.max_pool, input._array, *steps)
     return _picked(name, rank, input, values, indices, return_indices)
@@ -132,7 +132,7 @@ def _differentiated(input: Tensor) -> bool:
 
 
 def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
-    """Wrap what a pool picked, and record at which taps: they take an eighth of what indices do."""
+    """Wrap and record max pooling that saves taps, an eighth of the memory of indices."""
     output = wrap(pooled.values)
     if pooled.taps is not None:
         record(
@@ -146,7 +146,7 @@ def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
 
 
 def _put_back(name: str, grad: Tensor, taps: Tensor, pooled: MaxPooled) -> Tensor:
-    """Put gradients back to the elements that won, in planes of zeros."""
+    """Return the input gradient: gradients at the maxima, zeros elsewhere."""
     planes = wrap(computed(pooled.pool.gradient, grad._array, taps._array))
     record(
         f"{name}BackwardBackward0",
@@ -168,7 +168,7 @@ def _picked(
     indices: np.ndarray,
     return_indices: bool,
 ) -> Any:
-    """Wrap what a pool picked, and record from where."""
+    """Wrap and record max pooling that saves indices."""
     output, places = wrap(values), wrap(indices)
     sizes = input._array.shape[-rank:]
     record(
@@ -182,7 +182,7 @@ def _picked(
 
 
 def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
-    """Put values back to their places in planes of zeros."""
+    """Return planes of zeros with the values at their indices."""
     planes = wrap(computed(engine.scatter_pixels, values._array, places._array, sizes))
     record(
         f"{name}BackwardBackward0",

@@ -1,4 +1,4 @@
-"""Sums, means and what is made of them: prod, var, std, norm, logsumexp, any, all, cumulative sums.
+"""Reductions: sum, mean, prod, norm, logsumexp, any, all, nansum, and cumulative sums.
 
 ``dim`` is an axis, several, or None for all of them; negative ones count from the back.  The axes
 are left out of the result, or kept with size 1 if ``keepdim`` is true.
@@ -19,7 +19,7 @@ from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import (
     axes,
-    spread,
+    expand_to,
     total_of,
     wide_total_of,
     with_numpy_names,
@@ -89,18 +89,18 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     out = wrap(ignore_errstate(total_of, array, over, keepdim))
     if mode.enabled and input.requires_grad:
         name = "SumBackward0" if dim is None and not keepdim else "SumBackward1"
-        record(name, (input,), out, _spread_backward(input, over))
+        record(name, (input,), out, _expand_backward(input, over))
     return out
 
 
-def _spread_backward(input: Tensor, over: tuple[int, ...], by: float | None = None) -> Any:
+def _expand_backward(input: Tensor, over: tuple[int, ...], by: float | None = None) -> Any:
     """Return the backward of a sum, or of a sum divided by ``by``."""
     shape, dtype = input._array.shape, input._array.dtype
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
         if grad._array.dtype != dtype:
             grad = cast(grad, dtype)
-        return spread(grad if by is None else div(grad, by), over, shape)
+        return expand_to(grad if by is None else div(grad, by), over, shape)
 
     return backward
 
@@ -141,7 +141,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     out = wrap(np.asarray(ignore_errstate(np.true_divide, total, number), array.dtype))
     if mode.enabled and input.requires_grad:
         name = "MeanBackward0" if dim is None and not keepdim else "MeanBackward1"
-        record(name, (input,), out, _spread_backward(input, over, max(number, 1)))
+        record(name, (input,), out, _expand_backward(input, over, max(number, 1)))
         describe(out, dim=over, keepdim=keepdim)
     return out
 
@@ -166,9 +166,9 @@ def _prod_backward(input: Tensor, over: tuple[int, ...]) -> Any:
     shape = input._array.shape
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        grad = spread(fit(grad, (grad._array.shape, x._array.dtype)), over, shape)
+        grad = expand_to(fit(grad, (grad._array.shape, x._array.dtype)), over, shape)
         if np.all(x._array):
-            others = div(spread(fit(y, (y._array.shape, x._array.dtype)), over, shape), x)
+            others = div(expand_to(fit(y, (y._array.shape, x._array.dtype)), over, shape), x)
         elif len(over) == 1:
             others = _others(x, over[0])
         else:
@@ -190,7 +190,7 @@ def _others(x: Tensor, along: int) -> Tensor:
         # d others_i / d x_k is the product of all but those two, and 0 for i = k.
         alone = _without_each(x, along)
         pairs, diagonal = _others(alone, along + 1), _diagonal(alone, along)
-        weighted = mul(spread(grad, (along + 1,), alone._array.shape), conj(pairs))
+        weighted = mul(expand_to(grad, (along + 1,), alone._array.shape), conj(pairs))
         return sum(masked(weighted, ~diagonal), along)
 
     record("OthersBackward", (x,), out, backward, (x,))
@@ -201,7 +201,7 @@ def _without_each(x: Tensor, along: int) -> Tensor:
     """Return X[.., i, j, ..] = x[.., j, ..], and 1 for i = j."""
     shape = x._array.shape
     n = shape[along]
-    repeated = spread(x, (along,), (*shape[:along], n, *shape[along:]))
+    repeated = expand_to(x, (along,), (*shape[:along], n, *shape[along:]))
     return where(wrap(_diagonal(repeated, along)), 1, repeated)
 
 
@@ -212,7 +212,7 @@ def _diagonal(x: Tensor, along: int) -> np.ndarray:
 
 @with_numpy_names
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the products of the elements up to each one along an axis."""
+    """Return cumulative products along an axis."""
     check_tensor("cumprod", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
@@ -235,7 +235,7 @@ def _cumprod_backward(along: int) -> Any:
         n = x._array.shape[along]
         later = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (x._array.ndim - along - 1))
         parts = masked(cumprod(alone, along + 1), later)
-        repeated = spread(grad, (along,), alone._array.shape)
+        repeated = expand_to(grad, (along,), alone._array.shape)
         return (sum(mul(repeated, conj(parts)), along + 1),)
 
     return backward
@@ -243,7 +243,7 @@ def _cumprod_backward(along: int) -> Any:
 
 @with_numpy_names
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the sums of the elements up to each one along an axis; of integers as int64."""
+    """Return cumulative sums along an axis; of integers as int64."""
     check_tensor("cumsum", input)
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
@@ -269,9 +269,6 @@ def _cumsum_from_end(x: Tensor, along: int) -> Tensor:
     out = wrap(array.copy())
     record("CumsumBackward0", (x,), out, lambda needs, grad: cumsum(grad, along))
     return out
-
-
-# Spread
 
 
 # Norms
@@ -333,7 +330,7 @@ def _norm(array: np.ndarray, p: float, over: tuple[int, ...], keepdims: bool) ->
 
 def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        grad, y = spread(grad, over, shape), spread(y, over, shape)
+        grad, y = expand_to(grad, over, shape), expand_to(y, over, shape)
         if p == 0:
             return wrap(np.zeros_like(x._array))
         if p == 1:
@@ -365,8 +362,8 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
         shape = array.shape
 
         def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
-            share = exp(sub(x, spread(y, over, shape)))
-            return mul(spread(grad, over, shape), conj(share))
+            share = exp(sub(x, expand_to(y, over, shape)))
+            return mul(expand_to(grad, over, shape), conj(share))
 
         record("LogsumexpBackward0", (input,), out, backward, (input, out))
     return out
@@ -413,15 +410,12 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     return wrap(np.asarray(np.count_nonzero(input._array, axis=over), np.int64))
 
 
-# Spread and mean at once
-
-
-# Without what is no number
+# Sums and means without NaNs
 
 
 @with_numpy_names
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the sum, of all elements or over some axes, of those that are not NaN.
+    """Return the sum of all elements, or over some axes, without NaNs.
 
     The arguments are those of `sum`.
 
@@ -438,7 +432,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     shape, over = known.shape, axes(dim, known.ndim)
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        return fit(masked(spread(grad, over, shape), known), (shape, input._array.dtype))
+        return fit(masked(expand_to(grad, over, shape), known), (shape, input._array.dtype))
 
     record("NansumBackward0", (input,), total, backward)
     return total
@@ -446,7 +440,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @with_numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the mean, of all elements or over some axes, of those that are not NaN.
+    """Return the mean of all elements, or over some axes, without NaNs.
 
     The arguments are those of `mean`.
 

@@ -1,4 +1,4 @@
-"""Rounding, and quotients that are rounded with what remains of them."""
+"""Rounding (floor, ceil, round, trunc), floor division and remainders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers written into a tensor, in place; `convcore.random` draws them."""
+"""In-place random fills (normal_, uniform_, bernoulli_ ...), drawn by `convcore.random`."""
 
 from __future__ import annotations
 

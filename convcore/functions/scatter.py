@@ -1,4 +1,4 @@
-"""Reading and writing along one axis by a tensor of indices, and by masks.
+"""gather, scatter and their relatives: elements along one axis by a tensor of indices.
 
 Each operation has a form in place and one out of place, made of one body: `applied` runs it on the
 tensor's own memory or on a copy.
@@ -26,9 +26,7 @@ from convcore.functions.indexing import (
     take_at,
 )
 from convcore.functions.shape import reshape, wrap_dim
-from convcore.functions.slicing import (
-    placed,
-)
+from convcore.functions.slicing import placed
 
 __all__ = ["gather", "scatter", "scatter_add", "take", "take_along_dim"]
 
@@ -41,18 +39,15 @@ def with_axes(x: Tensor) -> Tensor:
 
 
 def elements_name(array: np.ndarray) -> str:
-    """Return PyTorch's word for the elements of an array in its messages: Float."""
+    """Return PyTorch's name of an array's dtype in messages: Float."""
     return scalar_name(array.dtype)
-
-
-# Whole slices
 
 
 # Single elements along an axis
 
 
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Return one element for each index: along ``dim`` the one it names, else at its own place.
+    """Return out[.., i, ..] = input[.., index[.., i, ..], ..] along the axis ``dim``.
 
     Parameters
     ----------
@@ -276,7 +271,7 @@ def _checked_scatter(
 def _scatter_reduced(
     x: Tensor, dim: int, index: Tensor, src: Any, reduce: str, in_place: bool
 ) -> Tensor:
-    """Add to what is there, or multiply it, as an older form of scatter does."""
+    """Scatter with the older ``reduce`` argument: add or multiply."""
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if not isinstance(src, Tensor):
@@ -315,10 +310,7 @@ def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor, *, in_place: b
     return applied(x, in_place, change, "ScatterAddBackward0", (x, src), backward, (index,))
 
 
-# Masks
-
-
-# The two forms of each
+# Functions, and their in-place methods
 
 
 def scatter(
@@ -330,7 +322,7 @@ def scatter(
     value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Return a copy with other elements at the places that indices name along an axis.
+    """Return a copy with elements replaced at indices along an axis.
 
     The reverse of `gather`.
 
@@ -354,7 +346,7 @@ def scatter(
 
 
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """Return a copy with elements added at the places that indices name along an axis.
+    """Return a copy with elements added at indices along an axis.
 
     Places may be named several times; what goes to one is summed in order.
     """

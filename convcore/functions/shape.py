@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: views wherever PyTorch gives a view, copies where it copies.
+"""Shape changes (reshape, view, transpose, squeeze ...): views or copies as in PyTorch.
 
 A view that picks some elements (select, narrow, diagonal) is undone by placing the gradient into
 zeros, `placed`; one that only renames axes is undone by renaming them back.
@@ -54,13 +54,13 @@ def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def ints(first: Any, more: tuple = ()) -> tuple[int, ...]:
-    """Return what is given as several ints or as one sequence of them."""
+    """Return the ints, given one by one or as one sequence."""
     given = first if isinstance(first, tuple | list) else (first, *more)
     return tuple([number if number.__class__ is int else as_int(number) for number in given])
 
 
 def _resolved(sizes: tuple[int, ...], n_elements: int) -> tuple[int, ...]:
-    """Return sizes with the one that is -1 worked out."""
+    """Return sizes with -1 replaced by the size that fits."""
     known = math.prod(sizes)
     if known == n_elements and (not sizes or min(sizes) >= 0):
         return sizes
@@ -228,7 +228,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def ravel(input: Tensor) -> Tensor:
-    """Return the elements along one axis."""
+    """Return the elements as a vector."""
     check_tensor("ravel", input)
     return view(contiguous(input), -1)
 
@@ -458,12 +458,6 @@ def _matrix_adjoint(self: Tensor) -> Tensor:
             f"tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor.{hint}"
         )
     return adjoint(self)
-
-
-# Some of the elements
-
-
-# The elements several times
 
 
 METHODS = {

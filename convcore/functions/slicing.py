@@ -1,4 +1,4 @@
-"""Views of some elements: select, narrow, windows, diagonals and triangles.
+"""Views of parts: select, narrow, unfold, diagonal; and triangles.
 
 The gradient of such a view is placed into zeros, `placed`.
 """
@@ -51,7 +51,7 @@ def along(axis: int, item: Any) -> Step:
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Return the view of what is at one place of an axis; the axis goes.
+    """Return a view of one slice along an axis, which is removed.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 
 
 def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
-    """Return the view of ``length`` places of an axis from ``start`` on.
+    """Return a view of ``length`` elements of an axis from ``start`` on.
 
     Raises
     ------
@@ -101,12 +101,12 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
 
 
 def slice_of(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Tensor:
-    """Return the view of every step-th place of an axis from ``start`` up to before ``stop``."""
+    """Return a view of every step-th element of an axis in [start, stop)."""
     return picked(x, along(axis, slice(start, stop, step)), "SliceBackward0")
 
 
 def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a view of the windows of ``size`` places along an axis, ``step`` apart.
+    """Return a view of the windows of ``size`` elements along an axis, ``step`` apart.
 
     The axis counts the windows then, and a new last axis counts the places of one.
 

@@ -1,4 +1,4 @@
-"""logaddexp, xlogy and erfinv: logarithms that come out right at the edges, and erf backwards."""
+"""logaddexp and xlogy, exact for infinities and zeros, and erfinv, the inverse of erf."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tu
 
 
 def erfinv(input: Tensor) -> Tensor:
-    """Return the number whose error function each element is; NaN for those beyond -1 and 1."""
+    """Return the inverse error function of each element; NaN outside [-1, 1]."""
     from scipy import special
 
     check_tensor("erfinv", input)

@@ -1,4 +1,4 @@
-"""Other strides over the same memory: views with strides of one's own, and shapes set in place.
+"""as_strided and its relatives: views with given strides, and shapes set in place.
 
 The methods that set a tensor's own shape, such as unsqueeze_, leave its memory as it is; in the
 graph they are in-place operations like others.

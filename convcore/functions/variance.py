@@ -14,7 +14,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import (
     axes,
-    spread,
+    expand_to,
     wide_total_of,
     with_numpy_names,
 )
@@ -78,20 +78,20 @@ def _deviation(
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dim, correction = _corrected(dim, unbiased, correction)
     over = axes(dim, x._array.ndim)
-    out, slope = _spread_of(function, x._array, over, keepdim, correction)
+    out, slope = _var_or_std(function, x._array, over, keepdim, correction)
     if mode.enabled:
 
         def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Any) -> Tensor:
-            return _by_spread(grad, x, y, over, slope)
+            return _input_gradient(grad, x, y, over, slope)
 
         record(node, (x,), out, backward, (x, out if function == "std" else None))
     return out
 
 
-def _spread_of(
+def _var_or_std(
     function: str, array: np.ndarray, over: tuple[int, ...], keepdim: bool, correction: float
 ) -> tuple[Tensor, float]:
-    """Return what is named first in ``function``, and what its gradient by a square distance is."""
+    """Return the variance or standard deviation, and the factor 2 / (number - correction)."""
     number = math.prod([array.shape[one] for one in over])
     free = max(number - correction, 0)
     if free <= 0:
@@ -107,16 +107,16 @@ def _spread_of(
     return out, 2 / free if free else math.nan
 
 
-def _by_spread(grad: Tensor, x: Tensor, y: Any, over: tuple[int, ...], slope: float) -> Tensor:
-    """Return the gradient of x by that of its variance, or by that of ``y``, its root."""
+def _input_gradient(grad: Tensor, x: Tensor, y: Any, over: tuple[int, ...], slope: float) -> Tensor:
+    """Return the gradient of x from that of its variance, or of its standard deviation ``y``."""
     if y is not None:
         grad = masked(div(grad, mul(y, 2)), y._array != 0)
     centred = sub(x, mean(x, over, True)) if over else sub(x, x)
-    return mul(mul(spread(grad, over, x._array.shape), slope), centred)
+    return mul(mul(expand_to(grad, over, x._array.shape), slope), centred)
 
 
 def _corrected(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
-    """Return the axes and the correction that the older arguments, if they are given, stand for."""
+    """Return ``dim`` and ``correction``, translated from the older arguments if those are given."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
@@ -170,22 +170,22 @@ def std_mean(
 def _with_mean(
     node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> tuple[Tensor, Tensor]:
-    """Return the spread and the mean, recorded as one node."""
+    """Return the variance or standard deviation, and the mean, recorded as one node."""
     if x._array.dtype.kind not in "fc":
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
     dim, correction = _corrected(dim, unbiased, correction)
     shape, over = x._array.shape, axes(dim, x._array.ndim)
-    out, slope = _spread_of(function, x._array, over, keepdim, correction)
+    out, slope = _var_or_std(function, x._array, over, keepdim, correction)
     outs = out, mean(wrap(x._array), dim, keepdim)
     number = max(math.prod([shape[one] for one in over]), 1)
 
     def backward(needs: tuple[bool, ...], grads: tuple, x: Tensor, y: Any) -> Tensor:
-        by_spread, by_mean = grads
+        grad_first, grad_mean = grads
         parts = []
-        if by_spread is not None:
-            parts.append(_by_spread(by_spread, x, y, over, slope))
-        if by_mean is not None:
-            parts.append(spread(div(by_mean, number), over, shape))
+        if grad_first is not None:
+            parts.append(_input_gradient(grad_first, x, y, over, slope))
+        if grad_mean is not None:
+            parts.append(expand_to(div(grad_mean, number), over, shape))
         return parts[0] if len(parts) == 1 else add(*parts)
 
     record(node, (x,), outs, backward, (x, out if function == "std_mean" else None))

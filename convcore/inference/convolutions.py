@@ -130,8 +130,8 @@ def _swaps_with_activation(builder: PlanBuilder, op: Op) -> bool:
 
     Not if a window lies in the padding alone: its -inf would escape the activation.
     """
-    hollow = op.node.attributes.get("hollow", True)
-    return not hollow and fusable_activation(builder, op) is not None
+    may_be_padding = op.node.attributes.get("may_be_padding", True)
+    return not may_be_padding and fusable_activation(builder, op) is not None
 
 
 def _deferred_convolution(builder: PlanBuilder, operand: Operand) -> Op | None:

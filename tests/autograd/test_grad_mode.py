@@ -7,13 +7,6 @@ import threading
 
 import pytest
 
-import convcore
-
-
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
 
 def test_recording_is_on_at_first(lib):
     assert lib.is_grad_enabled()

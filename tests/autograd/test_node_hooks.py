@@ -11,11 +11,6 @@ import pytest
 import convcore
 
 
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
-
 def leaf(lib, *values):
     return lib.tensor(values, requires_grad=True)
 

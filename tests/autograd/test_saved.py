@@ -15,11 +15,6 @@ import convcore
 from convcore.autograd.node import record
 
 
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
-
 def leaf(lib, *values):
     return lib.tensor(values, requires_grad=True)
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from against_torch import agree, same
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.autograd.views import inplace
@@ -234,12 +235,7 @@ def fits(other: Part, part: Part, kind: str, name: str) -> bool:
 
 
 @given(data=st.data())
-@settings(
-    max_examples=300,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@few(300)
 def test_programs_of_views_and_in_place_operations_are_right_or_raise(torch, data):
     """What PyTorch computes is computed; where it raises, convcore raises or agrees with the model.
 
@@ -309,12 +305,7 @@ def shares_memory(t: Any, u: Any) -> bool:
 
 
 @given(data=st.data())
-@settings(
-    max_examples=200,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@few(200)
 def test_programs_with_steps_that_are_not_recorded_like_torch(torch, data):
     program = data.draw(guarded_programs(torch), label="program")
     found = {}

@@ -156,10 +156,10 @@ def test_ratios_are_paired_by_round():
 
 
 def test_spread_is_median_and_quartiles():
-    assert measuring.spread([5.0, 1.0, 4.0, 2.0, 3.0]) == measuring.Spread(3.0, 2.0, 4.0)
-    assert measuring.spread([7.0]) == measuring.Spread(7.0, 7.0, 7.0)
+    assert measuring.quartiles([5.0, 1.0, 4.0, 2.0, 3.0]) == measuring.Quartiles(3.0, 2.0, 4.0)
+    assert measuring.quartiles([7.0]) == measuring.Quartiles(7.0, 7.0, 7.0)
     with pytest.raises(ValueError, match="empty"):
-        measuring.spread([])
+        measuring.quartiles([])
 
 
 def test_geometric_mean_of_ratios():
@@ -611,7 +611,7 @@ def test_bench_of_a_tiny_layer_end_to_end(tmp_path, capsys):
     assert data["workers"]["convcore@1"]["peak_bytes"] >= 0
     assert data["machine"]["removed_variables"].keys() >= before.keys() & {"OPENBLAS_CORETYPE"}
     assert {promise["kept"] for promise in data["promises"]} == {True}
-    # The formats of a bout are timed together, so that each side's better one can be paired.
+    # The formats of a group are timed together, so that each side's better one can be paired.
     better = data["better_format"]
     assert [(b["map"], b["formats"][1]) for b in better] == [(m, "contiguous") for m in PASSES]
     assert "agree with the oracle" in printed

@@ -64,14 +64,14 @@ def test_better_formats_are_paired_by_round():
     last = timed((2.0, 20.0, 2.0), (7.0, 70.0, 7.0), format="channels_last")
     (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
     assert (ratio.ours, ratio.theirs) == (last, contiguous)
-    assert ratio.spread == measuring.Spread(3.0, 3.0, 3.0)
+    assert ratio.quartiles == measuring.Quartiles(3.0, 3.0, 3.0)
 
 
 def test_better_format_of_a_peer_that_has_one():
     contiguous = timed(4.0, 6.0)
     last = timed(2.0, None, format="channels_last")
     (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
-    assert ratio.spread.median == 3.0
+    assert ratio.quartiles.median == 3.0
     assert ratio.name.endswith("channels_last, 1 thread beside contiguous")
 
 
@@ -79,7 +79,7 @@ def test_better_formats_of_an_interrupted_bout_are_paired_as_far_as_they_go():
     contiguous = timed((4.0, 4.0), (6.0, 6.0))
     last = timed((2.0,), (7.0,), format="channels_last")
     (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
-    assert ratio.spread == measuring.Spread(3.0, 3.0, 3.0)
+    assert ratio.quartiles == measuring.Quartiles(3.0, 3.0, 3.0)
 
 
 def test_small_cells_are_a_table_of_their_own():

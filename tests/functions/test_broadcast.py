@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import SEEDS, few
+from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 

@@ -12,8 +12,9 @@ import pytest
 from agreement import assert_same_gradients, seen_by_a_hook
 from derivatives import leaf
 from draws import is_channels_last, lay_out, numbers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import engine
@@ -21,13 +22,7 @@ from convcore.autograd.gradcheck import gradcheck, gradgradcheck
 from convcore.engine.geometry import Steps
 from convcore.functions import conv as maps
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=80,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = few(80)
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ def test_conv_transpose_has_pytorchs_values_and_gradients(case, seed, torch):
     assert_as_pytorch(case, seed, torch)
 
 
-@settings(SOME, max_examples=20)
+@few(20)
 @given(case=cases(("float16",)), transposed=cases(("float16",), transposed=True))
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 def test_float16_convolutions_are_float32s_rounded_once(case, transposed, seed):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from against_torch import agree, same_error
 from edges import SPECIAL, agree_at_first_order, promoted_alike
-from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn, few
+from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck

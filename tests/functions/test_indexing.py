@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from against_torch import agree, same, same_error, tensors
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 from shapes import complex_or_real
 
 import convcore
@@ -389,12 +390,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> list:
 
 
 @given(data=st.data())
-@settings(
-    max_examples=150,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@few(150)
 def test_any_subscript_like_torch(torch, data):
     """Read, write a number, write a tensor, and add at a drawn subscript."""
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4), label="shape"))

@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 from against_torch import agree, same_error
 from draws import is_channels_last, is_dense, lay_out
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import engine
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=120,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = few(120)
 MODES = {
     1: ("nearest", "nearest-exact", "linear", "area"),
     2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),

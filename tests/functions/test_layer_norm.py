@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import SEEDS, few
+from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
 from norms import DTYPES, FORMATS, TOLERANCE, laid_out, numbers
+from properties import few
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck

@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import SEEDS, TOLERANCE, few
+from elements import SEEDS, TOLERANCE
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck

@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 import pytest
 from against_torch import agree, differentiated, same, same_error
-from elements import SEEDS, few
+from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
 from norms import DTYPES, FORMATS, TOLERANCE, laid_out, numbers
+from properties import few
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck

@@ -9,21 +9,16 @@ import numpy as np
 import pytest
 from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, numbers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import engine
 from convcore.engine import reference
 from convcore.functions.padding import pad
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=200,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = few(200)
 MODES = ("constant", "reflect", "replicate", "circular")
 
 

@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, lay_out, numbers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.functions.patches import fold, pixel_shuffle, pixel_unshuffle, unfold
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=80,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = few(80)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from derivatives import assert_same_derivatives, leaf
 from draws import lay_out
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from pools import SOME, Case, X, cases
+from pools import Case, X, cases
+from properties import few
 
 import convcore
 from convcore.engine import reference
@@ -30,7 +31,7 @@ def outs_of(windows: list[reference.Window]) -> tuple[int, ...]:
     return tuple(j + 1 for j in windows[-1][0])
 
 
-PAIRS = settings(SOME, max_examples=60)
+PAIRS = few(60)
 
 
 @PAIRS

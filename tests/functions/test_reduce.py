@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import INTEGER, SEEDS, few
+from elements import INTEGER, SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 from reductions import SHAPES, TIES, agree_over_all, agree_over_axes, gradients_are_right
 
 import convcore

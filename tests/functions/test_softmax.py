@@ -11,10 +11,10 @@ from elements import (
     SHAPES,
     TOLERANCE,
     drawn,
-    few,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck

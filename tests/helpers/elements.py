@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from scipy import special
 
@@ -80,16 +79,6 @@ INTEGER = ["uint8", "int8", "int16", "int32", "int64"]
 
 SHAPES = st.sampled_from([(), (1,), (4,), (2, 3), (3, 1, 2), (0, 2), (2, 3, 2, 2)])
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def few(examples: int) -> settings:
-    """Return the settings of a property that is one row of a table."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    )
 
 
 def drawn(

@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 from convcore import engine
 
@@ -204,12 +205,4 @@ def run(name: str, cases: int) -> None:
     if name == "huge_parameters":
         huge_parameters()
         return
-    checks = list(HealthCheck)
-    few = settings(
-        deadline=None,
-        derandomize=True,
-        database=None,
-        max_examples=cases,
-        suppress_health_check=checks,
-    )
-    few(globals()[name])()
+    few(cases)(globals()[name])()

@@ -210,14 +210,35 @@ def method_stub(member: Any, name: str) -> Iterator[str]:
         yield f"    {name}: builtins.int"
 
 
+def identity(members: dict[str, Any], name: str) -> str:
+    """Return a method's signature and document; an in-place form's are those of its operation."""
+    text = "\n".join(function_stub(members[name], "method"))
+    base = name.removesuffix("_")
+    signature, quotes, document = text.partition('"""')
+    if base in members and document.startswith(f"Replace the tensor, in place, by `{base}` of it."):
+        plain = "\n".join(function_stub(members[base], "method"))
+        if plain.partition(quotes)[0] == signature:
+            return plain
+    return text
+
+
 def class_stub(cls: type) -> Iterator[str]:
-    """Yield the lines of a class: slots first, then methods in the order of their tables."""
-    members = vars(cls).items()
-    slots = [name for name, member in members if isinstance(member, types.MemberDescriptorType)]
+    """Yield the lines of a class: slots first, then methods in the order of their tables.
+
+    An alias and an in-place form are assignments: editors show the document of the first method.
+    """
+    members = dict(vars(cls))
+    slots = [name for name in members if isinstance(members[name], types.MemberDescriptorType)]
     yield f"class {cls.__name__}:"
     for name in slots:
-        yield from method_stub(vars(cls)[name], name)
-    for name, member in members:
+        yield from method_stub(members[name], name)
+    first: dict[str, str] = {}
+    for name, member in members.items():
+        if isinstance(member, types.FunctionType) and name[0] != "_" and name not in SIGNATURES:
+            same = first.setdefault(identity(members, name), name)
+            if same != name:
+                yield f"    {name} = {same}"
+                continue
         if name not in slots:
             yield from method_stub(member, name)
 

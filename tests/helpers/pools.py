@@ -7,18 +7,12 @@ from typing import Any
 
 import numpy as np
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, shortest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from properties import few
 
 from convcore.engine import reference
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=120,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = few(120)
 
 FLOATS = ("float16", "float32", "float64")
 

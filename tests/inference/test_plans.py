@@ -7,8 +7,9 @@ import weakref
 import numpy as np
 import pytest
 from function_net import Function
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import models, nn, optimize_for_inference
@@ -508,7 +509,7 @@ def test_a_plan_that_fails_keeps_neither_input_nor_result():
     assert [one() for one in seen] == [None, None]
 
 
-@settings(derandomize=True, deadline=None)
+@few(100)
 @given(st.data())
 def test_values_that_live_together_lie_apart(data):
     values = [

@@ -7,13 +7,6 @@ from collections import OrderedDict
 
 import pytest
 
-import convcore
-
-
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
 
 def step(lib, number):
     """Return a module that appends its digit to a number."""

@@ -11,9 +11,9 @@ import warnings
 
 import numpy as np
 import pytest
-from elements import few
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import nn

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore import nn
 
-EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True)
+EXAMPLES = few(50)
 
 
 # The same module twice

@@ -17,11 +17,6 @@ import pytest
 import convcore
 
 
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
-
 def plain(tensor):
     return tensor.detach().tolist()
 

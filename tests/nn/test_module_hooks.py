@@ -22,11 +22,6 @@ import pytest
 import convcore
 
 
-@pytest.fixture(params=["convcore", "torch"])
-def lib(request):
-    return convcore if request.param == "convcore" else pytest.importorskip("torch")
-
-
 @pytest.fixture
 def module_room(lib):
     """The file of PyTorch's path nn.modules.module."""

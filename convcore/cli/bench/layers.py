@@ -1,4 +1,4 @@
-"""Layers, checked against the oracle and timed beside peers, held to promises and an older run."""
+"""``convcore bench`` on layers: check, time, report, and compare with promises and old runs."""
 
 from __future__ import annotations
 

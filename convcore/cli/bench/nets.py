@@ -1,4 +1,4 @@
-"""Whole nets and small operations, beside the same in other libraries."""
+"""``convcore bench`` on whole nets and on small operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of ``convcore bench``, and what they ask for, whatever is measured."""
+"""The options of ``convcore bench``, and their values as layers, peers and environments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
 from convcore.bench.process import ISAS, worker_environment
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, count
 from convcore.cli.machine import cpu_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 QUICK_ROUNDS, ROUNDS = 5, 9
-# Operations around the arithmetic, not layers: timed and shown in a way of its own.
+# The suite of small operations, which are no layers; bench/overhead.py.
 OVERHEAD = "overhead"
 
 
@@ -88,7 +88,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_how(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--rounds", type=_count, metavar="R", help="samples a cell, taken in turn")
+    group.add_argument("--rounds", type=count, metavar="R", help="samples a cell, taken in turn")
     group.add_argument("--seed", type=int, default=0, help="of the arrays' random numbers")
     group.add_argument(
         "--isa",
@@ -126,7 +126,7 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
 
 
 def _some_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    """Return a reader of some of the names allowed, in their own order."""
+    """Return a parser of a list of allowed names; it returns them in the order of ``allowed``."""
 
     def read(text: str) -> tuple[str, ...]:
         names = text.split(",")
@@ -142,15 +142,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in text.split(",") if name))
 
 
-def _count(text: str) -> int:
-    """Read a whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
-    return int(text)
-
-
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(_count(part) for part in text.split(",")))
+    return tuple(dict.fromkeys(count(part) for part in text.split(",")))
 
 
 def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -200,7 +193,7 @@ def environment_of(arguments: argparse.Namespace, threads: int) -> dict[str, str
 
 
 def require_folders(arguments: argparse.Namespace, *options: str) -> None:
-    """Refuse, before anything runs, a file that could not be saved."""
+    """Raise UsageError for a file in a directory that does not exist."""
     for option in options:
         file = getattr(arguments, option)
         if file is not None and not file.absolute().parent.is_dir():
@@ -213,7 +206,7 @@ def machine_now() -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """Return what the user ran."""
+    """Return the user's command line."""
     return shlex.join(["convcore", *sys.argv[1:]])
 
 

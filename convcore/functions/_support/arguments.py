@@ -1,4 +1,4 @@
-"""How functions check what they are given and call the engine, in PyTorch's kinds of errors."""
+"""Checks of arguments, and calls of the engine, that raise PyTorch's kinds of errors."""
 
 from __future__ import annotations
 

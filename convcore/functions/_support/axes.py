@@ -1,4 +1,4 @@
-"""Which axes an argument ``dim`` means, and the gradient's way back over axes that were reduced."""
+"""Reductions: the axes that ``dim`` means, sums over them, and the gradients of sums."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def axes(dim: Any, rank: int) -> tuple[int, ...]:
     return tuple(chosen) if chosen else tuple(range(rank))
 
 
-def spread(x: Tensor, over: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+def expand_to(x: Tensor, over: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """Return a view of ``x`` repeated over axes ``over`` of ``shape``: the adjoint of their sum.
 
     Those axes are missing in ``x``, or of size 1.
@@ -89,7 +89,7 @@ def gather_sum(x: Tensor, over: tuple[int, ...], shape: tuple[int, ...]) -> Tens
     before = x._array.shape
     total = total_of(x._array, over, keepdims=len(shape) == len(before))
     out = wrap(total)
-    record("SumBackward1", (x,), out, lambda needs, grad: spread(grad, over, before))
+    record("SumBackward1", (x,), out, lambda needs, grad: expand_to(grad, over, before))
     return out
 
 

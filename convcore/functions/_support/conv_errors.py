@@ -1,8 +1,4 @@
-"""Errors of convolutions, in PyTorch's words and order.
-
-The engine has refused the arguments already, or their ranks cannot be right: no call that works
-comes here.
-"""
+"""Errors of convolutions, in PyTorch's words and order; used only after a call has failed."""
 
 from __future__ import annotations
 
@@ -18,21 +14,21 @@ from convcore.engine.geometry import Steps, is_sequence
 _AXES = ("depth", "height", "width")
 
 
-class Refused(Exception):
-    """The engine does not take the arguments; a user's own error in a hook is never one of these.
+class ConvError(Exception):
+    """The engine rejects the arguments; never raised for an error in a user's hook.
 
     Attributes
     ----------
-    fault : TypeError or ValueError
+    cause : TypeError or ValueError
     """
 
-    def __init__(self, fault: Exception):
-        super().__init__(str(fault))
-        self.fault = fault
+    def __init__(self, cause: Exception):
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def conv_error(
-    fault: Exception,
+    cause: Exception,
     function: str,
     input: Any,
     weight: Any,
@@ -44,19 +40,19 @@ def conv_error(
 
     Parameters
     ----------
-    fault : what was said when it failed; used where PyTorch has no text of its own
+    cause : what was said when it failed; used where PyTorch has no text of its own
     function : 'conv2d', 'conv_transpose2d', ...
     input, weight, bias : the call's arguments
     steps, others : its other arguments
     """
-    mistaken = fault if isinstance(fault, TypeError) else RuntimeError(str(fault))
+    mistaken = cause if isinstance(cause, TypeError) else RuntimeError(str(cause))
     return next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
 
 
 def _errors(
     function: str, input: Any, weight: Any, bias: Any, steps: dict[str, Any]
 ) -> Iterator[Exception]:
-    """Give every fault that is found, in the order in which PyTorch looks for them."""
+    """Yield every error that is found, in the order in which PyTorch looks for them."""
     given = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
     for position, (name, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""NumPy's functions without its warnings: infinities and NaN are values like others in a tensor.
+"""Call NumPy without its floating-point warnings: infinities and NaN are ordinary values here.
 
 `np.errstate` around every operation would cost more than a small operation itself.  So each thread
 keeps one context in which warnings are off, and runs NumPy's functions in it.

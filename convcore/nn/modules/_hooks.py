@@ -47,17 +47,17 @@ class _Global:
 
 
 def add_hook(
-    hooks: OrderedDict, hook: Callable, prepend: bool = False, marks: tuple = ()
+    hooks: OrderedDict, hook: Callable, prepend: bool = False, options: tuple = ()
 ) -> RemovableHandle:
-    """Register a hook in a dictionary, and its options in those of `marks`: (dictionary, is_set).
+    """Register a hook, and each option that is set in its dictionary: (dictionary, is_set).
 
     The handle knows the dictionaries of all options, also of those that are not set.
     """
-    handle = RemovableHandle(hooks, extra_dict=[marked for marked, _ in marks])
+    handle = RemovableHandle(hooks, extra_dict=[option for option, _ in options])
     hooks[handle.id] = hook
-    for marked, wanted in marks:
-        if wanted:
-            marked[handle.id] = True
+    for option, is_set in options:
+        if is_set:
+            option[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
@@ -115,11 +115,11 @@ def register_module_forward_hook(
 
     As `Module.register_forward_hook`, for all modules; runs before their own hooks.
     """
-    marks = (
+    options = (
         (_global_forward_hooks_with_kwargs, with_kwargs),
         (_global_forward_hooks_always_called, always_call),
     )
-    return add_hook(_global_forward_hooks, hook, marks=marks)
+    return add_hook(_global_forward_hooks, hook, options=options)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:

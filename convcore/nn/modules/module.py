@@ -168,8 +168,8 @@ class Module(Members, State):
         with_kwargs : bool
             Whether the hook receives keyword arguments.
         """
-        marks = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
-        return add_hook(self._forward_pre_hooks, hook, prepend, marks)
+        options = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
+        return add_hook(self._forward_pre_hooks, hook, prepend, options)
 
     def register_forward_hook(
         self,
@@ -194,11 +194,11 @@ class Module(Members, State):
             Whether it is called also if a pre-hook, `forward` or another hook raises. The error
             goes on after that; errors of the hook itself become warnings then.
         """
-        marks = (
+        options = (
             (self._forward_hooks_with_kwargs, with_kwargs),
             (self._forward_hooks_always_called, always_call),
         )
-        return add_hook(self._forward_hooks, hook, prepend, marks)
+        return add_hook(self._forward_hooks, hook, prepend, options)
 
     def register_full_backward_pre_hook(
         self, hook: Callable, prepend: bool = False

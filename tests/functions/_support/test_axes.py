@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import SEEDS, few
+from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
+from properties import few
 
 import convcore
 from convcore.functions._support.axes import axes, total_of, with_numpy_names, wrap_dim
