@@ -60,13 +60,13 @@ def test_a_direct_problem_has_its_channels_taps_and_elements():
     fields = direct.direct_fields(dense_problem("forward", g, SINGLE, True), False, 4)
     assert (fields["taps"], fields["kernel_columns"], fields["channels"]) == (15, 5, 6)
     assert fields["size"] == np.prod(g.input_shape)
-    assert (fields["band"], fields["channels_last"]) == (4, True)
+    assert (fields["rows"], fields["channels_last"]) == (4, True)
     gradient = direct.direct_fields(dense_problem("input_grad", g, SINGLE, True), False, 4)
     assert gradient["size"] == np.prod(g.output_shape)
 
 
 @pytest.mark.parametrize(
-    ("axis", "form", "transposed"),
+    ("axis", "specialisation", "transposed"),
     [
         (Axis(9, 3, 1, 1, 1, 1), 31, 31),
         (Axis(9, 5, 2, 1, 2, 2), 52, -52),
@@ -76,10 +76,10 @@ def test_a_direct_problem_has_its_channels_taps_and_elements():
         (Axis(9, 4, 1, 1, 2, 2), 0, 0),
     ],
 )
-def test_common_kernels_and_strides_have_loops_of_their_own(axis, form, transposed):
-    assert direct._form(axis, axis, False) == form
-    assert direct._form(axis, axis, True) == transposed
-    assert direct._form(axis, Axis(9, 7, 1, 1, 3, 3), False) == 0
+def test_common_kernels_and_strides_have_loops_of_their_own(axis, specialisation, transposed):
+    assert direct._specialisation(axis, axis, False) == specialisation
+    assert direct._specialisation(axis, axis, True) == transposed
+    assert direct._specialisation(axis, Axis(9, 7, 1, 1, 3, 3), False) == 0
 
 
 def test_what_cannot_be_read_is_refused_with_the_reason():

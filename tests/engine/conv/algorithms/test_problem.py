@@ -41,11 +41,11 @@ def test_each_pass_takes_what_the_other_two_make():
     assert made(WEIGHT_GRAD)[3:5] == (x, y)
 
 
-def test_channels_of_a_group_are_summed_and_made():
+def test_passes_swap_reduction_and_output_channels():
     forward, gradient = made(FORWARD), made(INPUT_GRAD)
     assert (forward.c, forward.o) == (gradient.c, gradient.o) == (3, 4)
-    assert (forward.summed, forward.made) == (3, 4)
-    assert (gradient.summed, gradient.made) == (4, 3)
+    assert (forward.reduction_channels, forward.output_channels) == (3, 4)
+    assert (gradient.reduction_channels, gradient.output_channels) == (4, 3)
     assert forward.itemsize == 8
 
 

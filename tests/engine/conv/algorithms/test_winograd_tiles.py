@@ -18,10 +18,10 @@ def elements(tiling, size, axis):
     """Return the elements of one axis that the tiles of a Tiling have, within its extent."""
     found = [
         tiling["first"][axis]
-        + klass * tiling["class_step"][axis]
+        + residue * tiling["residue_step"][axis]
         + tile * tiling["advance"][axis]
         + element * tiling["step"][axis]
-        for klass in range(tiling["classes"][axis])
+        for residue in range(tiling["residues"][axis])
         for tile in range(tiling["tiles"][axis])
         for element in range(size.outputs)
     ]
