@@ -160,6 +160,8 @@ def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -
         The op's argument or its result: `OPS` says which.
     params : numbers
     """
+    if not any(grad.strides) and grad.dtype == saved.dtype and _is_ready(op, saved):
+        grad = laid_out_like(grad, saved)  # one number, expanded: the gradient of a sum
     if not _is_ready(op, saved) or not _lie_alike(grad, saved):
         return _converted(gradient, op, params, grad, saved)
     out = empty_like(grad)
