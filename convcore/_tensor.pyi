@@ -368,9 +368,6 @@ class Tensor:
     le_ = le
     gt_ = greater
     ge_ = ge
-    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
-        """Return a copy, through which gradients flow back."""
-
     @property
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
@@ -378,6 +375,9 @@ class Tensor:
     @property
     def real(self) -> Tensor:
         """Return a view of the real parts; a real tensor itself."""
+
+    def clone(self, *, memory_format: memory_format = ...) -> Tensor:
+        """Return a copy, through which gradients flow back."""
 
     def bool(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.bool; itself if that is its dtype."""
@@ -662,31 +662,6 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last."""
-
-    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Cut a tensor along the second axis, a vector along its only one."""
-
-    def split(
-        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Return views of parts of the tensor of the given size, or sizes, along an axis."""
-
-    def tensor_split(
-        self,
-        indices_or_sections: builtins.int | Sequence[builtins.int] | Tensor,
-        dim: builtins.int = 0,
-    ) -> tuple[Tensor, ...]:
-        """Cut a tensor along an axis into views as NumPy's array_split does."""
-
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Return views of all slices along an axis, which is removed."""
-
-    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        """Cut a tensor along the first axis."""
-
-    def __iter__(self) -> Iterator[Tensor]: ...
     def bitwise_and(self, other: Any) -> Tensor:
         """Return the bits that both integers, or bools, have."""
 
@@ -1216,6 +1191,31 @@ class Tensor:
 
     erfinv_ = erfinv
     xlogy_ = xlogy
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last."""
+
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Cut a tensor along the second axis, a vector along its only one."""
+
+    def split(
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Return views of parts of the tensor of the given size, or sizes, along an axis."""
+
+    def tensor_split(
+        self,
+        indices_or_sections: builtins.int | Sequence[builtins.int] | Tensor,
+        dim: builtins.int = 0,
+    ) -> tuple[Tensor, ...]:
+        """Cut a tensor along an axis into views as NumPy's array_split does."""
+
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Return views of all slices along an axis, which is removed."""
+
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Cut a tensor along the first axis."""
+
+    def __iter__(self) -> Iterator[Tensor]: ...
     def as_strided(
         self,
         size: Sequence[builtins.int],

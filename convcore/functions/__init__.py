@@ -11,9 +11,11 @@ from convcore.functions.activation import *
 from convcore.functions.arithmetic import *
 from convcore.functions.broadcast import *
 from convcore.functions.compare import *
+from convcore.functions.complex_parts import *
 from convcore.functions.conv import *
 from convcore.functions.convert import *
 from convcore.functions.cross_entropy import *
+from convcore.functions.distance import *
 from convcore.functions.dropout import *
 from convcore.functions.einsum import *
 from convcore.functions.elementwise import *
@@ -36,6 +38,7 @@ from convcore.functions.shape import *
 from convcore.functions.slicing import *
 from convcore.functions.softmax import *
 from convcore.functions.special import *
+from convcore.functions.splitting import *
 from convcore.functions.strided import *
 from convcore.functions.variance import *
 

@@ -1,4 +1,4 @@
-"""Activation functions (relu, gelu, silu ...), normalize, and distances between vectors.
+"""Activation functions: relu, gelu, silu and the like.
 
 Activations are elementwise, except glu, which splits an axis ``dim``.  With ``inplace=True`` the
 tensor's own elements are replaced, and the tensor is returned.
@@ -23,17 +23,17 @@ from convcore.functions._support.dispatch import backward_of, compiled
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
-from convcore.functions.broadcast import expand_as, fitted
+from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
-from convcore.functions.joining import chunk
-from convcore.functions.piecewise import clamp_min, masked
-from convcore.functions.reduce import norm, sum
+from convcore.functions.piecewise import masked
 from convcore.functions.shape import reshape
+from convcore.functions.splitting import (
+    chunk,
+)
 
 __all__ = [
     "celu",
     "celu_",
-    "cosine_similarity",
     "elu",
     "elu_",
     "gelu",
@@ -47,8 +47,6 @@ __all__ = [
     "leaky_relu_",
     "logsigmoid",
     "mish",
-    "normalize",
-    "pairwise_distance",
     "prelu",
     "relu",
     "relu6",
@@ -480,41 +478,6 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 # Normalisation and distances of vectors
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
-    """Return the tensor over its norm along some axes, or over ``eps`` where that is larger."""
-    check_tensor("normalize", input)
-    size = clamp_min(norm(input, p, dim, True), eps)
-    return div(input, expand_as(size, input))
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Return the cosine of the angle between vectors that lie along an axis.
-
-    Parameters
-    ----------
-    x1, x2 : Tensors that broadcast
-    dim : int
-    eps : number
-        Shorter vectors count as having this length, but in the gradient, as in PyTorch.
-    """
-    check_arguments("cosine_similarity", x1=x1)
-    directions = [div(x, _at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
-    return sum(mul(*directions), dim)
-
-
-def _at_least(x: Tensor, least: float) -> Tensor:
-    """Return max(x, least) with the whole gradient for ``x``, as in PyTorch."""
-    array = x._array
-    return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))
-
-
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """Return the norm along the last axis of x1 - x2 + eps."""
-    return norm(add(sub(x1, x2), eps), p, -1, keepdim)
-
-
 celu_ = in_place_methods(celu)["celu_"]
 elu_ = in_place_methods(elu)["elu_"]
 hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]
@@ -522,9 +485,10 @@ leaky_relu_ = in_place_methods(leaky_relu)["leaky_relu_"]
 selu_ = in_place_methods(selu)["selu_"]
 threshold_ = in_place_methods(threshold)["threshold_"]
 
+
 FUNCTIONS_ONLY = {
-    *("celu", "celu_", "cosine_similarity", "elu", "elu_", "gelu", "glu", "hardsigmoid"),
-    *("hardswish", "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "logsigmoid", "mish"),
-    *("normalize", "pairwise_distance", "relu6", "selu", "selu_", "silu", "softplus"),
-    *("softshrink", "softsign", "tanhshrink", "threshold", "threshold_"),
+    *("celu", "celu_", "elu", "elu_", "gelu", "glu", "hardsigmoid", "hardswish"),
+    *("hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "logsigmoid", "mish", "relu6"),
+    *("selu", "selu_", "silu", "softplus", "softshrink", "softsign", "tanhshrink"),
+    *("threshold", "threshold_"),
 }

@@ -1,4 +1,4 @@
-"""Copies and conversions: clone, contiguous, to, copy_, fill_, detach_, real and imag.
+"""Copies and conversions: clone, contiguous, to, copy_, fill_, detach_, new_zeros.
 
 A copy keeps the order of the axes in memory unless it is told otherwise, as in PyTorch; so
 channels_last stays channels_last.
@@ -26,13 +26,12 @@ from convcore._tensor import (
     wrap,
 )
 from convcore.autograd.node import describe, record
-from convcore.autograd.views import view, write
+from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.arithmetic import mul
-from convcore.functions.broadcast import broadcast_shape, cast, fit
+from convcore.functions.broadcast import broadcast_shape, fit
 
-__all__ = ["clone", "imag", "real", "view_as_complex", "view_as_real"]
+__all__ = ["clone"]
 
 _Format = memory_format
 
@@ -396,70 +395,6 @@ def _with_dtype(x: Tensor, kwargs: dict) -> dict:
 # The parts of complex numbers
 
 
-def real(input: Tensor) -> Tensor:
-    """Return a view of the real parts; a real tensor itself."""
-    check_tensor("real", input)
-    if input._array.dtype.kind != "c":
-        return input
-    array = input._array
-    dtype = array.dtype
-    return view(input, array.real, "RealBackward0", lambda needs, grad: cast(grad, dtype))
-
-
-def imag(input: Tensor) -> Tensor:
-    """Return a view of the imaginary parts.
-
-    Raises
-    ------
-    RuntimeError
-        The tensor is not complex.
-    """
-    check_tensor("imag", input)
-    dtype = input._array.dtype
-    if dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    imaginary = input._array.imag
-    return view(input, imaginary, "ImagBackward0", lambda needs, grad: mul(cast(grad, dtype), 1j))
-
-
-def view_as_real(input: Tensor) -> Tensor:
-    """Return a view of a complex tensor whose last, new axis holds real and imaginary part."""
-    check_tensor("view_as_real", input)
-    dtype = input._array.dtype
-    if dtype.kind != "c":
-        raise RuntimeError("view_as_real is only supported for complex tensors")
-    parts = input._array[..., None].view(np.empty(0, dtype).real.dtype)
-    return view(input, parts, "ViewAsRealBackward0", lambda needs, grad: _to_complex(grad))
-
-
-def _to_complex(x: Tensor) -> Tensor:
-    return view_as_complex(contiguous(x))
-
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """Return a view of a real tensor, whose last axis of two becomes one complex number.
-
-    Raises
-    ------
-    RuntimeError
-        The last axis is not of size 2, or its elements do not lie side by side.
-    """
-    check_tensor("view_as_complex", input)
-    array = input._array
-    if array.dtype.kind != "f":
-        raise RuntimeError("view_as_complex is only supported for floating point tensors")
-    if array.ndim == 0 or array.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    steps = [stride // array.itemsize for stride in array.strides]
-    if steps[-1] != 1:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(step % 2 for step in steps[:-1]):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    whole = array.view(np.result_type(array.dtype, np.complex64))[..., 0]
-    return view(input, whole, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
-
-
-FUNCTIONS_ONLY = {"view_as_complex", "view_as_real"}
 METHODS = {
     "bool": _conversion(_dtype.bool, "bool"),
     "byte": _conversion(_dtype.uint8, "byte"),
@@ -475,7 +410,6 @@ METHODS = {
     "fill_": fill_,
     "float": _conversion(_dtype.float32, "float"),
     "half": _conversion(_dtype.float16, "half"),
-    "imag": property(imag),
     "int": _conversion(_dtype.int32, "int"),
     "long": _conversion(_dtype.int64, "long"),
     "new_empty": new_empty,
@@ -483,7 +417,6 @@ METHODS = {
     "new_ones": new_ones,
     "new_tensor": new_tensor,
     "new_zeros": new_zeros,
-    "real": property(real),
     "requires_grad_": requires_grad_,
     "short": _conversion(_dtype.int16, "short"),
     "to": to,

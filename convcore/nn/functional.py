@@ -7,6 +7,7 @@ from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
 from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.cross_entropy import *  # noqa: F403
+from convcore.functions.distance import *  # noqa: F403
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh

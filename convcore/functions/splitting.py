@@ -1,0 +1,232 @@
+"""Splitting along an axis: split, chunk, tensor_split and unbind; gradients are joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd import views
+from convcore.autograd.node import describe
+from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions.joining import cat, stack
+from convcore.functions.shape import ints, wrap_dim
+from convcore.functions.slicing import along, slice_of
+
+__all__ = ["chunk", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split a tensor along an axis into views.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    split_size_or_sections : the size of each piece, the last of which may be smaller; or a list of
+        sizes.
+    dim : int
+
+    Raises
+    ------
+    RuntimeError
+        The sizes do not sum up to the axis, or one is negative.
+    """
+    check_arguments("split", tensor=tensor)
+    if isinstance(split_size_or_sections, tuple | list):
+        return _split_with_sizes(tensor, ints(split_size_or_sections), dim)
+    size = split_size_or_sections
+    shape = tensor._array.shape
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    axis = wrap_dim(dim, len(shape))
+    length = shape[axis]
+    if size == 0 and length:
+        raise RuntimeError(
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}"
+        )
+    starts = range(0, length, size) if length else (0,)
+    bounds = [(start, min(start + size, length)) for start in starts]
+    return _cut(tensor, axis, bounds, "SplitBackward0")
+
+
+def _split_with_sizes(x: Tensor, sizes: tuple[int, ...], dim: int) -> tuple[Tensor, ...]:
+    shape = x._array.shape
+    if not shape:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    axis = wrap_dim(dim, len(shape))
+    if sizes and min(sizes) < 0:
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(sizes)}"
+        )
+    if sum(sizes) != shape[axis]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input "
+            f"tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
+        )
+    ends = np.cumsum(sizes).tolist()
+    bounds = [(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return _cut(x, axis, bounds, "SplitWithSizesBackward0")
+
+
+def _cut(x: Tensor, axis: int, bounds: list, name: str) -> tuple[Tensor, ...]:
+    """Return views of some parts of an axis, all made by one node."""
+    steps = [along(axis, slice(*bound)) for bound in bounds]
+    return _apart(x, steps, lambda pieces: cat(pieces, axis), name)
+
+
+def _apart(x: Tensor, steps: list, join: Any, name: str) -> tuple[Tensor, ...]:
+    """Return the views that ``steps`` make of x; ``join`` makes x of the views."""
+    dtype = x._array.dtype
+    pieces: list[tuple[int, ...]] = []
+
+    def backward(needs: tuple[bool, ...], grads: Any) -> Tensor:
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        return join(
+            [
+                wrap(np.zeros(size, dtype)) if grad is None else grad
+                for grad, size in zip(grads, pieces, strict=True)
+            ]
+        )
+
+    outs = views.views(x, [step(x._array) for step in steps], name, backward)
+    pieces += [out._array.shape for out in outs]
+    if outs:
+        describe(outs[0], parts=steps)
+    return outs
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last.
+
+    Raises
+    ------
+    RuntimeError
+        ``chunks`` is not positive, or the tensor has no axes.
+    """
+    check_tensor("chunk", input)
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    length = shape[wrap_dim(dim, len(shape))]
+    if not length:
+        return _split_with_sizes(input, (0,) * chunks, dim)
+    return split(input, -(-length // chunks), dim)
+
+
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Cut a tensor along an axis into views as NumPy's array_split does.
+
+    Parameters
+    ----------
+    input : Tensor
+    indices_or_sections : the number of pieces, whose sizes differ by one at most; or the places to
+        cut at.
+    dim : int
+
+    Raises
+    ------
+    RuntimeError
+        The number of pieces is not positive, or the tensor has no axes.
+    """
+    check_tensor("tensor_split", input)
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    axis = wrap_dim(dim, len(shape))
+    where = indices_or_sections
+    if isinstance(where, Tensor):
+        where = where.tolist()
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        least, larger = divmod(shape[axis], where)
+        where = [least * n + min(n, larger) for n in range(1, where)]
+    bounds = zip([0, *where], [*where, None], strict=True)
+    return tuple([_sliced(input, axis, slice(*bound)) for bound in bounds])
+
+
+def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
+    start, stop, _ = part.indices(x._array.shape[axis])
+    return slice_of(x, axis, start, max(start, stop))
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut a tensor along the second axis, a vector along its only one."""
+    check_tensor("hsplit", input)
+    rank = input._array.ndim
+    if rank < 1:
+        raise RuntimeError(
+            "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with "
+            f"{rank} dimensions!"
+        )
+    return _split_evenly(input, indices_or_sections, min(rank - 1, 1), "hsplit")
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut a tensor along the first axis."""
+    check_tensor("vsplit", input)
+    rank = input._array.ndim
+    if rank < 2:
+        raise RuntimeError(
+            "torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with "
+            f"{rank} dimensions!"
+        )
+    return _split_evenly(input, indices_or_sections, 0, "vsplit")
+
+
+def _split_evenly(x: Tensor, where: Any, axis: int, function: str) -> tuple[Tensor, ...]:
+    size = x._array.shape[axis]
+    if isinstance(where, int) and (where <= 0 or size % where):
+        raise RuntimeError(
+            f"torch.{function} attempted to split along dimension {axis}, but the size of the "
+            f"dimension {size} is not divisible by the split_size {where}!"
+        )
+    return tensor_split(x, where, axis)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of all slices along an axis, which is removed.
+
+    Raises
+    ------
+    IndexError
+        There is no such axis.
+    """
+    check_tensor("unbind", input)
+    shape = input._array.shape
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    axis = wrap_dim(dim, len(shape))
+    if not shape[axis]:
+        return ()
+    steps = [along(axis, place) for place in range(shape[axis])]
+    return _apart(input, steps, lambda pieces: stack(pieces, axis), "UnbindBackward0")
+
+
+def _split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of parts of the tensor of the given size, or sizes, along an axis."""
+    return split(self, split_size, dim)
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    """Iterate over views of the slices along the first axis."""
+    if not self._array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(unbind(self, 0))
+
+
+METHODS = {
+    "split": _split,
+    "__iter__": _iterate,
+}
