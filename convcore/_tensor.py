@@ -15,6 +15,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
+from convcore._meta import MetaArray
 from convcore._reads import reads
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
@@ -29,7 +30,7 @@ __all__ = [
     "preserve_format",
 ]
 
-_CPU = _device("cpu")
+_CPU, _META = _device("cpu"), _device("meta")
 _new = object.__new__
 
 _LEGACY_NAMES = {
@@ -44,6 +45,10 @@ _LEGACY_NAMES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
     "bool": "Bool",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "bfloat16": "BFloat16",
 }
 
 
@@ -160,13 +165,18 @@ class Tensor:
 
     @property
     def device(self) -> _device:
-        """Where the tensor is: always the CPU."""
-        return _CPU
+        """Where the tensor is: on the CPU, or on 'meta', where it has no values."""
+        return _META if isinstance(self._array, MetaArray) else _CPU
 
     @property
     def is_cpu(self) -> bool:
-        """True: tensors are on the CPU."""
-        return True
+        """Whether the tensor is on the CPU."""
+        return not self.is_meta
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
+        return isinstance(self._array, MetaArray)
 
     @property
     def is_cuda(self) -> bool:
@@ -184,7 +194,7 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are real floating-point numbers."""
-        return self._array.dtype.kind == "f"
+        return self._array.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
         """Return whether the elements are complex numbers."""
@@ -192,7 +202,7 @@ class Tensor:
 
     def is_signed(self) -> bool:
         """Return whether the elements can be negative."""
-        return self._array.dtype.kind in "fci"
+        return self._array.dtype.kind in "fciV"
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
@@ -355,6 +365,8 @@ class Tensor:
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
+        if self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         if self._array.size != 1:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
@@ -380,6 +392,8 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         reads.count += 1
         return self._array
 

@@ -24,7 +24,7 @@ FLOORS = (
     ("functions",),
     ("nn", "optim", "utils", "cuda", "backends"),
     ("__init__",),  # the package itself: the front door to all that is below it
-    ("bench", "inference", "inspection", "serialization", "models", "demo"),
+    ("bench", "inference", "inspection", "serialization", "models", "demo", "compat"),
     ("cli",),
     ("__main__",),
 )
