@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -50,6 +51,10 @@ _LEGACY_NAMES = {
     "uint64": "UInt64",
     "bfloat16": "BFloat16",
 }
+
+
+# Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
+on_subclass: list[Callable[[type], None]] = []
 
 
 class memory_format:
@@ -96,6 +101,11 @@ class Tensor:
     )
 
     __array_priority__ = 1000  # ndarray * tensor asks the tensor
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for listener in on_subclass:
+            listener(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from convcore._creation.legacy import legacy_tensor

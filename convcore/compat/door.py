@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
+from convcore import overrides
 from convcore.compat import errors, inert, names
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
@@ -52,7 +53,8 @@ class Facade(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            return self._kept(name, value)
+            if not isinstance(value, types.ModuleType) or value.__name__.startswith("convcore"):
+                return self._kept(name, value)
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path = f"{self.__name__}.{name}"
@@ -64,7 +66,7 @@ class Facade(types.ModuleType):
 
     def _kept(self, name: str, value: Any) -> Any:
         """Return a value as PyTorch's programs shall see it, and keep it if it will not change."""
-        if isinstance(value, types.ModuleType) and value.__name__.startswith("convcore"):
+        if isinstance(value, types.ModuleType):
             return importlib.import_module(f"{self.__name__}.{name}")
         if isinstance(value, type):
             _Door.relabel(value)
@@ -159,6 +161,7 @@ class _Door:
         cls.entered += 1
         if cls.entered == 1:
             sys.meta_path.insert(0, cls.finder)
+            overrides.install()
             importlib.import_module("torch")
 
     @classmethod
@@ -172,6 +175,7 @@ class _Door:
         for kind, module in cls.labels.items():
             kind.__module__ = module
         cls.labels.clear()
+        overrides.uninstall()
 
 
 class as_torch(contextlib.AbstractContextManager):

@@ -25,6 +25,10 @@ class NotUsableError(NotInConvcoreError, RuntimeError):
     """A stand-in, such as ``torch.fx.Graph``, is used and not only named."""
 
 
+class MissingLibraryError(NotInConvcoreError, OSError):
+    """A compiled library of operators for PyTorch."""
+
+
 def missing_attribute(module: str, name: str) -> AttributeError:
     """Return the error of a name that a module, or a class such as torch.Tensor, has not."""
     if names.is_public(module, name) or scope.reason(f"{module}.{name}"):

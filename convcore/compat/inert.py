@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore.compat import errors
+from convcore.compat import errors, names
 
 # Modules that exist only so far: every name in them, and every module below them, is a stand-in.
+# PyTorch's private ones are too.
 MODULES = (
-    *("torch._C", "torch._dynamo", "torch._inductor", "torch._export", "torch._functorch"),
-    *("torch._higher_order_ops", "torch._subclasses", "torch._ops", "torch._prims"),
-    *("torch._prims_common", "torch._refs", "torch._decomp", "torch._library", "torch._logging"),
-    *("torch._guards", "torch._lowrank", "torch._vmap_internals", "torch._custom_op"),
-    *("torch._weights_only_unpickler", "torch._namedtensor_internals", "torch._appdirs"),
     *("torch.ao", "torch.quantization", "torch.nn.quantized", "torch.nn.intrinsic", "torch.nn.qat"),
     *("torch.compiler", "torch.distributed", "torch.export", "torch.fx", "torch.jit"),
-    *("torch.library", "torch.onnx", "torch.profiler", "torch.sparse", "torch.mps", "torch.xpu"),
+    *(
+        "torch.library",
+        "torch.onnx",
+        "torch.ops",
+        "torch.profiler",
+        "torch.sparse",
+        "torch.mps",
+        "torch.xpu",
+    ),
     *("torch.mtia", "torch.monitor", "torch.nested", "torch.package", "torch.masked"),
     *("torch.autograd.profiler", "torch.utils.cpp_extension", "torch.utils.bottleneck"),
     *("torch.utils.mobile_optimizer", "torch.utils._sympy", "torch.utils.data.datapipes"),
@@ -28,8 +32,14 @@ MODULES = (
 )
 
 
+# Where a call sets a switch of PyTorch's own, and does nothing here.
+_SWITCHES = ("torch._C.", "torch._dynamo.", "torch._inductor.", "torch._logging.")
+
+
 def is_inert(path: str) -> bool:
     """Return whether a module is one of the stand-ins, or below one."""
+    if ".".join(path.split(".")[:2]) in names.public()["private"]:
+        return True
     return any(path == name or path.startswith(f"{name}.") for name in MODULES)
 
 
@@ -49,7 +59,15 @@ class Inert(type):
         """Raise `NotUsableError`; a program's own class, which inherits from one, makes objects."""
         if "_path" not in vars(cls):
             return super().__call__(*args, **kwargs)
+        if cls._path.startswith(_SWITCHES):
+            return stand_in(f"{cls._path}()")
         raise errors.NotUsableError(errors.explain(cls._path))
+
+    def __enter__(cls) -> Any:
+        return cls
+
+    def __exit__(cls, *error: object) -> None:
+        pass
 
     def __getitem__(cls, item: Any) -> Any:
         """Return the class: stand-ins may have parameters in annotations."""

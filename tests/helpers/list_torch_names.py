@@ -68,10 +68,18 @@ def module_paths() -> list[str]:
     return [path for path in paths if not is_inert(path.rpartition(".")[0])]
 
 
+def private_modules() -> list[str]:
+    """Return PyTorch's private modules and packages right inside torch."""
+    root = Path(inspect.getfile(torch)).parent
+    found = [*root.glob("_*.py"), *(path.parent for path in root.glob("_*/__init__.py"))]
+    return sorted({f"torch.{path.stem}" for path in found} - {"torch.__init__"} | {"torch._C"})
+
+
 def main() -> None:
     """Print a line a module: its path, then its names."""
     print(f"# PyTorch {torch.__version__.partition('+')[0]}; see tests/helpers/list_torch_names.py")
     print("modules", *module_paths(), "torch.testing")
+    print("private", *private_modules())
     print("torch.Tensor", *public_names(torch.Tensor))
     for path in MODULES:
         print(path, *public_names(importlib.import_module(path)))

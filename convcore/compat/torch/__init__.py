@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from convcore._dtype import ALL
+from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
 from convcore.compat.torch.torch_version import TorchVersion
@@ -17,7 +17,7 @@ SymInt, SymFloat, SymBool = (stand_in(f"torch.{n}") for n in ("SymInt", "SymFloa
 ScriptModule, ScriptFunction, ScriptObject = (
     stand_in(f"torch.{n}") for n in ("ScriptModule", "ScriptFunction", "ScriptObject")
 )
-ops, classes = stand_in("torch.ops"), stand_in("torch.classes")
+classes = stand_in("torch.classes")
 
 
 def compile(model: Any = None, **options: Any) -> Any:
@@ -70,5 +70,9 @@ def is_storage(value: Any) -> bool:
     return type(value).__name__ in ("UntypedStorage", "TypedStorage")
 
 
-def _dtypes() -> dict[str, Any]:
-    return {repr(dtype).removeprefix("torch."): dtype for dtype in ALL}
+def __getattr__(name: str) -> Any:
+    if name.startswith("_foreach_"):
+        from convcore.compat.torch import _foreach
+
+        return _foreach.function(name)
+    raise AttributeError(name)
