@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import geometric_mean
 
-from convcore.bench.measuring import quartiles
+from convcore.bench.measuring import geometric_mean, quartiles
 from convcore.bench.nets import TASKS, NetCell
 from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise
