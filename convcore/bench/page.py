@@ -127,13 +127,13 @@ def _page(*parts: Iterable[str]) -> str:
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _section(heading: str, table: Table, said: str = "") -> list[str]:
-    """Return a heading, what is said of a table, and the table; nothing if it has no rows."""
+def _section(heading: str, table: Table, caption: str = "") -> list[str]:
+    """Return a heading, what it shows, and the table; nothing if it has no rows."""
     headings, rows = table
     if not rows:
         return []
     lines = [headings, ["---"] * len(headings), *rows]
-    return ["", heading, "", *([said, ""] if said else []), *map(_line, lines)]
+    return ["", heading, "", *([caption, ""] if caption else []), *map(_line, lines)]
 
 
 def _line(texts: Sequence[str]) -> str:

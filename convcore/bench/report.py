@@ -62,16 +62,16 @@ def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
 
 def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
     """Print geometric means and the worst cells, errors, growth, what failed, and the verdict."""
-    said = "Geometric means; above 1, convcore is faster:"
-    _print(console, said, tables.layer_means(outcome, request))
+    caption = "Geometric means; above 1, convcore is faster:"
+    _print(console, caption, tables.layer_means(outcome, request))
     errors: tables.Rows = [
         (algorithm or "?", dtype, f"{error:.2f}", f"{allowed:g}")
         for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items()
     ]
     _print(console, "", (("algorithm", "dtype", "largest error, eps", "allowed"), errors))
     if "scaling" in request.suites:
-        said = "Time follows the power of the number of pixels; 1 is linear:"
-        _print(console, said, tables.growth(outcome))
+        caption = "Time follows the power of the number of pixels; 1 is linear:"
+        _print(console, caption, tables.growth(outcome))
     for cell in outcome.cells:
         for text in _faults(cell):
             console.print(f"{cell.name}: {text}", style="bold red", highlight=False, markup=False)
@@ -132,8 +132,8 @@ def print_nets(
     console: Console, cells: Sequence[NetCell], peers: Sequence[str], rounds: int
 ) -> None:
     """Print a row a net and task, a row a library and format, geometric means, what was wrong."""
-    said = f"Median of {rounds} rounds taken in turn, each side's better format; above 1, convcore"
-    _print(console, f"{said} is faster:", tables.nets(cells, peers))
+    caption = f"Median of {rounds} rounds in turn; each in its better format; above 1, ours leads:"
+    _print(console, caption, tables.nets(cells, peers))
     _print(console, "Every library and format:", tables.variants(cells))
     _print(console, "Geometric means:", tables.net_means(cells, peers))
     for cell in cells:
@@ -143,13 +143,13 @@ def print_nets(
             )
 
 
-def _print(console: Console, said: str, table: tables.Table) -> None:
-    """Print a table that has rows, and before it what is said of it."""
+def _print(console: Console, caption: str, table: tables.Table) -> None:
+    """Print a table that has rows, and before it what it shows."""
     headings, rows = table
     if not rows:
         return
-    if said:
-        console.print(said)
+    if caption:
+        console.print(caption)
     drawn = _table(headings)
     for row in rows:
         drawn.add_row(*row)
