@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from children import conclude
 
 import convcore
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
 
 LIMIT = 3.0  # times channels_last's distance
 LOSS_LIMIT = 1e-9  # of the first losses in float64
@@ -103,32 +104,26 @@ def distances(
         }
 
 
-def judge(found: Sequence[dict[str, tuple[float, float]]], dtype: str) -> bool:
-    """Print what is promised beside what was measured; return whether it holds."""
+def judge(found: Sequence[dict[str, tuple[float, float]]], dtype: str, check: bool) -> int:
+    """Print what is promised beside what was measured; return the exit code."""
     measure, *ours = found[0]
-    kept = True
+    failed = 0
     for name in ours:
         if dtype == "float64":
             losses = worst_loss(found[:_FIRST], name)
-            kept &= report(f"{name}: first {_FIRST} losses", losses, LOSS_LIMIT, "")
+            failed |= conclude(f"{name}: first {_FIRST} losses", losses, LOSS_LIMIT, "", check)
         else:
             weights = found[-1][name][0] / found[-1][measure][0]
             losses = worst_loss(found, name) / worst_loss(found, measure)
-            kept &= report(f"{name}: weights at the end, over {measure}", weights, LIMIT, " x")
-            kept &= report(f"{name}: losses, over {measure}", losses, LIMIT, " x")
-    return kept
+            beside = f"over {measure}"
+            failed |= conclude(f"{name}: weights at the end, {beside}", weights, LIMIT, " x", check)
+            failed |= conclude(f"{name}: losses, {beside}", losses, LIMIT, " x", check)
+    return failed
 
 
 def worst_loss(found: Sequence[dict[str, tuple[float, float]]], name: str) -> float:
     """Return the largest difference of losses."""
     return max(step[name][1] for step in found)
-
-
-def report(name: str, value: float, limit: float, unit: str) -> bool:
-    """Print a number beside its limit; return whether it is within."""
-    within = value <= limit
-    print(f"{name}: {value:.3g}{unit}, limit {limit:g}{unit}: {'ok' if within else 'OVER'}")
-    return within
 
 
 def main() -> int:
@@ -146,8 +141,7 @@ def main() -> int:
         found.append(step)
         cells = (f"{weights:14.2e}, {loss:.2e}  " for weights, loss in step.values())
         print(f"{len(found):4}  " + "".join(f"{cell:>26}" for cell in cells), flush=True)
-    kept = judge(found, arguments.dtype)
-    return 1 if arguments.check and not kept else 0
+    return judge(found, arguments.dtype, arguments.check)
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def test_format_is_of_the_number_or_of_the_text(lib):
     assert f"{x:.2f}" == "3.14"
     assert f"{lib.tensor(7):03d}" == "007"
     assert f"{lib.tensor([1.0])}" == "tensor([1.])"
-    assert f"{x}" == format(x.item(), "") or f"{x}" == str(x)
+    assert f"{x}" == format(x.item(), "")
     with pytest.raises(TypeError):
         f"{lib.tensor([1.0]):.2f}"
 

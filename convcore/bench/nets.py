@@ -87,7 +87,7 @@ def net_named(name: str) -> Net:
 def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     """Return the formats in which a library does a task, an empty name where it chooses by itself.
 
-    None if it cannot: only convcore and PyTorch train.
+    There are none for what it cannot do: only convcore and PyTorch train.
     """
     assert task in TASKS
     if peer == OURS:
@@ -254,7 +254,7 @@ class NetCell:
             "input": self.net.input_shape(self.task),
             "difference": self.error(),
             "failed": self.failed,
-            "ways": variants,
+            "variants": variants,
         }
 
 

@@ -39,13 +39,9 @@ def _tensor(m: ModuleType, *shape: int, requires_grad: bool = False) -> Any:
     return m.tensor(array, requires_grad=requires_grad)
 
 
-def _product(m: ModuleType, requires_grad: bool = True) -> Callable[[], Any]:
+def _product(m: ModuleType, requires_grad: bool) -> Callable[[], Any]:
     x, y = (_tensor(m, 2, requires_grad=requires_grad) for _ in range(2))
     return lambda: x * y
-
-
-def _product_alone(m: ModuleType) -> Callable[[], Any]:
-    return _product(m, requires_grad=False)
 
 
 def _product_backward(m: ModuleType) -> Callable[[], Any]:
@@ -65,14 +61,10 @@ def _conv_operands(m: ModuleType, requires_grad: bool) -> tuple[Any, Any, Any]:
     return x, *(_tensor(m, *s, requires_grad=requires_grad) for s in ((4, 4, 3, 3), (4,)))
 
 
-def _conv(m: ModuleType, requires_grad: bool = True) -> Callable[[], Any]:
+def _conv(m: ModuleType, requires_grad: bool) -> Callable[[], Any]:
     x, weight, bias = _conv_operands(m, requires_grad)
     conv2d = m.nn.functional.conv2d
     return lambda: conv2d(x, weight, bias, padding=1)
-
-
-def _conv_alone(m: ModuleType) -> Callable[[], Any]:
-    return _conv(m, requires_grad=False)
 
 
 def _conv_backward(m: ModuleType) -> Callable[[], Any]:
@@ -118,11 +110,13 @@ def _training_step(m: ModuleType) -> Callable[[], Any]:
 
 
 OPERATIONS = (
-    Operation("x * y, 2 elements, no gradient wanted", None, _product_alone),
-    Operation("x * y, 2 elements, gradients wanted", 3.0, _product),
+    Operation(
+        "x * y, 2 elements, no gradient wanted", None, partial(_product, requires_grad=False)
+    ),
+    Operation("x * y, 2 elements, gradients wanted", 3.0, partial(_product, requires_grad=True)),
     Operation("x * y, then backward", None, _product_backward),
-    Operation("conv2d 4->4 on 8x8", 15.0, _conv_alone),
-    Operation("conv2d 4->4 on 8x8, gradients wanted", 15.0, _conv),
+    Operation("conv2d 4->4 on 8x8", 15.0, partial(_conv, requires_grad=False)),
+    Operation("conv2d 4->4 on 8x8, gradients wanted", 15.0, partial(_conv, requires_grad=True)),
     Operation("nn.Conv2d 4->4 on 8x8, called", 15.0, _module),
     Operation("conv2d, relu, sum, backward", 80.0, _conv_backward),
     Operation("a training step of a tiny net", None, _training_step),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from convcore.bench.measuring import quartiles
+from convcore.bench import tables
 from convcore.bench.nets import NetCell
 from convcore.bench.peers import OURS, title
-from convcore.bench.promises import Promise, net_promises, promises
+from convcore.bench.promises import net_promises, promises
 from convcore.bench.results import (
     Cell,
     Outcome,
@@ -16,15 +16,15 @@ from convcore.bench.results import (
     better_ratios,
     cell_groups,
     counted,
-    growths,
-    means,
-    mebibytes,
     median_and_quartiles,
     milliseconds,
     short,
     verdict,
     whole,
 )
+from convcore.bench.tables import Rows, Table
+
+_RATIO = "A peer's time over convcore's: above 1, convcore is the faster."
 
 
 def as_page(
@@ -41,16 +41,18 @@ def as_page(
     picture : str
         The chart's file, relative to the page; empty for none.
     """
+    found = promises(outcome, request)
+    growth = tables.growth(outcome) if "scaling" in request.suites else ((), [])
     return _page(
         ["# What `convcore bench` measured", ""],
         [f"    {command}", "", _conditions(outcome, machine), "", verdict(outcome)],
-        _promises(promises(outcome, request)),
-        _section("## Geometric means", _means(outcome, request)),
+        _section("## Figures and their limits", tables.limits(found)),
+        _section("## Geometric means", tables.layer_means(outcome, request), _RATIO),
         ["", f"![Ratios layer by layer]({picture})"] if picture else [],
-        _section("## Growth", _growths(outcome) if "scaling" in request.suites else []),
+        _section("## Growth", growth, "Time follows the power of the number of pixels."),
         *(_section(f"## {counted(t)}", _cells(outcome, request, t)) for t in request.threads),
         _section("## Cells that take PyTorch under 50 us", _small(outcome)),
-        _section("## Workers", _workers(outcome)),
+        _section("## Workers", tables.workers(outcome)),
     )
 
 
@@ -58,57 +60,32 @@ def as_nets_page(
     cells: Sequence[NetCell], peers: Sequence[str], machine: Mapping[str, Any], command: str
 ) -> str:
     """Return the page of a run of nets; ``machine`` and ``command`` as for `as_page`."""
+    found = net_promises(cells, peers)
     return _page(
         ["# What `convcore bench --nets` measured", ""],
         [f"    {command}", "", f"{machine['cpu']}, {machine['date']}."],
-        _promises(net_promises(cells, peers)),
-        _section("## Nets", _nets(cells, peers)),
-        _section("## Every library and format", _ways(cells)),
+        _section("## Figures and their limits", tables.limits(found)),
+        _section("## Nets", tables.nets(cells, peers), f"Each side's better format. {_RATIO}"),
+        _section("## Geometric means", tables.net_means(cells, peers)),
+        _section("## Every library and format", tables.variants(cells)),
     )
 
 
 def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
-    peaks = ", ".join(
-        f"{gflops:.0f} GFLOP/s in {dtype} on {counted(threads)}"
-        for threads, by_dtype in outcome.peaks.items()
-        for dtype, gflops in by_dtype.items()
-    )
     finished = "" if outcome.finished else " The run was interrupted: cells are missing."
-    peak = f"A large matrix product, the peak below, runs at {peaks or 'an unknown speed'}."
+    speed = tables.peaks(outcome) or "an unknown speed"
+    peak = f"A large matrix product, the peak below, runs at {speed}."
     return f"{machine['cpu']}, {machine['date']}. {peak}{finished}"
 
 
-def _means(outcome: Outcome, request: Request) -> Iterator[str]:
-    rows = [
-        (title(m.peer), short(m.kind), f"{m.value:.2f}", str(m.cells), f"{m.worst:.2f}",
-         m.worst_cell)
-        for m in means(outcome, request)
-    ]  # fmt: skip
-    if rows:
-        yield "A peer's time over convcore's: above 1, convcore is the faster."
-        yield ""
-        yield from _table(("peer", "over", "mean", "cells", "worst", "which"), rows)
-
-
-def _growths(outcome: Outcome) -> Iterator[str]:
-    rows = [
-        (g.sweep, short(g.pass_name), short(g.format), str(g.threads), f"{g.exponent:.2f}")
-        for g in growths(outcome)
-    ]
-    if rows:
-        yield "Time follows the power of the number of pixels: 1 is linear."
-        yield ""
-        yield from _table(("sweep", "pass", "format", "threads", "power"), rows)
-
-
-def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
-    """Yield a row for each group: time, speed and ratios by format, then better formats' ratios."""
+def _cells(outcome: Outcome, request: Request, threads: int) -> Table:
+    """Return a row a group: time, speed and ratios by format, then better formats' ratios."""
     better = {
         (peer, ratio.ours.group): f"{ratio.quartiles.median:.2f}"
         for peer in request.peers
         for ratio in better_ratios(outcome, peer)
     }
-    rows = []
+    rows: Rows = []
     for cells in cell_groups(outcome):
         if cells[0].threads == threads and not any(cell.small for cell in cells):
             dtype = "" if cells[0].dtype == "float32" else f", {cells[0].dtype}"
@@ -121,7 +98,7 @@ def _cells(outcome: Outcome, request: Request, threads: int) -> Iterator[str]:
         headings += [f"{short(form)} algorithm", "ms", "GFLOP/s", "% of peak", "eps"]
         headings += [f"{title(peer)} / convcore" for peer in request.peers]
     headings += [f"{title(peer)}, better formats" for peer in request.peers]
-    yield from _table(headings, rows)
+    return headings, rows
 
 
 def _columns(cell: Cell, outcome: Outcome, request: Request) -> list[str]:
@@ -135,78 +112,28 @@ def _columns(cell: Cell, outcome: Outcome, request: Request) -> list[str]:
     ]
 
 
-def _small(outcome: Outcome) -> Iterator[str]:
-    rows = []
+def _small(outcome: Outcome) -> Table:
+    rows: Rows = []
     for cell in outcome.cells:
         if cell.small:
             times = [f"{1e6 * cell.median(library):.1f}" for library in (OURS, "torch")]
             ratio = cell.ratio("torch")
             more = "" if ratio is None else f"{1 / ratio.median:.2f}"
             rows.append((cell.name, cell.algorithm, *times, more))
-    yield from _table(("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows)
-
-
-def _workers(outcome: Outcome) -> Iterator[str]:
-    rows = [
-        (
-            title(key.partition("@")[0]),
-            str(about["threads"]),
-            ", ".join(f"{name} {value}" for name, value in about["loaded"].items()),
-            ", ".join(f"{name}={value}" for name, value in about["variables"].items()),
-            mebibytes(about.get("peak_bytes")),
-        )
-        for key, about in outcome.workers.items()
-    ]
-    yield from _table(("worker", "threads", "loaded", "variables", "peak memory"), rows)
-
-
-def _nets(cells: Sequence[NetCell], peers: Sequence[str]) -> Iterator[str]:
-    """Yield a row a net and task: our time, and each peer's over it."""
-    yield "Each side's better format. A peer's time over convcore's: above 1, convcore is faster."
-    yield ""
-    rows = [
-        (*_named(cell), milliseconds(cell.median(OURS)),
-         *(median_and_quartiles(cell.ratio(peer)) for peer in peers))
-        for cell in cells
-    ]  # fmt: skip
-    names = ["net", "task", "threads", "ms", *(f"{title(peer)} / convcore" for peer in peers)]
-    yield from _table(names, rows)
-
-
-def _named(cell: NetCell) -> tuple[str, str, str]:
-    return cell.net.name, cell.task, counted(cell.threads)
-
-
-def _ways(cells: Sequence[NetCell]) -> Iterator[str]:
-    rows = [
-        (*_named(cell), title(peer), short(format), milliseconds(quartiles(seconds).median),
-         mebibytes(cell.peak_bytes[peer, format]))
-        for cell in cells
-        for (peer, format), seconds in cell.seconds.items()
-    ]  # fmt: skip
-    yield from _table(("net", "task", "threads", "library", "format", "ms", "peak memory"), rows)
+    return ("cell", "algorithm", "us", "PyTorch us", "times PyTorch's"), rows
 
 
 def _page(*parts: Iterable[str]) -> str:
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _section(heading: str, lines: Iterable[str]) -> list[str]:
-    """Return the lines below a heading; nothing if there are none."""
-    lines = list(lines)
-    return ["", heading, "", *lines] if lines else []
-
-
-def _promises(found: Sequence[Promise]) -> list[str]:
-    rows = [(p.text, p.value, p.limit, "yes" if p.kept else "**no**", p.worst) for p in found]
-    table = _table(("figure", "is", "limit", "kept", "worst"), rows)
-    return _section("## Figures and their limits", table)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; none if it has no rows."""
-    lines = [_line(row) for row in rows]
-    return [_line(headings), _line(["---"] * len(headings)), *lines] if lines else []
+def _section(heading: str, table: Table, caption: str = "") -> list[str]:
+    """Return a heading, what it shows, and the table; nothing if it has no rows."""
+    headings, rows = table
+    if not rows:
+        return []
+    lines = [headings, ["---"] * len(headings), *rows]
+    return ["", heading, "", *([caption, ""] if caption else []), *map(_line, lines)]
 
 
 def _line(texts: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import pickle
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,26 +106,20 @@ def _maps(output: Path, weights: Path | None, seed: int) -> None:
 
 def _digits(output: Path, epochs: int, seed: int) -> None:
     import convcore
-    from convcore.demo import digits
+    from convcore.demo import digits, training
     from convcore.demo.digits_picture import save_picture
 
     convcore.manual_seed(seed)
-    data = digits.load_digits(seed)
-    net = digits.Reader()
+    task, net = training.digits_task(seed), digits.Reader()
     print(net)
-    *_, last = _with_bar(
-        "learning",
-        digits.train(net, data, epochs),
-        epochs,
-        lambda epoch: f"epoch {epoch.number}: loss {epoch.loss:.3f}, right {epoch.accuracy:.1%}",
-    )
+    last = _train(net, task, epochs)[-1]
     plural = "" if epochs == 1 else "s"
     print(
-        f"{epochs} epoch{plural} over {len(data.train_labels)} digits in {last.seconds:.1f} s; of "
-        f"the {len(data.test_labels)} held out, {last.accuracy:.1%} are read right"
+        f"{epochs} epoch{plural} over {len(task.train)} digits in {last.seconds:.1f} s; of "
+        f"the {len(task.test)} held out, {last.accuracy:.1%} are read right"
     )
-    found = digits.look(net, data.test_images[0], int(data.test_labels[0]))
-    save_picture(found, last.accuracy, output)
+    image, label = task.test[0]
+    save_picture(digits.look(net, image, int(label)), last.accuracy, output)
 
 
 def _training(output: Path, epochs: int | None, seed: int) -> None:
@@ -152,33 +145,21 @@ def _training(output: Path, epochs: int | None, seed: int) -> None:
 
 
 def _train(net: Any, task: Any, epochs: int | None) -> list:
-    from convcore.demo import training
-
-    n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
-    tested = ""
-
-    def text(step: Any) -> str:
-        nonlocal tested
-        if step.accuracy is not None:
-            tested = f", right {step.accuracy:.1%}"
-        return f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
-
-    return _with_bar(task.name, training.train(net, task, epochs), n_batches, text)
-
-
-def _with_bar(name: str, results: Iterable[Any], total: int, text: Callable[[Any], str]) -> list:
-    """Train behind a progress bar on standard error, which then vanishes; return all results.
-
-    ``results`` yields them during training, and ``text`` describes one beside the bar.
-    """
+    """Train behind a progress bar on standard error, which then vanishes; return all steps."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from convcore.demo import training
+
     columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn()
-    found = []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=total)
-        for result in results:
-            found.append(result)
-            bar.update(task, description=text(result), advance=1)
-    return found
+    n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
+    steps, tested = [], ""
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(task.name, total=n_batches)
+        for step in training.train(net, task, epochs):
+            steps.append(step)
+            if step.accuracy is not None:
+                tested = f", right {step.accuracy:.1%}"
+            text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
+            progress.update(bar, description=text, advance=1)
+    return steps

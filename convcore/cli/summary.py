@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from typing import Any
 
 from convcore.cli.errors import UsageError
@@ -67,7 +68,7 @@ def _maker(name: str) -> Any:
     """Return the function of convcore.models that builds a net."""
     from convcore import models
 
-    names = sorted(found for found in models.__all__ if found.islower())
+    names = sorted(found for found, value in vars(models).items() if inspect.isfunction(value))
     if name not in names:
         raise UsageError(f"there is no model {name!r}, only {', '.join(names)}")
     return getattr(models, name)

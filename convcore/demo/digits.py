@@ -1,4 +1,4 @@
-"""The digits demo: train a small net on handwritten digits, and look inside it with hooks.
+"""The digits demo: a small net for handwritten digits, and a look inside it with hooks.
 
 The 1,797 handwritten digits are the test set of E. Alpaydin and C. Kaynak, Optical Recognition of
 Handwritten Digits, UCI Machine Learning Repository (1998), as distributed with scikit-learn.
@@ -6,8 +6,6 @@ Handwritten Digits, UCI Machine Learning Repository (1998), as distributed with 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,29 +13,9 @@ import numpy as np
 import convcore
 from convcore import nn
 from convcore.nn import functional as F
+from convcore.utils.data import TensorDataset
 
-BATCH = 32
 _HELD_OUT = 5  # one digit in five is held out for testing
-
-
-@dataclass(frozen=True)
-class Digits:
-    """Training and test sets: images (N, 1, 8, 8), float32 from 0 to 1, and labels (N,)."""
-
-    train_images: convcore.Tensor
-    train_labels: convcore.Tensor
-    test_images: convcore.Tensor
-    test_labels: convcore.Tensor
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """The result of an epoch: number, mean loss, test accuracy, and seconds since the start."""
-
-    number: int
-    loss: float
-    accuracy: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -73,8 +51,11 @@ class Reader(nn.Module):
         return self.linear(self.dropout(x.flatten(1)))
 
 
-def load_digits(seed: int) -> Digits:
-    """Return scikit-learn's digits, shuffled, a fifth of them held out."""
+def load_digits(seed: int) -> tuple[TensorDataset, TensorDataset]:
+    """Return scikit-learn's digits, shuffled, and the fifth of them that is held out.
+
+    Images (N, 1, 8, 8), float32 from 0 to 1, and labels (N,).
+    """
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -82,16 +63,8 @@ def load_digits(seed: int) -> Digits:
     pixels = (data.images[order, np.newaxis] / 16).astype(np.float32)
     images, labels = convcore.from_numpy(pixels), convcore.from_numpy(data.target[order])
     n_test = len(order) // _HELD_OUT
-    return Digits(images[n_test:], labels[n_test:], images[:n_test], labels[:n_test])
-
-
-def accuracy(net: nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -> float:
-    """Return the share of images that the net classifies correctly."""
-    net.eval()
-    with convcore.no_grad():
-        right = (net(images).argmax(1) == labels).sum().item()
-    net.train()
-    return right / len(labels)
+    held_out = TensorDataset(images[:n_test], labels[:n_test])
+    return TensorDataset(images[n_test:], labels[n_test:]), held_out
 
 
 def shifted(images: convcore.Tensor) -> convcore.Tensor:
@@ -99,29 +72,6 @@ def shifted(images: convcore.Tensor) -> convcore.Tensor:
     down, right = convcore.randint(0, 3, (2,)).tolist()
     height, width = images.shape[2:]
     return F.pad(images, (1, 1, 1, 1))[:, :, down : down + height, right : right + width]
-
-
-def train(net: nn.Module, digits: Digits, epochs: int) -> Iterator[Epoch]:
-    """Train by SGD with momentum and a learning rate that falls to 0; yield each epoch's result."""
-    optimizer = convcore.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
-    start = time.perf_counter()
-    n = len(digits.train_labels)
-    for number in range(1, epochs + 1):
-        losses = []
-        order = convcore.randperm(n)
-        for first in range(0, n, BATCH):
-            for group in optimizer.param_groups:
-                group["lr"] = 0.1 * (1 - (number - 1 + first / n) / epochs)
-            chosen = order[first : first + BATCH]
-            loss = F.cross_entropy(
-                net(shifted(digits.train_images[chosen])), digits.train_labels[chosen]
-            )
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        tested = accuracy(net, digits.test_images, digits.test_labels)
-        yield Epoch(number, float(np.mean(losses)), tested, time.perf_counter() - start)
 
 
 def look(net: Reader, image: convcore.Tensor, label: int) -> Look:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 SIZE = 15
+# Of a Gabor filter's wave and Gaussian, in pixels; the Gaussian is longer across the wave.
+_WAVELENGTH, _SIGMA, _ASPECT = 6.0, 2.6, 0.6
 # ITU-R BT.601: the weights of red, green and blue in a grey value.
 _LUMA = np.array([0.299, 0.587, 0.114])
 
@@ -20,9 +22,7 @@ class Bank:
     weight: np.ndarray
 
 
-def gabor(
-    angle: float, wavelength: float = 6.0, sigma: float = 2.6, aspect: float = 0.6
-) -> np.ndarray:
+def gabor(angle: float) -> np.ndarray:
     """Return an odd Gabor filter: a sine wave under a Gaussian.
 
     exp(-(u^2 + aspect^2 v^2) / (2 sigma^2)) * sin(2 pi u / wavelength), where u runs along
@@ -32,10 +32,6 @@ def gabor(
     ----------
     angle : float
         Direction of the wave in degrees, counter-clockwise from the x axis.
-    wavelength, sigma : float
-        Of the wave and of the Gaussian, in pixels.
-    aspect : float
-        Below 1 the Gaussian is longer across the wave than along it.
 
     Returns
     -------
@@ -51,8 +47,8 @@ def gabor(
     turn = math.radians(angle)
     u = x * math.cos(turn) + y * math.sin(turn)
     v = y * math.cos(turn) - x * math.sin(turn)
-    envelope = np.exp(-(u**2 + (aspect * v) ** 2) / (2 * sigma**2))
-    wave = envelope * np.sin(2 * math.pi * u / wavelength)
+    envelope = np.exp(-(u**2 + (_ASPECT * v) ** 2) / (2 * _SIGMA**2))
+    wave = envelope * np.sin(2 * math.pi * u / _WAVELENGTH)
     return wave / np.linalg.norm(wave)
 
 

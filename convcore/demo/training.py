@@ -1,4 +1,4 @@
-"""The training demo: a ResNet-8 on handwritten digits, and one on patches of photographs.
+"""Training in demos: of the digits' nets, and of a ResNet-8 on patches of photographs.
 
 The digits are scikit-learn's (`convcore.demo.digits`). The second task is to tell which photograph
 a patch of 32x32 pixels is from: scikit-learn's china.jpg and flower.jpg, or matplotlib's
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import convcore
-from convcore.demo.digits import accuracy, load_digits, shifted
+from convcore.demo.digits import load_digits, shifted
 from convcore.nn import functional as F
 from convcore.optim.lr_scheduler import OneCycleLR
 from convcore.utils.data import DataLoader, TensorDataset
@@ -57,10 +57,7 @@ class Step:
 
 def digits_task(seed: int) -> Task:
     """Return the digits, augmented by shifts of up to a pixel."""
-    data = load_digits(seed)
-    train = TensorDataset(data.train_images, data.train_labels)
-    test = TensorDataset(data.test_images, data.test_labels)
-    return Task("digits", tuple("0123456789"), train, test, shifted, epochs=15)
+    return Task("digits", tuple("0123456789"), *load_digits(seed), shifted, epochs=15)
 
 
 def patches_task() -> Task:
@@ -134,6 +131,13 @@ def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Ite
                 schedule.step()
             tested = None if left else accuracy(net, *task.test.tensors)
             yield Step(number, epoch, loss.item(), lr, tested, time.perf_counter() - start)
+
+
+def accuracy(net: convcore.nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -> float:
+    """Return the share of images that the net classifies correctly."""
+    right = np.equal(answers(net, images), labels.numpy()).mean()
+    net.train()
+    return float(right)
 
 
 def answers(net: convcore.nn.Module, images: convcore.Tensor) -> list[int]:

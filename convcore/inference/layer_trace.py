@@ -8,12 +8,9 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad
-from convcore.autograd.node import Node
+from convcore.inference.op_graph import Output, reached
 from convcore.nn import Module
 from convcore.nn.modules.utils import nested_tensors
-
-# An output of an autograd node: what an edge of the graph leads to.
-Source = tuple[Node, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +18,8 @@ class Run:
     """One call of a layer: its input and its output, as outputs of autograd nodes."""
 
     layer: Module
-    input: Source | None
-    output: Source
+    input: Output | None
+    output: Output
 
 
 class Trace:
@@ -51,7 +48,7 @@ class Trace:
         self, model: Module, args: tuple[Any, ...], layers: tuple[type[Module], ...]
     ) -> None:
         self._runs: list[Run] = []
-        self._inputs: list[Source | None] = []
+        self._inputs: list[Output | None] = []
         # By the layer's id; calls that left no trace in the graph count too.
         self._calls: Counter[int] = Counter()
         handles = []
@@ -67,8 +64,8 @@ class Trace:
                 handle.remove()
         results = list(nested_tensors(self.results))
         # From the layers' outputs, too: a layer whose output is unused still consumes its input.
-        roots = [t.grad_fn for t in results if t.grad_fn is not None]
-        self._uses = _uses({*roots, *(run.output[0] for run in self._runs)})
+        nodes = reached([*(t.grad_fn for t in results), *(run.output[0] for run in self._runs)])
+        self._uses = Counter(edge for node in nodes for edge in node.next_functions)
         # The net's caller consumes its results.
         self._uses.update(filter(None, map(_source, results)))
         self._by_input = {run.input: run for run in self._runs if run.input is not None}
@@ -96,23 +93,8 @@ class Trace:
         return self._by_input.get(run.output) if self._uses[run.output] == 1 else None
 
 
-def _source(value: Any) -> Source | None:
+def _source(value: Any) -> Output | None:
     """Return the node and output number that a tensor comes from."""
     if not isinstance(value, Tensor) or value.grad_fn is None:
         return None
     return value.grad_fn, value.output_nr
-
-
-def _uses(roots: set[Node]) -> Counter[Source]:
-    """Count the edges to each output of each node that is reached from the roots."""
-    uses: Counter[Source] = Counter()
-    seen, waiting = set(roots), list(roots)
-    while waiting:
-        for node, number in waiting.pop().next_functions:
-            if node is None:
-                continue
-            uses[node, number] += 1
-            if node not in seen:
-                seen.add(node)
-                waiting.append(node)
-    return uses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from convcore._tensor import Tensor
@@ -32,6 +33,18 @@ class Op:
         return self.node, 0
 
 
+def reached(roots: Iterable[Node | None]) -> set[Node]:
+    """Return the nodes that some nodes were computed from, and these; no leaf tensors'."""
+    found: set[Node] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found and not isinstance(node, AccumulateGrad):
+            found.add(node)
+            waiting += [edge[0] for edge in node.next_functions]
+    return found
+
+
 class OpGraph:
     """The ops that a tensor was computed by, oldest first, and who consumes what.
 
@@ -49,14 +62,10 @@ class OpGraph:
     """
 
     def __init__(self, result: Tensor) -> None:
-        found: dict[Node, Op] = {}
-        waiting = [result.grad_fn]
-        while waiting:
-            node = waiting.pop()
-            if node is None or node in found or isinstance(node, AccumulateGrad):
-                continue
-            found[node] = Op(node, tuple(_operand(edge) for edge in node.next_functions))
-            waiting += [edge[0] for edge in node.next_functions]
+        found = {
+            node: Op(node, tuple(_operand(edge) for edge in node.next_functions))
+            for node in reached([result.grad_fn])
+        }
         self.all = sorted(found.values(), key=lambda op: op.node._sequence)
         self._of = found
         self.result = result.grad_fn, result._output_nr

@@ -8,56 +8,9 @@ Every function takes ``library=``, the library whose ``nn`` the net is made of: 
 ``resnet18(library=torch)`` is the same net of PyTorch's modules.
 """
 
-from convcore.models.autoencoder import Autoencoder, Decoder, Encoder, autoencoder
-from convcore.models.lenet import LeNet, lenet
-from convcore.models.mobilenet import MobileNetV2, mobilenet_v2
-from convcore.models.resnet import (
-    ResNet,
-    SmallResNet,
-    resnet8,
-    resnet18,
-    resnet34,
-    resnet50,
-    resnet101,
-)
-from convcore.models.unet import UNet, unet
-from convcore.models.vgg import (
-    VGG,
-    vgg11,
-    vgg11_bn,
-    vgg13,
-    vgg13_bn,
-    vgg16,
-    vgg16_bn,
-    vgg19,
-    vgg19_bn,
-)
-
-__all__ = [
-    "VGG",
-    "Autoencoder",
-    "Decoder",
-    "Encoder",
-    "LeNet",
-    "MobileNetV2",
-    "ResNet",
-    "SmallResNet",
-    "UNet",
-    "autoencoder",
-    "lenet",
-    "mobilenet_v2",
-    "resnet8",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-    "unet",
-    "vgg11",
-    "vgg11_bn",
-    "vgg13",
-    "vgg13_bn",
-    "vgg16",
-    "vgg16_bn",
-    "vgg19",
-    "vgg19_bn",
-]
+from convcore.models.autoencoder import *
+from convcore.models.lenet import *
+from convcore.models.mobilenet import *
+from convcore.models.resnet import *
+from convcore.models.unet import *
+from convcore.models.vgg import *

@@ -23,7 +23,7 @@ from convcore.models.blocks import (
     normalized,
 )
 
-__all__ = ["Conv2dNormActivation", "InvertedResidual", "MobileNetV2", "mobilenet_v2"]
+__all__ = ["MobileNetV2", "mobilenet_v2"]
 
 # Expansion, channels, blocks, stride of each stage.
 _STAGES = (

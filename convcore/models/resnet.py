@@ -15,17 +15,7 @@ import convcore
 from convcore._tensor import Tensor
 from convcore.models.blocks import Module, built_with, check_weights, init_weights, normalized
 
-__all__ = [
-    "BasicBlock",
-    "Bottleneck",
-    "ResNet",
-    "SmallResNet",
-    "resnet8",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-]
+__all__ = ["ResNet", "SmallResNet", "resnet8", "resnet18", "resnet34", "resnet50", "resnet101"]
 
 
 def conv3x3(

@@ -8,6 +8,7 @@ ICLR 2015, table 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import convcore
@@ -111,70 +112,27 @@ def _features(library: Any, depth: int, batch_norm: bool) -> Any:
     )
 
 
-def _vgg(depth: int, batch_norm: bool, weights: None, library: Any, options: dict[str, Any]) -> VGG:
-    check_weights(weights)
-    return built_with(VGG, library)(_features(library, depth, batch_norm), **options)
+def _maker(depth: int, batch_norm: bool, parameters: int) -> Callable[..., VGG]:
+    """Return the function that makes a VGG of so many layers."""
 
+    def make(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
+        check_weights(weights)
+        return built_with(VGG, library)(_features(library, depth, batch_norm), **options)
 
-def vgg11(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 11 layers: 132,863,336 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(11, False, weights, library, options)
-
-
-def vgg11_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 11 layers with batch normalisation: 132,868,840 parameters.
+    make.__name__ = make.__qualname__ = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
+    layers = f"{depth} layers with batch normalisation" if batch_norm else f"{depth} layers"
+    make.__doc__ = f"""Make a VGG of {layers}: {parameters:,} parameters.
 
     The options are those of `VGG` but ``features``.
     """
-    return _vgg(11, True, weights, library, options)
+    return make
 
 
-def vgg13(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 13 layers: 133,047,848 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(13, False, weights, library, options)
-
-
-def vgg13_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 13 layers with batch normalisation: 133,053,736 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(13, True, weights, library, options)
-
-
-def vgg16(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 16 layers: 138,357,544 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(16, False, weights, library, options)
-
-
-def vgg16_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 16 layers with batch normalisation: 138,365,992 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(16, True, weights, library, options)
-
-
-def vgg19(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 19 layers: 143,667,240 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(19, False, weights, library, options)
-
-
-def vgg19_bn(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-    """Make a VGG of 19 layers with batch normalisation: 143,678,248 parameters.
-
-    The options are those of `VGG` but ``features``.
-    """
-    return _vgg(19, True, weights, library, options)
+vgg11 = _maker(11, False, 132_863_336)
+vgg11_bn = _maker(11, True, 132_868_840)
+vgg13 = _maker(13, False, 133_047_848)
+vgg13_bn = _maker(13, True, 133_053_736)
+vgg16 = _maker(16, False, 138_357_544)
+vgg16_bn = _maker(16, True, 138_365_992)
+vgg19 = _maker(19, False, 143_667_240)
+vgg19_bn = _maker(19, True, 143_678_248)

@@ -15,7 +15,7 @@ import numpy as np
 from convcore._device import device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, wrap
 from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Parameter
 from convcore.serialization import archive
@@ -62,6 +62,10 @@ class _Name:
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Refuse: PyTorch, or `load`, calls it; pickle wants it callable."""
+        raise NotImplementedError
+
 
 class _Storage:
     """The memory of a tensor, and its number in the archive."""
@@ -69,6 +73,9 @@ class _Storage:
     def __init__(self, key: int, array: np.ndarray) -> None:
         self.key, self.array = key, array
 
+
+_TENSOR = _Name("torch._utils", "_rebuild_tensor_v2")
+_PARAMETER = _Name("torch._utils", "_rebuild_parameter")
 
 # Types that hold only data.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, dict, list, tuple, set)
@@ -103,48 +110,35 @@ class _Writer(_Pickler):
         if isinstance(obj, _Name):
             self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         elif isinstance(obj, _dtype):
-            self.write(pickle.GLOBAL + f"torch\n{str(obj).rpartition('.')[2]}\n".encode())
-        elif isinstance(obj, Tensor):
-            self._save_tensor(obj)
-        elif isinstance(obj, Size):
-            self._save_call(_Name("torch", "Size"), tuple(obj))
-        elif isinstance(obj, device):
-            self._save_call(_Name("torch", "device"), str(obj))
+            self.save(_Name("torch", str(obj).rpartition(".")[2]))
         elif isinstance(obj, np.generic):
             self.save(obj.item())
-        elif isinstance(obj, (_Storage, *_PLAIN)) or any(obj is called for called in _CALLED):
-            super().save(obj, save_persistent_id)
         else:
-            named = obj if isinstance(obj, type) else type(obj)  # of a dict of its own class
-            raise pickle.PicklingError(
-                f"{named} is not written: only tensors, numbers, strings and containers are"
-            )
+            super().save(obj, save_persistent_id)
 
-    def _save_call(self, function: _Name, argument: Any) -> None:
-        for part in (function, (argument,)):
-            self.save(part)
-        self.write(pickle.REDUCE)
+    def reducer_override(self, obj: Any) -> Any:
+        """Return the call that an object is written as; NotImplemented for plain data."""
+        if isinstance(obj, Parameter):
+            return _PARAMETER, (wrap(obj._array), obj.requires_grad, OrderedDict())
+        if isinstance(obj, Tensor):
+            return _TENSOR, self._tensor(obj)
+        if isinstance(obj, Size):
+            return _Name("torch", "Size"), (tuple(obj),)
+        if isinstance(obj, device):
+            return _Name("torch", "device"), (str(obj),)
+        if isinstance(obj, _PLAIN) or any(obj is called for called in _CALLED):
+            return NotImplemented
+        named = obj if isinstance(obj, type) else type(obj)  # of a dict of its own class
+        raise pickle.PicklingError(
+            f"{named} is not written: only tensors, numbers, strings and containers are"
+        )
 
-    def _save_tensor(self, tensor: Tensor) -> None:
-        known = self.memo.get(id(tensor))
-        if known is not None:
-            self.write(self.get(known[0]))
-            return
+    def _tensor(self, tensor: Tensor) -> tuple[Any, ...]:
+        """Return the arguments of the function that rebuilds a tensor."""
         array = tensor._array if is_dense(tensor._array) else np.ascontiguousarray(tensor._array)
         strides = tuple(step // array.itemsize for step in array.strides)
         place = (_Storage(*self._stored(array)), 0, array.shape, strides)
-        is_parameter = isinstance(tensor, Parameter)
-        args: tuple = (*place, tensor.requires_grad and not is_parameter, OrderedDict())
-        self.write(pickle.GLOBAL + b"torch._utils\n_rebuild_parameter\n" if is_parameter else b"")
-        self.write(pickle.MARK if is_parameter else b"")
-        self.write(pickle.GLOBAL + b"torch._utils\n_rebuild_tensor_v2\n")
-        self.save(args)
-        self.write(pickle.REDUCE)
-        if is_parameter:
-            self.save(tensor.requires_grad)
-            self.save(OrderedDict())
-            self.write(pickle.TUPLE + pickle.REDUCE)
-        self.memoize(tensor)
+        return *place, tensor.requires_grad, OrderedDict()
 
     def _stored(self, array: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of an array's storage, which may be shared, and its elements."""

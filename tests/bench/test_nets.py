@@ -122,13 +122,13 @@ def test_pytorch_computes_the_same(tmp_path):
     assert text.count("| PyTorch | NHWC |") == 3
     train, run, one = json.loads(file.read_text())
     assert [train["task"], run["task"], one["task"]] == list(TASKS)
-    assert set(train["ways"]) == {
+    assert set(train["variants"]) == {
         f"{library}/{format}"
         for library in (OURS, "torch")
         for format in ("contiguous", "channels_last")
     }
     assert 0 <= max(run["difference"], one["difference"]) < 1e-4
-    assert all(way["peak_bytes"] > 0 for way in train["ways"].values())
+    assert all(one["peak_bytes"] > 0 for one in train["variants"].values())
 
 
 @pytest.mark.subprocess

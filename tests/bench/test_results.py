@@ -75,7 +75,7 @@ def test_better_format_of_a_peer_that_has_one():
     assert ratio.name.endswith("channels_last, 1 thread beside contiguous")
 
 
-def test_better_formats_of_an_interrupted_bout_are_paired_as_far_as_they_go():
+def test_better_formats_of_an_interrupted_group_are_paired_as_far_as_they_go():
     contiguous = timed((4.0, 4.0), (6.0, 6.0))
     last = timed((2.0,), (7.0,), format="channels_last")
     (ratio,) = results.better_ratios(Outcome([contiguous, last]), "torch")
@@ -127,7 +127,7 @@ def test_record_is_json_even_of_infinite_errors():
 
 
 def of_table(ratio, **axes):
-    """All cells of the suite table, both formats and maps, each with one ratio to PyTorch."""
+    """All cells of the suite table, both formats and passes, each with one ratio to PyTorch."""
     return [
         timed(1e-3, 1e-3 * ratio, layer=layer, pass_name=name, format=form, **axes)
         for layer, name, form in itertools.product(SUITES["table"], PASSES, FORMATS)

@@ -110,35 +110,36 @@ def digits():
 
 
 def test_digits_are_split_into_parts_without_overlap(digits):
-    data = digits.load_digits(seed=0)
-    n_test, n_train = len(data.test_labels), len(data.train_labels)
-    assert (n_test, n_train) == (359, 1438)  # a fifth of 1,797 is held out
-    assert data.train_images.shape == (n_train, 1, 8, 8)
-    assert data.train_images.min() == 0 and data.train_images.max() == 1
+    train, test = digits.load_digits(seed=0)
+    assert (len(test), len(train)) == (359, 1438)  # a fifth of 1,797 is held out
+    images = train.tensors[0]
+    assert images.shape == (len(train), 1, 8, 8)
+    assert images.min() == 0 and images.max() == 1
     other = digits.load_digits(seed=1)
-    assert not np.array_equal(data.test_images.numpy(), other.test_images.numpy())
-    every = np.concatenate([data.train_images.numpy(), data.test_images.numpy()])
-    again = np.concatenate([other.train_images.numpy(), other.test_images.numpy()])
+    assert not np.array_equal(test.tensors[0].numpy(), other[1].tensors[0].numpy())
+    every = np.concatenate([part.tensors[0].numpy() for part in (train, test)])
+    again = np.concatenate([part.tensors[0].numpy() for part in other])
     assert every.sum() == pytest.approx(again.sum())
 
 
 def test_net_learns_to_read_digits(digits):
     import convcore
+    from convcore.demo import training
 
     convcore.manual_seed(0)
-    data, net = digits.load_digits(seed=0), digits.Reader()
-    before = digits.accuracy(net, data.test_images, data.test_labels)
-    *_, last = digits.train(net, data, epochs=5)
-    # Five epochs of the demo's thirty, which reach 98 %.
-    assert before < 0.5 and last.accuracy > 0.85 and last.number == 5
+    task, net = training.digits_task(seed=0), digits.Reader()
+    before = training.accuracy(net, *task.test.tensors)
+    *_, last = training.train(net, task, epochs=5)
+    # Five epochs of the demo's thirty, which reach 97 %.
+    assert before < 0.5 and last.accuracy > 0.85 and last.epoch == 5
 
 
 def test_hooks_see_the_maps_and_the_gradient(digits):
     import convcore
 
     convcore.manual_seed(0)
-    data, net = digits.load_digits(seed=0), digits.Reader()
-    image, label = data.test_images[0], int(data.test_labels[0])
+    net, (_, test) = digits.Reader(), digits.load_digits(seed=0)
+    image, label = test.tensors[0][0], int(test.tensors[1][0])
     found = digits.look(net, image, label)
     assert found.maps.shape == (16, 8, 8) and found.gradient.shape == (8, 8)
     with convcore.no_grad():

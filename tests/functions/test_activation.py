@@ -24,10 +24,6 @@ from convcore.autograd import gradcheck, gradgradcheck
 from convcore.nn import functional as F
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 @pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
 @few(8)
 @given(st.sampled_from(REAL), SHAPES, SEEDS)
@@ -35,7 +31,7 @@ def test_activation_agrees_with_pytorch(torch, name, arguments, has_inplace, dty
     x = drawn(np.random.default_rng(seed), shape, dtype, -4, 4)
 
     def function(m, x):
-        return getattr(functional(m), name)(x, **arguments)
+        return getattr(m.nn.functional, name)(x, **arguments)
 
     if name == "hardsigmoid":  # which PyTorch cannot differentiate twice
         with torch.no_grad(), convcore.no_grad():
@@ -52,7 +48,7 @@ def test_activation_agrees_with_pytorch_at_its_corners(torch, name, arguments, h
     grads = []
     for lib in (convcore, torch):
         x = lib.tensor([*corners, np.inf, -np.inf, np.nan], dtype=lib.float64, requires_grad=True)
-        y = getattr(functional(lib), name)(x, **arguments)
+        y = getattr(lib.nn.functional, name)(x, **arguments)
         y.sum().backward()
         grads.append((y.detach().numpy(), x.grad.numpy()))
     finite = slice(None, len(corners))
@@ -76,7 +72,7 @@ def test_activation_gradients_are_those_of_finite_differences(rng, name, argumen
 def test_activation_in_place_agrees_with_pytorch(torch, rng, name, arguments):
     def function(m, x):
         y = x * 1
-        result = getattr(functional(m), name)(y, **arguments, inplace=True)
+        result = getattr(m.nn.functional, name)(y, **arguments, inplace=True)
         assert result is y
         assert y._version == 1
         return y
@@ -119,7 +115,7 @@ def test_results_may_be_changed_where_pytorchs_may(torch, rng, name, arguments, 
 
     def outcome(lib):
         x = lib.from_numpy(array.copy()).requires_grad_()
-        y = getattr(functional(lib), name)(x, **arguments)
+        y = getattr(lib.nn.functional, name)(x, **arguments)
         y += x.detach()
         try:
             y.sum().backward()
@@ -156,13 +152,13 @@ def test_prelu_agrees_with_pytorch(torch, shape, shared, seed):
     channels = shape[1] if len(shape) > 1 else 1
     weight = rng.uniform(-1, 1, 1 if shared else channels)
     x = rng.normal(size=shape)
-    agree(torch, lambda m, x, w: functional(m).prelu(x, w), x, weight, seed=seed, nodes=1)
+    agree(torch, lambda m, x, w: m.nn.functional.prelu(x, w), x, weight, seed=seed, nodes=1)
 
 
 def test_glu_agrees_with_pytorch(torch, rng):
     x = rng.normal(size=(2, 4, 6))
     for dim in (-1, 0, 1):
-        agree(torch, lambda m, x: functional(m).glu(x, dim), x)  # noqa: B023
+        agree(torch, lambda m, x: m.nn.functional.glu(x, dim), x)  # noqa: B023
 
 
 # Numbers, and errors
@@ -212,11 +208,11 @@ def test_modules_name_the_number_that_is_none():
 
 ERRORS = {
     "relu of bools": lambda m: m.relu(m.tensor([True])),
-    "gelu": lambda m: functional(m).gelu(m.ones(2), approximate="x"),
-    "glu": lambda m: functional(m).glu(m.ones(3)),
-    "hardtanh": lambda m: functional(m).hardtanh(m.ones(2), 1, -1),
-    "celu": lambda m: functional(m).celu(m.ones(2), 0.0),
-    "prelu": lambda m: functional(m).prelu(m.ones(3, 5), m.ones(3)),
+    "gelu": lambda m: m.nn.functional.gelu(m.ones(2), approximate="x"),
+    "glu": lambda m: m.nn.functional.glu(m.ones(3)),
+    "hardtanh": lambda m: m.nn.functional.hardtanh(m.ones(2), 1, -1),
+    "celu": lambda m: m.nn.functional.celu(m.ones(2), 0.0),
+    "prelu": lambda m: m.nn.functional.prelu(m.ones(3, 5), m.ones(3)),
     "softmax's axis": lambda m: m.softmax(m.ones(2), 1),
     "relu_ of a leaf": lambda m: m.ones(2, requires_grad=True).relu_(),
 }

@@ -18,10 +18,6 @@ REDUCTIONS = st.sampled_from(["mean", "sum", "none"])
 DTYPES = ["float16", "float32", "float64"]
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 @st.composite
 def class_problems(draw):
     """Draw scores, targets of which some are ignored, weights or None, and the seed of it all."""
@@ -52,7 +48,7 @@ def test_nll_loss_agrees_with_pytorch(torch, problem, reduction):
 
     def function(m, x):
         weight = None if weights is None else m.from_numpy(weights)
-        return functional(m).nll_loss(
+        return m.nn.functional.nll_loss(
             x, m.from_numpy(targets), weight, ignore_index=ignored, reduction=reduction
         )
 
@@ -69,7 +65,7 @@ def test_cross_entropy_agrees_with_pytorch(torch, problem, reduction, smoothing)
 
     def function(m, x):
         weight = None if weights is None else m.from_numpy(weights)
-        return functional(m).cross_entropy(
+        return m.nn.functional.cross_entropy(
             x,
             m.from_numpy(targets),
             weight,
@@ -93,7 +89,7 @@ def test_cross_entropy_with_probabilities_agrees_with_pytorch(torch, problem, re
 
     def function(m, x, shares):
         weight = None if weights is None else m.from_numpy(weights)
-        return functional(m).cross_entropy(
+        return m.nn.functional.cross_entropy(
             x, shares, weight, reduction=reduction, label_smoothing=smoothing
         )
 
@@ -119,8 +115,8 @@ def test_cross_entropy_gradients_are_those_of_finite_differences(rng, reduction,
 def test_cross_entropy_of_ignored_targets_alone_is_nan(torch):
     for lib in (convcore, torch):
         x, target = lib.zeros(2, 3), lib.tensor([-100, -100])
-        assert functional(lib).cross_entropy(x, target).isnan()
-        assert functional(lib).cross_entropy(x, target, reduction="sum") == 0
+        assert lib.nn.functional.cross_entropy(x, target).isnan()
+        assert lib.nn.functional.cross_entropy(x, target, reduction="sum") == 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -130,7 +126,7 @@ def test_ignored_targets_alone_have_a_gradient_of_zero(torch, reduction, weighte
 
     def function(m, x):
         weight = m.tensor([1.0, 2.0, 3.0], dtype=x.dtype) if weighted else None
-        return functional(m).cross_entropy(x, m.tensor(target), weight, reduction=reduction)
+        return m.nn.functional.cross_entropy(x, m.tensor(target), weight, reduction=reduction)
 
     agree(torch, function, np.ones((2, 3)))
 
@@ -150,7 +146,7 @@ def test_nll_loss_of_an_ignored_infinity_is_zero():
 
 def test_targets_may_be_bytes(torch, rng):
     x, target = rng.normal(size=(3, 4)), np.array([0, 3, 1], np.uint8)
-    agree(torch, lambda m, x, t: functional(m).cross_entropy(x, t), x, target)
+    agree(torch, lambda m, x, t: m.nn.functional.cross_entropy(x, t), x, target)
 
 
 def test_changing_the_target_in_place_is_noticed():
@@ -199,14 +195,14 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
-    same_error(torch, lambda m: ERRORS[name](m, functional(m)))
+    same_error(torch, lambda m: ERRORS[name](m, m.nn.functional))
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
 def test_weights_that_want_a_gradient_are_refused(torch, name):
     def call(m):
         weight = m.ones(2, requires_grad=True)
-        return getattr(functional(m), name)(m.ones(1, 2), m.tensor([1]), weight=weight)
+        return getattr(m.nn.functional, name)(m.ones(1, 2), m.tensor([1]), weight=weight)
 
     same_error(torch, call)
     with convcore.no_grad():

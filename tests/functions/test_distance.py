@@ -8,18 +8,14 @@ import convcore
 from convcore.nn import functional as F
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 def test_normalize_and_similarities_agree_with_pytorch(torch, rng):
     x, y = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
-    agree(torch, lambda m, x: functional(m).normalize(x), x)
-    agree(torch, lambda m, x: functional(m).normalize(x, p=1, dim=0), x)
-    agree(torch, lambda m, x: functional(m).normalize(x, p=3.0, dim=(0, 1)), x, rtol=1e-9)
-    agree(torch, lambda m, x, y: functional(m).cosine_similarity(x, y), x, y)
-    agree(torch, lambda m, x, y: functional(m).cosine_similarity(x, y[:1], dim=-1), x, y)
-    agree(torch, lambda m, x, y: functional(m).pairwise_distance(x, y), x, y, rtol=1e-9)
+    agree(torch, lambda m, x: m.nn.functional.normalize(x), x)
+    agree(torch, lambda m, x: m.nn.functional.normalize(x, p=1, dim=0), x)
+    agree(torch, lambda m, x: m.nn.functional.normalize(x, p=3.0, dim=(0, 1)), x, rtol=1e-9)
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y), x, y)
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y[:1], dim=-1), x, y)
+    agree(torch, lambda m, x, y: m.nn.functional.pairwise_distance(x, y), x, y, rtol=1e-9)
     zero = convcore.zeros(2, 3, requires_grad=True)
     F.normalize(zero).sum().backward()
     assert zero.grad.isfinite().all()

@@ -10,10 +10,6 @@ import convcore
 from convcore.nn import functional as F
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 def test_dropout_scales_what_it_keeps():
     x = convcore.full((1000,), 3.0, requires_grad=True)
     y = F.dropout(x, 0.25)
@@ -27,7 +23,7 @@ def test_dropout_scales_what_it_keeps():
 def test_dropout_is_a_product_with_an_edge_to_nothing(torch):
     for lib in (convcore, torch):
         x = lib.ones(2, 4, requires_grad=True)
-        y = functional(lib).dropout(x, 0.5)
+        y = lib.nn.functional.dropout(x, 0.5)
         assert type(y.grad_fn).__name__ == "MulBackward0"
         assert [edge[0] is None for edge in y.grad_fn.next_functions] == [False, True]
 
@@ -103,4 +99,4 @@ def test_probability_may_be_a_tensor_without_axes():
 
 
 def test_probability_beyond_1_is_refused_as_in_pytorch(torch):
-    same_error(torch, lambda m: functional(m).dropout(m.ones(2), 1.5))
+    same_error(torch, lambda m: m.nn.functional.dropout(m.ones(2), 1.5))

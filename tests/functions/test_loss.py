@@ -21,10 +21,6 @@ SHAPES = st.sampled_from([(), (4,), (2, 3), (2, 3, 2, 2)])
 DTYPES = ["float16", "float32", "float64"]
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 # (name, further arguments, what the input and the target are: numbers, probabilities or logs)
 POINTWISE = [
     ("mse_loss", {}, "number", "number"),
@@ -64,7 +60,7 @@ def test_pointwise_loss_agrees_with_pytorch(
     x, y = values(rng, shape, dtype, of), values(rng, shape, dtype, to)
 
     def function(m, x, y):
-        return getattr(functional(m), name)(x, y, reduction=reduction, **arguments)
+        return getattr(m.nn.functional, name)(x, y, reduction=reduction, **arguments)
 
     nodes = 0 if name == "kl_div" else 1
     agree(torch, function, x, y, seed=seed, nodes=nodes, rtol=TOLERANCE[dtype])
@@ -91,10 +87,10 @@ def test_weighted_losses_agree_with_pytorch(torch, rng, reduction):
 
     def weighted(m, p, t):
         weight = m.from_numpy(w)
-        return functional(m).binary_cross_entropy(p, t, weight, reduction=reduction)
+        return m.nn.functional.binary_cross_entropy(p, t, weight, reduction=reduction)
 
     def with_logits(m, x, t):
-        return functional(m).binary_cross_entropy_with_logits(
+        return m.nn.functional.binary_cross_entropy_with_logits(
             x, t, m.from_numpy(w), pos_weight=m.from_numpy(pos), reduction=reduction
         )
 
@@ -104,7 +100,7 @@ def test_weighted_losses_agree_with_pytorch(torch, rng, reduction):
     for name in ("mse_loss", "l1_loss", "huber_loss"):
 
         def distance(m, x, t):
-            loss, weight = getattr(functional(m), name), m.from_numpy(factors)  # noqa: B023
+            loss, weight = getattr(m.nn.functional, name), m.from_numpy(factors)  # noqa: B023
             return loss(x, t, weight=weight, reduction=reduction)
 
         agree(torch, distance, x, t)
@@ -115,9 +111,9 @@ def test_losses_at_the_ends_agree_with_pytorch(torch):
     targets = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
     large = np.array([100.0, -100.0, 1000.0, -1000.0, 0.0])
     calls = [
-        (lambda m, x, t: functional(m).binary_cross_entropy(x, t), ends),
-        (lambda m, x, t: functional(m).binary_cross_entropy_with_logits(x, t), large),
-        (lambda m, x, t: functional(m).kl_div(x, t, reduction="batchmean"), large),
+        (lambda m, x, t: m.nn.functional.binary_cross_entropy(x, t), ends),
+        (lambda m, x, t: m.nn.functional.binary_cross_entropy_with_logits(x, t), large),
+        (lambda m, x, t: m.nn.functional.kl_div(x, t, reduction="batchmean"), large),
     ]
     for call, x in calls:
         found = []
@@ -133,7 +129,7 @@ def test_losses_at_the_ends_agree_with_pytorch(torch):
 def test_mse_loss_has_an_edge_to_the_target(torch):
     for lib in (convcore, torch):
         x = lib.ones(2, 3, requires_grad=True)
-        edges = functional(lib).mse_loss(x, lib.zeros(2, 3)).grad_fn.next_functions
+        edges = lib.nn.functional.mse_loss(x, lib.zeros(2, 3)).grad_fn.next_functions
         assert [edge[0] is None for edge in edges] == [False, True]
 
 
@@ -141,7 +137,7 @@ def test_mse_loss_has_an_edge_to_the_target(torch):
 def test_losses_broadcast_with_a_warning(torch, rng, name):
     def function(m, x, y):
         with pytest.warns(UserWarning) as caught:
-            loss = getattr(functional(m), name)(x, y)
+            loss = getattr(m.nn.functional, name)(x, y)
         texts.append(str(caught[0].message))
         if m is convcore:
             assert caught[0].filename == __file__
@@ -182,7 +178,7 @@ def test_distances_of_large_and_odd_numbers_agree_with_pytorch(
     found = []
     for m in (convcore, torch):
         a, b = (m.from_numpy(v.copy()).requires_grad_() for v in (x, y))
-        loss = getattr(functional(m), name)(a, b, reduction=reduction, **options)
+        loss = getattr(m.nn.functional, name)(a, b, reduction=reduction, **options)
         loss.backward(m.ones(loss.shape, dtype=loss.dtype) * 3)
         found.append([t.detach().numpy() for t in (loss, a.grad, b.grad)])
     for ours, theirs in zip(*found, strict=True):
@@ -215,7 +211,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
-    same_error(torch, lambda m: ERRORS[name](m, functional(m)))
+    same_error(torch, lambda m: ERRORS[name](m, m.nn.functional))
 
 
 WEIGHTED = {
@@ -232,7 +228,7 @@ def test_weights_that_want_a_gradient_are_refused(torch, name):
     def call(m):
         weight = m.ones(2, requires_grad=True)
         target = m.tensor([[0.0, 1.0]])
-        return getattr(functional(m), function)(m.ones(1, 2), target, **{argument: weight})
+        return getattr(m.nn.functional, function)(m.ones(1, 2), target, **{argument: weight})
 
     same_error(torch, call)
     with convcore.no_grad():

@@ -21,10 +21,6 @@ from convcore.autograd import gradcheck, gradgradcheck
 from convcore.nn import functional as F
 
 
-def functional(lib):
-    return lib.nn.functional
-
-
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
 @few(15)
 @given(st.data(), SHAPES, SEEDS)
@@ -35,7 +31,7 @@ def test_softmax_agrees_with_pytorch(torch, name, data, shape, seed):
     x = drawn(np.random.default_rng(seed), shape, dtype, -4, 4)
 
     def function(m, x):
-        return getattr(functional(m), name)(x, dim)
+        return getattr(m.nn.functional, name)(x, dim)
 
     nodes = 0 if 0 in shape else 1
     agree(torch, function, x, seed=seed, nodes=nodes, rtol=TOLERANCE[dtype])
@@ -52,7 +48,7 @@ def test_softmax_gradients_are_those_of_finite_differences(rng, name):
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_of_huge_numbers_and_infinities_agrees_with_pytorch(torch, name):
     rows = [[1e4, 1e4, 0], [-1e4, 0, 1], [-np.inf, 0, 0], [-np.inf] * 3, [np.inf, 0, 0]]
-    values = [getattr(functional(m), name)(m.tensor(rows), 1).numpy() for m in (convcore, torch)]
+    values = [getattr(m.nn.functional, name)(m.tensor(rows), 1).numpy() for m in (convcore, torch)]
     np.testing.assert_allclose(*values, rtol=1e-6)
 
 

@@ -73,7 +73,7 @@ def guarded(array: np.ndarray) -> np.ndarray:
 def results(
     layer: dict[str, Any], x: np.ndarray, w: np.ndarray, b: np.ndarray, gy: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the three maps of a layer's arrays."""
+    """Return the three passes of a layer's arrays."""
     steps = layer["steps"]
     return {
         "forward": engine.conv_forward(x, w, b, **steps),
@@ -111,7 +111,7 @@ def layer_arrays(
 
 
 def chosen(layer: dict[str, Any], channels_last: bool) -> dict[str, str]:
-    """Return the algorithms of a layer's maps."""
+    """Return the algorithms of a layer's passes."""
     geometry = engine.make_geometry(layer["input"], layer["weight"], **layer["steps"])
     plan = engine.plan_conv(geometry, "float32", channels_last)
     return {name: getattr(plan, name).algorithm for name in PASSES}
@@ -120,7 +120,7 @@ def chosen(layer: dict[str, Any], channels_last: bool) -> dict[str, str]:
 def largest_errors(
     algorithm: str, groups: list[tuple[int, int, int]], seed: int, cases: int
 ) -> dict[str, float]:
-    """Return the largest error of each map over drawn layers: eps of the largest sum of sizes."""
+    """Return the largest error of each pass over drawn layers: eps of the largest sum of sizes."""
     worst = dict.fromkeys(PASSES, 0.0)
     for case in range(cases):
         draw, rng = random.Random(f"{seed} {case}"), np.random.default_rng([seed, case])

@@ -63,7 +63,7 @@ class Case:
 
     @property
     def steps(self) -> dict[str, Any]:
-        """The keywords of the three maps, each in the shortest form that says it."""
+        """The keywords of the three passes, each in the shortest form that says it."""
         pads = self.pads
         if all(before == after for before, after in pads):
             pads = shortest([before for before, _ in pads])

@@ -14,7 +14,7 @@ def models_of_torch() -> SimpleNamespace:
     """Return the names of convcore.models for nets of PyTorch's modules; PyTorch must be there."""
     import torch
 
-    public = {name: getattr(models, name) for name in models.__all__}
+    public = {name: value for name, value in vars(models).items() if callable(value)}
     return SimpleNamespace(
         **{
             name: built_with(one, torch) if isinstance(one, type) else partial(one, library=torch)

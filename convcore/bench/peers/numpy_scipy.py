@@ -92,15 +92,10 @@ def _pad(x: Array, padding: Pair) -> Array:
 
 def _patches(x: Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Array:
     """Return the zero-copy im2col view (N, C, OH, OW, KH, KW) of a padded input."""
-    outs = tuple(
-        (size - d * (k - 1) - 1) // s + 1
-        for size, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
-    )
-    moves = tuple(b * s for b, s in zip(x.strides[2:], stride, strict=True))
-    taps = tuple(b * d for b, d in zip(x.strides[2:], dilation, strict=True))
-    return np.lib.stride_tricks.as_strided(
-        x, x.shape[:2] + outs + kernel, x.strides[:2] + moves + taps, writeable=False
-    )
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    windows = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(2, 3))
+    (down, right), (tap_down, tap_right) = stride, dilation
+    return windows[:, :, ::down, ::right, ::tap_down, ::tap_right]
 
 
 def _dilated(
@@ -170,7 +165,7 @@ class _SciPy(Peer):
         padding, oaconvolve = layer.padding, self._convolve
 
         def call() -> Array:
-            padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+            padded = _pad(x, padding)
             # A convolution in SciPy's sense rotates the kernel, a layer does not.
             rotated = w[:, :, ::-1, ::-1]
             channels = [

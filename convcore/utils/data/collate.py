@@ -59,20 +59,21 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return _like(first, merged)
     if isinstance(first, Sequence):
         return _of_sequences(batch)
-    raise TypeError(
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-        f"{type(first)}"
-    )
+    raise _refused(type(first))
 
 
 def _of_arrays(batch: Sequence[Any]) -> Tensor:
     arrays = [np.asarray(sample) for sample in batch]
     if arrays[0].dtype.kind not in "biufc":
-        raise TypeError(
-            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-            f"found {arrays[0].dtype}"
-        )
+        raise _refused(arrays[0].dtype)
     return stack([as_tensor(array) for array in arrays], 0)
+
+
+def _refused(kind: Any) -> TypeError:
+    return TypeError(
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+        f"{kind}"
+    )
 
 
 def _of_sequences(batch: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The maps are each other's adjoints: an identity that needs no oracle."""
+"""The passes are each other's adjoints: an identity that needs no oracle."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_double_precision_and_strict_mode_do_every_product(memory_format):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Count the maps that the engine computes, their multiply-adds, and the workspaces taken."""
+    """Count the passes that the engine computes, their multiply-adds, and the workspaces taken."""
     counts = {"multiply_adds": 0, "workspaces": 0, **dict.fromkeys(PASSES, 0)}
 
     def counting(map, function):

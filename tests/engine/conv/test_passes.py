@@ -1,4 +1,4 @@
-"""The maps against the oracle, and against PyTorch if installed, over everything at once."""
+"""The passes against the oracle, and against PyTorch if installed, over everything at once."""
 
 from __future__ import annotations
 

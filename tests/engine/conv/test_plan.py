@@ -12,7 +12,7 @@ from convcore.engine.conv.plan import plan_conv
 from convcore.engine.geometry import make_geometry
 from convcore.engine.runtime import memory
 
-# input, weight, stride, padding, groups, and the algorithms of the three maps in contiguous float64
+# input, weight, stride, padding, groups, and the passes' algorithms in contiguous float64
 LAYERS = {
     "dense": ((4, 64, 28, 28), (64, 64, 3, 3), 1, 1, 1, ("im2col", "im2col", "im2col")),
     "pointwise": ((4, 64, 28, 28), (32, 64, 1, 1), 1, 0, 1, ("pointwise",) * 3),
@@ -67,8 +67,8 @@ def test_planned_memory_is_what_a_call_takes(layer, memory_format, rng, threads,
     engine.conv_input_grad(y, w, x_shape[2:], **steps)
     engine.conv_weight_grad(x, y, w_shape[2:], **steps)
     plan = plan_conv(g, "float32", memory_format == "channels_last")
-    maps = [getattr(plan, name) for name in PASSES]
-    assert asked == [m.scratch_bytes + m.shared_bytes for m in maps]
+    passes = [getattr(plan, name) for name in PASSES]
+    assert asked == [m.scratch_bytes + m.shared_bytes for m in passes]
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -80,8 +80,8 @@ def test_planned_memory_does_not_grow_with_the_batch_or_the_map(layer, channels_
         shape = (n, x_shape[1], *(factor * size for size in x_shape[2:]))
         g = make_geometry(shape, w_shape, stride, padding, 1, groups)
         plan = plan_conv(g, "float32", channels_last)
-        maps = [getattr(plan, name) for name in PASSES]
-        return np.array([m.scratch_bytes + m.shared_bytes for m in maps])
+        passes = [getattr(plan, name) for name in PASSES]
+        return np.array([m.scratch_bytes + m.shared_bytes for m in passes])
 
     # Blocks are equal shares of at most a fixed size, so bytes vary, but only below a bound.  What
     # fits a quarter of a cache is no growth: bands of a few rows are as long as the rows.

@@ -264,18 +264,18 @@ def test_failed_allocation_is_a_memory_error_and_the_process_goes_on(run_child):
     blas = scipys_blas()
     x, w = numbers((4, 64, 128, 128)), numbers((64, 64, 3, 3))
     y = engine.conv_forward(x, w, padding=1)
-    maps = {
+    passes = {
         "forward": lambda: engine.conv_forward(x, w, padding=1),
         "input_grad": lambda: engine.conv_input_grad(y, w, (128, 128), padding=1),
         "weight_grad": lambda: engine.conv_weight_grad(x, y, (3, 3), padding=1),
         "im2col": lambda: engine.im2col(x, 3, padding=1),
         "matmul": lambda: engine.matmul(x.reshape(256, -1).T, x.reshape(256, -1)[:, :512]),
     }
-    right_ = {name: compute() for name, compute in maps.items()}
+    right_ = {name: compute() for name, compute in passes.items()}
     blas.set_num_threads(2)
     count = blas.get_num_threads()
     failed = passed = 0
-    for name, compute in maps.items():
+    for name, compute in passes.items():
         for megabytes in (0, 1, 2, 4, 8, 15, 16, 17, 20, 32, 64, 256, 1024):
             engine.empty_cache()
             gc.collect()

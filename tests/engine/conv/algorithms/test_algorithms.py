@@ -69,7 +69,7 @@ def likely(draw: st.DrawFn) -> Case:
 
 @pytest.fixture(scope="module")
 def taken():
-    """Count, by algorithm, the maps that it was used for."""
+    """Count, by algorithm, the passes that it was used for."""
     return Counter()
 
 
@@ -95,8 +95,8 @@ def chosen(monkeypatch):
     return seen
 
 
-def maps_of(case, seed):
-    """Yield, for each map, (compute, arrays): compute(engine or oracle, *arrays)."""
+def passes_of(case, seed):
+    """Yield, for each pass, (compute, arrays): compute(engine or oracle, *arrays)."""
     g, rng = case.geometry, np.random.default_rng([seed, case.draw])
     x, w, y = (
         lay_out(numbers(rng, shape, case.dtype, integers=case.integers), name, rng)
@@ -121,7 +121,7 @@ def maps_of(case, seed):
 @given(case=likely())
 def test_algorithm_agrees_with_the_oracle_and_itself(case, chosen, taken, threads, seed):
     threads(1)
-    for compute, arrays in maps_of(case, seed):
+    for compute, arrays in passes_of(case, seed):
         exact = compute(reference, *arrays)
         bound = compute(reference, *(None if a is None else np.abs(a) for a in arrays))
         for algorithm in ALGORITHMS:

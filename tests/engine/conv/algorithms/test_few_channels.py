@@ -72,11 +72,11 @@ def aligned(size: int, offset: int = 0) -> np.ndarray:
     return memory[start : start + size]
 
 
-def problem_of(map_name: str, geometry: Geometry, left, right) -> Problem:
+def problem_of(pass_name: str, geometry: Geometry, left, right) -> Problem:
     """Return the problem of a map on two arrays."""
     arrays = (left, right)
     return Problem(
-        map_name,
+        pass_name,
         geometry,
         np.dtype(np.float32),
         *(layout.layout(a.shape, a.strides, a.itemsize) for a in arrays),
@@ -92,7 +92,7 @@ def problem_of(map_name: str, geometry: Geometry, left, right) -> Problem:
     suppress_health_check=list(HealthCheck),
 )
 @given(case=few())
-def test_maps_agree_with_the_oracle_on_any_number_of_threads(case, seed):
+def test_passes_agree_with_the_oracle_on_any_number_of_threads(case, seed):
     g, rng = case.geometry, np.random.default_rng([seed, case.draw])
     x, w, y = (
         lay_out(numbers(rng, shape, np.float32, integers=case.integers), name, rng)
@@ -102,12 +102,12 @@ def test_maps_agree_with_the_oracle_on_any_number_of_threads(case, seed):
     )
     bias = numbers(rng, g.c_out, np.float32, integers=case.integers) if case.bias else None
     steps = case.steps
-    maps = {
+    passes = {
         "forward": (lambda x, w, b: reference.conv_forward(x, w, b, **steps), x, w, bias),
         "input_grad": (lambda y, w: reference.conv_input_grad(y, w, case.sizes, **steps), y, w),
         "weight_grad": (lambda x, y: reference.conv_weight_grad(x, y, case.kernel, **steps), x, y),
     }
-    for name, (oracle, left, right, *extra) in maps.items():
+    for name, (oracle, left, right, *extra) in passes.items():
         problem = problem_of(name, g, left, right)
         if few_channels.FEW_CHANNELS.impossible(problem):
             continue
@@ -211,7 +211,7 @@ def test_first_layers_are_planned_within_the_limits(
 
 
 @pytest.mark.parametrize(
-    "map_name, c, dtype, groups, reason",
+    "pass_name, c, dtype, groups, reason",
     [
         ("forward", 3, "float64", 1, "float32"),
         ("forward", 4, "float32", 2, "group"),
@@ -219,9 +219,9 @@ def test_first_layers_are_planned_within_the_limits(
         ("input_grad", 3, "float32", 1, "mostly empty"),
     ],
 )
-def test_refusal_says_why(map_name, c, dtype, groups, reason):
+def test_refusal_says_why(pass_name, c, dtype, groups, reason):
     # Rows of one output: few for the narrowest vectors, too.
     geometry = engine.make_geometry((1, c, 4, 3), (20, c // groups, 3, 3), groups=groups)
-    plan = getattr(plan_conv(geometry, dtype), map_name)
+    plan = getattr(plan_conv(geometry, dtype), pass_name)
     assert plan.algorithm != NAME
     assert reason in dict(plan.refused)[NAME]

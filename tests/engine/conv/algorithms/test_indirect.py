@@ -42,7 +42,7 @@ CASES = {
 
 
 def wrong_maps(name, memory_format, seed):
-    """Compute a case's maps; return what is wrong about each, in words."""
+    """Compute a case's passes; return what is wrong about each, in words."""
     x_shape, w_shape, steps = CASES[name]
     rng = np.random.default_rng(seed)
     g = engine.make_geometry(x_shape, w_shape, **steps)
@@ -54,7 +54,7 @@ def wrong_maps(name, memory_format, seed):
         return array[..., ::-1] if memory_format == "backwards" else array
 
     x, w, y = draw(x_shape), draw(w_shape), draw(g.output_shape)
-    maps = {
+    passes = {
         "forward": lambda o: o.conv_forward(x, w, **steps),
         "input_grad": lambda o: o.conv_input_grad(y, w, x_shape[2:], **steps),
         "weight_grad": lambda o: o.conv_weight_grad(x, y, w_shape[2:], **steps),
@@ -62,11 +62,11 @@ def wrong_maps(name, memory_format, seed):
     wrong = []
     with conv.flags(algorithm="indirect"):
         plans = engine.plan_conv(g, "float32", memory_format == "channels_last")
-        for map_name, compute in maps.items():
-            if getattr(plans, map_name).algorithm != "indirect":
-                wrong.append(f"{map_name} by {getattr(plans, map_name).algorithm}")
+        for pass_name, compute in passes.items():
+            if getattr(plans, pass_name).algorithm != "indirect":
+                wrong.append(f"{pass_name} by {getattr(plans, pass_name).algorithm}")
             elif not np.array_equal(compute(engine), compute(reference)):
-                wrong.append(f"{map_name} differs")
+                wrong.append(f"{pass_name} differs")
     return wrong
 
 
@@ -88,7 +88,7 @@ def guarded(monkeypatch):
 
 @pytest.mark.parametrize("memory_format", ["contiguous", "channels_last", "backwards"])
 @pytest.mark.parametrize("name", CASES)
-def test_maps_are_the_oracles_and_stay_in_their_memory(name, memory_format, seed, guarded):
+def test_passes_are_the_oracles_and_stay_in_their_memory(name, memory_format, seed, guarded):
     assert wrong_maps(name, memory_format, seed) in ([], ["input_grad by gemm_col2im"])
 
 
@@ -98,7 +98,7 @@ CHECK = f"CASES = {CASES}\n{inspect.getsource(wrong_maps)}"
 
 @pytest.mark.subprocess
 @pytest.mark.parametrize("level", _isa.names()[:-1])
-def test_maps_are_the_oracles_at_every_instruction_set(run_child, seed, level):
+def test_passes_are_the_oracles_at_every_instruction_set(run_child, seed, level):
     program = f"""
 import os
 os.environ["CONVCORE_ISA"] = {level!r}
@@ -132,12 +132,12 @@ def test_bits_do_not_depend_on_the_number_of_threads(channels_last, rng, threads
     for n in (1, 2, 3, 7):
         threads(n)
         with conv.flags(algorithm="indirect"):
-            maps = (
+            passes = (
                 engine.conv_forward(x, w, **steps),
                 engine.conv_input_grad(y, w, (29, 27), **steps),
                 engine.conv_weight_grad(x, y, (3, 3), **steps),
             )
-        found.append([a.tobytes("A") for a in maps])
+        found.append([a.tobytes("A") for a in passes])
     assert all(bits == found[0] for bits in found)
 
 

@@ -57,7 +57,7 @@ def in_memory(array: np.ndarray, draw: random.Random) -> np.ndarray:
 
 
 def largest_errors(seed: int, cases: int) -> dict[str, float]:
-    """Return the largest error of each map over drawn cases, in eps by the largest sum of sizes."""
+    """Return the largest error of each pass over drawn cases: eps of the largest sum of sizes."""
     worst = {"forward": 0.0, "input_grad": 0.0, "weight_grad": 0.0}
     for case in range(cases):
         draw, rng = random.Random(f"{seed} {case}"), np.random.default_rng([seed, case])
