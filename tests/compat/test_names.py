@@ -1,0 +1,43 @@
+"""The lists of PyTorch's names, and what is said of those that convcore has not."""
+
+from __future__ import annotations
+
+import fnmatch
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convcore.compat import errors, names, scope
+
+HELPERS = Path(__file__).parents[1] / "helpers"
+
+
+def test_the_list_is_that_of_pytorch(torch):
+    if not torch.__version__.startswith(names.VERSION):
+        pytest.skip(f"the list is of PyTorch {names.VERSION}")
+    command = [sys.executable, "-W", "ignore", str(HELPERS / "list_torch_names.py")]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    listed = {m: frozenset(found) for m, *found in map(str.split, printed.stdout.splitlines()[1:])}
+    assert listed == names.public()
+
+
+def test_every_reason_is_used_and_every_pattern_is_of_a_name():
+    known = {f"{module}.{name}" for module, found in names.public().items() for name in found}
+    known |= names.public()["modules"] | names.public()["private"]
+    known |= {f"{module}.x" for module in known}
+    for pattern, key in scope._PATTERNS:
+        assert key in scope._REASONS
+        assert any(fnmatch.fnmatchcase(name, pattern) for name in known), pattern
+    assert {key for _, key in scope._PATTERNS} == set(scope._REASONS)
+
+
+def test_what_is_not_there_is_explained():
+    assert "use device 'cpu'" in str(errors.missing_attribute("torch.cuda", "Stream"))
+    missing = errors.missing_attribute("torch.nn", "NoSuchLayer")
+    assert isinstance(missing, errors.NotInConvcoreError)
+    assert str(missing) == (
+        f"torch.nn has no attribute 'NoSuchLayer', neither in convcore nor in PyTorch "
+        f"{names.VERSION}"
+    )

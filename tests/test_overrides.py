@@ -1,0 +1,93 @@
+"""`__torch_function__`: subclasses of Tensor, other classes and modes intercept functions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import convcore
+
+PROGRAM = """
+import {library} as torch
+from {library}.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
+
+HANDLED = {{}}
+
+class Logged(torch.Tensor):
+    calls = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+class Scalar:
+    def __init__(self, value):
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func not in HANDLED:
+            return NotImplemented
+        return HANDLED[func](*args, **(kwargs or {{}}))
+
+HANDLED[torch.mean] = lambda x: x.value
+HANDLED[torch.add] = lambda x, y: ("added", x.value, y)
+
+class Names(TorchFunctionMode):
+    def __init__(self):
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {{}}))
+
+x = torch.ones(2, 3).as_subclass(Logged)
+print(type(x + 1).__name__, type(torch.relu(x)).__name__, type(x.sum(0)).__name__)
+print(sorted(set(Logged.calls) & {{"add", "relu", "sum", "__add__"}}))
+print(type(torch.stack([torch.ones(2, 3), x])).__name__, type(x.max(0)[0]).__name__)
+print(torch.mean(Scalar(3.0)), torch.add(Scalar(1), 2))
+try:
+    torch.relu(Scalar(1))
+except TypeError as error:
+    print("no implementation" in str(error))
+with Names() as mode:
+    y = torch.ones(2) * 3
+    torch.nn.functional.relu(y)
+print([name for name in mode.names if name in ("ones", "mul", "relu")][0::2])
+print(has_torch_function((x,)), has_torch_function((y,)))
+"""
+
+
+def printed(library: str) -> list[str]:
+    command = [sys.executable, "-c", PROGRAM.format(library=library)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.subprocess
+def test_subclasses_other_classes_and_modes():
+    assert printed("convcore") == [
+        "Logged Logged Logged",
+        "['__add__', 'relu', 'sum']",
+        "Logged Logged",
+        "3.0 ('added', 1, 2)",
+        "True",
+        "['ones', 'relu']",
+        "True False",
+    ]
+
+
+@pytest.mark.subprocess
+def test_the_same_program_on_pytorch(torch):
+    ours, theirs = printed("convcore"), printed("torch")
+    assert [ours[0], *ours[2:]] == [theirs[0], *theirs[2:]]  # there operators are named `add`
+
+
+def test_parameters_do_not_intercept():
+    parameter = convcore.nn.Parameter(convcore.ones(2))
+    assert not convcore.overrides.has_torch_function((parameter, convcore.ones(1)))
+    assert type(parameter + 1) is convcore.Tensor
