@@ -475,9 +475,6 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return mul(value, sigmoid(gate))
 
 
-# Normalisation and distances of vectors
-
-
 celu_ = in_place_methods(celu)["celu_"]
 elu_ = in_place_methods(elu)["elu_"]
 hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]

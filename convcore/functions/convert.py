@@ -26,10 +26,11 @@ from convcore._tensor import (
     wrap,
 )
 from convcore.autograd.node import describe, record
-from convcore.autograd.views import write
+from convcore.autograd.views import check_fits, write
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.broadcast import broadcast_shape, fit
+from convcore.functions.piecewise import zeros_like
 
 __all__ = ["clone"]
 
@@ -254,11 +255,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     values = src._array
     shape = self._array.shape
     if values.shape != shape:
-        joint = broadcast_shape(shape, values.shape)
-        if joint != shape:
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
-            )
+        check_fits(shape, broadcast_shape(shape, values.shape))
     like = values.shape, values.dtype
     return write(
         self,
@@ -266,7 +263,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         "CopyBackwards",
         (forgotten(self), src),
         lambda needs, grad: (
-            _zeros_like(grad) if needs[0] else None,
+            zeros_like(grad) if needs[0] else None,
             fit(grad, like) if needs[1] and like[1].kind in "fc" else None,
         ),
     )
@@ -279,10 +276,6 @@ def forgotten(x: Tensor) -> Tensor | None:
     is a view its base passes them on already.
     """
     return x if x._view is None else None
-
-
-def _zeros_like(grad: Tensor) -> Tensor:
-    return wrap(np.zeros_like(grad._array))
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -307,7 +300,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         "FillBackward3",
         (forgotten(self), value),
         lambda needs, grad: (
-            _zeros_like(grad) if needs[0] else None,
+            zeros_like(grad) if needs[0] else None,
             fit(grad, like) if needs[1] else None,
         ),
     )
@@ -324,7 +317,7 @@ def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
         lambda array: array.fill(number),
         name,
         (forgotten(x),),
-        lambda needs, grad: _zeros_like(grad),
+        lambda needs, grad: zeros_like(grad),
     )
 
 
@@ -390,9 +383,6 @@ def _with_dtype(x: Tensor, kwargs: dict) -> dict:
     if kwargs.get("dtype") is None:
         kwargs["dtype"] = x._array.dtype
     return kwargs
-
-
-# The parts of complex numbers
 
 
 METHODS = {

@@ -557,9 +557,6 @@ def _product_sum_backward(
     )
 
 
-# Checks; the texts are PyTorch's, because programs match them
-
-
 def _operator(x: Tensor, y: Any) -> Any:
     if isinstance(y, np.ndarray):
         y = wrap(y)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore._size import Size
-from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index
@@ -481,7 +481,7 @@ def _check_dtypes(dtype: np.dtype, weight: Tensor | None, bias: Tensor | None) -
         if tensor is not None and tensor._array.dtype != dtype:
             if dtype == np.float64:
                 raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-            name = legacy_name(dtype).removeprefix("torch.").removesuffix("Tensor")
+            name = scalar_name(dtype)
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
 
 

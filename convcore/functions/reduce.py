@@ -125,15 +125,10 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     check_tensor("mean", input)
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fc":
-        found = scalar_name(array.dtype)
-        if dtype is None:
-            raise RuntimeError(
-                "mean(): could not infer output dtype. Input dtype must be either a floating "
-                f"point or complex dtype. Got: {found}"
-            )
+        which = "Input" if dtype is None else "Optional"
         raise RuntimeError(
-            "mean(): could not infer output dtype. Optional dtype must be either a floating point "
-            f"or complex dtype. Got: {found}"
+            f"mean(): could not infer output dtype. {which} dtype must be either a "
+            f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
