@@ -1,11 +1,13 @@
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
+import convcore.autograd.hooks as _autograd_hooks
+import convcore.functions._bind as _bind
 import convcore.functions.activation as _activation
 import convcore.functions.arithmetic as _arithmetic
 import convcore.functions.broadcast as _broadcast
@@ -31,11 +33,10 @@ import convcore.functions.special as _special
 import convcore.functions.splitting as _splitting
 import convcore.functions.strided as _strided
 import convcore.functions.variance as _variance
+import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore.autograd.handle import RemovableHandle
-from convcore.random.generator import Generator
 
 class memory_format:
     _name: str
@@ -214,24 +215,10 @@ class Tensor:
     def type(self, dtype: Any, non_blocking: builtins.bool = False) -> Tensor: ...
     def __deepcopy__(self, memo: dict) -> Tensor: ...
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple: ...
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: builtins.bool | None = None,
-        create_graph: builtins.bool = False,
-        inputs: Tensor | Sequence[Tensor] | None = None,
-    ) -> None:
-        """Add to the ``.grad`` of each leaf the gradient of this tensor; see `autograd.backward`."""
-
-    def register_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(grad)`` in each backward pass, once the gradient of the tensor is complete."""
-
-    def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
-        """Call ``hook(tensor)`` after each accumulation into a leaf's ``.grad``."""
-
-    def retain_grad(self) -> None:
-        """Store the gradient in ``.grad`` although the tensor is not a leaf."""
-
+    backward = _bind.backward
+    register_hook = _autograd_hooks.register_hook
+    register_post_accumulate_grad_hook = _autograd_hooks.register_post_accumulate_grad_hook
+    retain_grad = _autograd_hooks.retain_grad
     hardshrink = _activation.hardshrink
     prelu = _activation.prelu
     relu = _activation.relu
@@ -304,11 +291,11 @@ class Tensor:
     def __lt__(self, other: Any) -> Tensor: ...
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     eq_ = eq
-    ne_ = ne
-    lt_ = less
-    le_ = le
-    gt_ = greater
     ge_ = ge
+    gt_ = greater
+    le_ = le
+    lt_ = less
+    ne_ = ne
     @property
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
@@ -324,29 +311,11 @@ class Tensor:
     def byte(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.uint8; itself if that is its dtype."""
 
-    def cdouble(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.complex128; itself if that is its dtype."""
-
-    def cfloat(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.complex64; itself if that is its dtype."""
-
     def char(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int8; itself if that is its dtype."""
 
-    contiguous = _convert.contiguous
-    copy_ = _convert.copy_
-    cpu = _convert.cpu
-    cuda = _convert.cuda
-    detach_ = detach
-    def double(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.float64; itself if that is its dtype."""
-
-    fill_ = _convert.fill_
-    def float(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.float32; itself if that is its dtype."""
-
-    def half(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.float16; itself if that is its dtype."""
+    def short(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.int16; itself if that is its dtype."""
 
     def int(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int32; itself if that is its dtype."""
@@ -354,18 +323,36 @@ class Tensor:
     def long(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.int64; itself if that is its dtype."""
 
+    def half(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.float16; itself if that is its dtype."""
+
+    def float(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.float32; itself if that is its dtype."""
+
+    def double(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.float64; itself if that is its dtype."""
+
+    def cfloat(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.complex64; itself if that is its dtype."""
+
+    def cdouble(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.complex128; itself if that is its dtype."""
+
+    contiguous = _convert.contiguous
+    copy_ = _convert.copy_
+    cpu = _convert.cpu
+    cuda = _convert.cuda
+    detach_ = detach
+    fill_ = _convert.fill_
+    requires_grad_ = _convert.requires_grad_
+    to = _convert.to
+    type_as = _convert.type_as
+    zero_ = _convert.zero_
     new_empty = _convert.new_empty
     new_full = _convert.new_full
     new_ones = _convert.new_ones
     new_tensor = _convert.new_tensor
     new_zeros = _convert.new_zeros
-    requires_grad_ = _convert.requires_grad_
-    def short(self, memory_format: memory_format = ...) -> Tensor:
-        """Return the tensor in torch.int16; itself if that is its dtype."""
-
-    to = _convert.to
-    type_as = _convert.type_as
-    zero_ = _convert.zero_
     abs = _elementwise.abs
     absolute = abs
     def acos(self) -> Tensor:
@@ -557,11 +544,7 @@ class Tensor:
     trace = _numerics.trace
     amax = _order.amax
     amin = _order.amin
-    def aminmax(
-        self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
-
+    aminmax = _order.aminmax
     argmax = _order.argmax
     argmin = _order.argmin
     argsort = _order.argsort
@@ -578,23 +561,8 @@ class Tensor:
     def min(self, dim: None = None) -> Tensor: ...
     @overload
     def min(self, dim: Tensor) -> Tensor: ...
-    def sort(
-        self,
-        dim: builtins.int = -1,
-        descending: builtins.bool = False,
-        stable: builtins.bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the elements sorted along an axis, and their indices, as (values, indices)."""
-
-    def topk(
-        self,
-        k: builtins.int,
-        dim: builtins.int = -1,
-        largest: builtins.bool = True,
-        sorted: builtins.bool = True,
-    ) -> tuple[Tensor, Tensor]:
-        """Return the ``k`` largest elements along an axis, and their indices, as (values, indices)."""
-
+    sort = _order.sort
+    topk = _order.topk
     clamp = _piecewise.clamp
     clamp_max = _piecewise.clamp_max
     clamp_min = _piecewise.clamp_min
@@ -627,11 +595,7 @@ class Tensor:
     nanmean = _reduce.nanmean
     nansum = _reduce.nansum
     norm = _reduce.norm
-    def prod(
-        self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, dtype: Any = None
-    ) -> Tensor:
-        """Return the product of all elements, or over one axis; of integers and bools as int64."""
-
+    prod = _reduce.prod
     sum = _reduce.sum
     cumprod_ = cumprod
     cumsum_ = cumsum
@@ -663,22 +627,10 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = trunc
-    def bernoulli(
-        self, p: builtins.float | None = None, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Return 1 with the probability that each element of ``input`` is, and else 0."""
-
+    bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
     exponential_ = _sampling.exponential_
-    def multinomial(
-        self,
-        num_samples: builtins.int,
-        replacement: builtins.bool = False,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Return indices drawn with probability proportional to the weights ``input``."""
-
+    multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
     random_ = _sampling.random_
     uniform_ = _sampling.uniform_
@@ -753,10 +705,10 @@ class Tensor:
     as_strided = _strided.as_strided
     squeeze_ = squeeze
     swapaxes_ = swapaxes
-    swapdims_ = swapdims
     t_ = t
     transpose_ = swapdims
     unsqueeze_ = unsqueeze
+    swapdims_ = swapdims
     std = _variance.std
     var = _variance.var
 

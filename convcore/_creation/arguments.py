@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._tensor import (
-    Tensor,
-    wrap,
-)
+from convcore._tensor import Tensor, wrap
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 

@@ -469,13 +469,11 @@ FUNCTIONS_ONLY = {"rsub"}
 METHODS = {
     "add_": add_,
     "div_": div_,
-    "divide": div,
     "divide_": div_,
     "mul_": mul_,
     "multiply_": mul_,
     "sub_": sub_,
     "subtract_": sub_,
-    "true_divide": div,
     "true_divide_": div_,
     "__add__": add,
     "__iadd__": add_,

@@ -385,31 +385,16 @@ def _with_dtype(x: Tensor, kwargs: dict) -> dict:
     return kwargs
 
 
+_CONVERSIONS = {
+    **{"bool": _dtype.bool, "byte": _dtype.uint8, "char": _dtype.int8, "short": _dtype.int16},
+    **{"int": _dtype.int32, "long": _dtype.int64, "half": _dtype.float16, "float": _dtype.float32},
+    **{"double": _dtype.float64, "cfloat": _dtype.complex64, "cdouble": _dtype.complex128},
+}
+_METHODS_ONLY = (
+    *(contiguous, copy_, cpu, cuda, detach_, fill_, requires_grad_, to, type_as, zero_),
+    *(new_empty, new_full, new_ones, new_tensor, new_zeros),
+)
 METHODS = {
-    "bool": _conversion(_dtype.bool, "bool"),
-    "byte": _conversion(_dtype.uint8, "byte"),
-    "cdouble": _conversion(_dtype.complex128, "cdouble"),
-    "cfloat": _conversion(_dtype.complex64, "cfloat"),
-    "char": _conversion(_dtype.int8, "char"),
-    "contiguous": contiguous,
-    "copy_": copy_,
-    "cpu": cpu,
-    "cuda": cuda,
-    "detach_": detach_,
-    "double": _conversion(_dtype.float64, "double"),
-    "fill_": fill_,
-    "float": _conversion(_dtype.float32, "float"),
-    "half": _conversion(_dtype.float16, "half"),
-    "int": _conversion(_dtype.int32, "int"),
-    "long": _conversion(_dtype.int64, "long"),
-    "new_empty": new_empty,
-    "new_full": new_full,
-    "new_ones": new_ones,
-    "new_tensor": new_tensor,
-    "new_zeros": new_zeros,
-    "requires_grad_": requires_grad_,
-    "short": _conversion(_dtype.int16, "short"),
-    "to": to,
-    "type_as": type_as,
-    "zero_": zero_,
+    **{name: _conversion(dtype, name) for name, dtype in _CONVERSIONS.items()},
+    **{function.__name__: function for function in _METHODS_ONLY},
 }

@@ -569,10 +569,6 @@ def _reflected_operator(x: Tensor, y: Any) -> Any:
 
 FUNCTIONS_ONLY = {"linear"}
 METHODS: dict[str, Callable] = {
-    **{
-        function.__name__: function
-        for function in (addmm, addmv, baddbmm, bmm, dot, inner, matmul, mm, mv, outer, vdot)
-    },
     **in_place_methods(addmm, addmv, baddbmm),
     "__matmul__": _operator,
     "__rmatmul__": _reflected_operator,

@@ -145,7 +145,9 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 @with_numpy_names
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """Return the product of all elements, or over one axis; of integers and bools as int64."""
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)

@@ -4,8 +4,8 @@
 
 Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
 type checker and no editor sees them.  The stub says them all: it is read off the finished class.
-A method that is a function of convcore/functions/ is assigned from there, where its signature and
-its document stand.
+A method that is a function of another module is assigned from there, where its signature and its
+document stand.
 tests/test_stub.py fails as long as the checked-in stub is another one.
 """
 
@@ -25,7 +25,6 @@ from convcore._tensor import Tensor, memory_format
 
 WIDTH = 100
 QUOTES = '"""'
-FAMILIES = "convcore.functions"
 HEAD = '''\
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""'''
 
@@ -63,8 +62,7 @@ SIGNATURES = {
 }
 RESULTS = {
     **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"), "Tensor"),
-    **dict.fromkeys(("__matmul__", "__rmatmul__", "conj", "prod"), "Tensor"),
-    **dict.fromkeys(("aminmax", "sort", "topk"), PAIR),
+    **dict.fromkeys(("__matmul__", "__rmatmul__", "conj"), "Tensor"),
     "__init__": "None",
 }
 # object has it that any two things can be compared and that the answer is a bool.
@@ -76,7 +74,7 @@ class Speller:
 
     def __init__(self) -> None:
         self.imports = {"typing": {"Any", "overload"}}
-        self.families: set[str] = set()
+        self.modules: set[str] = set()
 
     def __call__(self, hint: Any) -> str:
         if hint is Any or hint is inspect.Parameter.empty:
@@ -119,7 +117,7 @@ class Speller:
         yield from (line for line in lines if line not in own)
         yield from ("", "import numpy as np", "")
         # Not "from convcore.functions import": there, matmul is the function.
-        yield from (f"import {FAMILIES}.{name} as _{name}" for name in sorted(self.families))
+        yield from (f"import {module} as {shortened(module)}" for module in sorted(self.modules))
         yield from own
 
 
@@ -231,14 +229,21 @@ def identity(members: dict[str, Any], name: str) -> str:
 
 
 def origin(function: Callable) -> str:
-    """Return the name, in a family of functions, of one that is defined there; '' for others."""
+    """Return the name, in another module, of a function that is defined there; '' for others."""
     plain = inspect.unwrap(function)
-    package, _, family = plain.__module__.rpartition(".")
-    known = vars(sys.modules[plain.__module__]).get(plain.__name__)
-    if package != FAMILIES or family[0] == "_" or known is not function or made(plain):
+    module = plain.__module__
+    known = vars(sys.modules[module]).get(plain.__name__)
+    if module == _tensor.__name__ or known is not function or made(plain):
         return ""
-    spell.families.add(family)
-    return f"_{family}.{plain.__name__}"
+    spell.modules.add(module)
+    return f"{shortened(module)}.{plain.__name__}"
+
+
+def shortened(module: str) -> str:
+    """Return the name of a module in the stub: _elementwise, _random_sampling."""
+    return f"_{module.removeprefix('convcore.').removeprefix('functions.').lstrip('_')}".replace(
+        ".", "_"
+    )
 
 
 def made(function: types.FunctionType) -> bool:

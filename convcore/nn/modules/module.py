@@ -14,7 +14,7 @@ from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.modules._hooks import (
     HookedCall,
     _global_backward_hooks,
@@ -22,7 +22,6 @@ from convcore.nn.modules._hooks import (
     _global_forward_hooks,
     _global_forward_pre_hooks,
     add_backward_hook,
-    add_hook,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
