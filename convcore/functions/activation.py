@@ -135,7 +135,7 @@ _relu_backward = backward_of(("relu",), lambda grad, y: masked(grad, y._array !=
 def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     """Return the gradient where the mask is true, and ``slope`` times it elsewhere."""
     dtype = grad._array.dtype
-    if 0 <= slope <= 1:  # np.where takes seven times as long, where the mask has no pattern
+    if 0 <= slope <= 1:  # np.where is far slower where the mask has no pattern
         slopes = np.asarray(np.maximum(mask, dtype.type(slope), dtype=dtype))
     else:
         slopes = np.where(mask, dtype.type(1), dtype.type(slope))

@@ -128,7 +128,7 @@ class Module(Members, State):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` and the hooks around it."""
         # One look at the dictionary: reading an attribute of a class that has __getattr__ costs
-        # three times as much, and this is all that a call without hooks pays for them.
+        # more, and this is all that a call without hooks pays for them.
         own = self.__dict__
         try:
             watched = (
