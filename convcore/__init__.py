@@ -104,8 +104,9 @@ __version__ = "0.1.0"
 
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
-    *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
-    *("inference", "inspection", "models", "serialization"),
+    *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
+    "utils",
+    *("hub", "inference", "inspection", "models", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
@@ -147,6 +148,7 @@ _HIGHER = {
 def _load() -> dict[str, Any]:
     """Return every name that the package has of its own, loading what defines them."""
     names: dict[str, Any] = {}
+    importlib.import_module("convcore.overrides")  # which subclasses of Tensor need
     for family in _FAMILIES:
         module = importlib.import_module(f"convcore.{family}")
         names.update((name, getattr(module, name)) for name in module.__all__)

@@ -1,30 +1,40 @@
-"""device: always the CPU; the class exists for programs that name a device."""
+"""device: the CPU, meta (shapes without memory), and the names of devices that are not there."""
 
 from __future__ import annotations
 
 import re
+from types import TracebackType
 from typing import Any
 
-__all__ = ["device"]
+__all__ = ["device", "get_default_device", "set_default_device"]
+
+# The names that PyTorch knows.  Tensors are on the CPU, or have no memory (meta).
+_TYPES = (
+    *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga"),
+    *("maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
+)
 
 
 class device:
-    """The CPU, as PyTorch names it.
+    """A device, as PyTorch names it; tensors can be on 'cpu' and on 'meta'.
+
+    Others may be named and compared, and are an error where a tensor is to be put there.  In a
+    ``with`` block the device is the default of the functions that make tensors.
 
     Parameters
     ----------
-    type : 'cpu', 'cpu:0', or a device.
+    type : 'cpu', 'cuda:0' ..., or a device.
     index : the number after the colon, where ``type`` has none.
 
     Raises
     ------
     RuntimeError
-        Any other device, or a string that is not a device's name.
+        A string that is not a device's name.
 
     Examples
     --------
-    >>> device("cpu")
-    device(type='cpu')
+    >>> device("cpu"), device("cuda:1")
+    (device(type='cpu'), device(type='cuda', index=1))
     """
 
     __slots__ = ("index", "type")
@@ -37,17 +47,15 @@ class device:
             index = type.index
             type = type.type
         elif isinstance(type, int) and not isinstance(type, bool):
-            raise RuntimeError(f"device {type} is an accelerator's: convcore computes on the CPU")
+            raise RuntimeError("Cannot access accelerator device when none is available.")
         elif not isinstance(type, str):
             raise TypeError(
                 f"device() takes a string or a device, but got {type.__class__.__name__}"
             )
-        elif ":" in type and index is None:
+        elif index is None and type not in _TYPES:
             type, index = _parsed(type)
-        if type != "cpu":
-            raise RuntimeError(f"device '{type}' is not available: convcore computes on the CPU")
         self.type = type
-        self.index = index
+        self.index = _checked(type, index)
 
     def __repr__(self) -> str:
         index = "" if self.index is None else f", index={self.index}"
@@ -65,24 +73,82 @@ class device:
         return hash((self.type, self.index))
 
     def __enter__(self) -> device:
+        _defaults.append(self)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
+    def __exit__(
+        self,
+        kind: Any,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _defaults.pop()
 
     def __reduce__(self) -> tuple:
         return device, (self.type, self.index)
 
 
+# The default devices, the present one last.
+_defaults: list[device] = []
+_CPU = device.__new__(device)
+_CPU.type, _CPU.index = "cpu", None
+
+
+def get_default_device() -> device:
+    """Return the device of new tensors: the CPU, unless `set_default_device` changed it."""
+    return _defaults[-1] if _defaults else _CPU
+
+
+def set_default_device(device: Any) -> None:
+    """Set the device of new tensors; None is the CPU.
+
+    Raises
+    ------
+    RuntimeError
+        Tensors cannot be there.
+    """
+    check_device(device)
+    _defaults[:] = [] if device is None else [_as_device(device)]
+
+
 def check_device(given: Any) -> None:
-    """Raise what `device` raises unless ``given`` is None or names the CPU."""
-    if given is not None and given != "cpu" and given.__class__ is not device:
-        device(given)
+    """Raise unless ``given`` is None or names a device on which tensors can be."""
+    if given is None or given == "cpu":
+        return
+    named = _as_device(given)
+    if named.type not in ("cpu", "meta"):
+        raise RuntimeError(f"device '{named}' is not available: convcore computes on the CPU")
+
+
+def is_meta(given: Any) -> bool:
+    """Return whether a device, or for None the default one, is 'meta'."""
+    if given is None:
+        return bool(_defaults) and _defaults[-1].type == "meta"
+    return _as_device(given).type == "meta"
+
+
+def _as_device(given: Any) -> device:
+    return given if given.__class__ is device else device(given)
 
 
 def _parsed(name: str) -> tuple[str, int]:
     """Split 'cpu:0'."""
     found = re.fullmatch(r"(\w+):(0|[1-9]\d*)", name)
-    if found is None:
+    if found is None and name.partition(":")[0] in _TYPES:
         raise RuntimeError(f"Invalid device string: '{name}'")
+    if not name:
+        raise RuntimeError("Device string must not be empty")
+    if found is None or found[1] not in _TYPES:
+        raise RuntimeError(
+            f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
+            f"{name.partition(':')[0]}"
+        )
     return found[1], int(found[2])
+
+
+def _checked(type: str, index: int | None) -> int | None:
+    if type not in _TYPES:
+        _parsed(type)
+    if index is not None and index < 0:
+        raise RuntimeError("Device index must not be negative")
+    return index

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "bfloat16",
     "bool",
     "can_cast",
     "cdouble",
@@ -40,9 +41,12 @@ __all__ = [
     "set_default_dtype",
     "short",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]
 
-_FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # PyTorch's categories by NumPy's kind
+_FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # PyTorch's categories by NumPy's kind
 
 
 class dtype:
@@ -71,12 +75,30 @@ class dtype:
     def _make(cls, name: str) -> dtype:
         self = object.__new__(cls)
         self._name = name
+        if name == "bfloat16":  # NumPy has none: see __getattr__
+            self.itemsize, self.is_floating_point = 2, True
+            self.is_complex, self.is_signed = False, True
+            return self
         self.numpy = np.dtype(name)
         self.itemsize = self.numpy.itemsize
         self.is_floating_point = self.numpy.kind == "f"
         self.is_complex = self.numpy.kind == "c"
         self.is_signed = self.numpy.kind in "ifc"
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Load ml_dtypes when NumPy's bfloat16 is asked for."""
+        if name != "numpy":
+            raise AttributeError(f"'dtype' object has no attribute {name!r}")
+        try:
+            import ml_dtypes
+        except ModuleNotFoundError:
+            raise NotImplementedError(
+                "NumPy has no bfloat16; tensors of it need the package ml_dtypes"
+            ) from None
+        self.numpy = np.dtype(ml_dtypes.bfloat16)
+        _OF_NUMPY[self.numpy] = self
+        return self.numpy
 
     def to_real(self) -> dtype:
         """Return the dtype of the real part."""
@@ -106,10 +128,15 @@ int16 = short = dtype._make("int16")
 int32 = int = dtype._make("int32")
 int64 = long = dtype._make("int64")
 bool = dtype._make("bool")
+uint16 = dtype._make("uint16")
+uint32 = dtype._make("uint32")
+uint64 = dtype._make("uint64")
+bfloat16 = dtype._make("bfloat16")
 
 ALL = (
     *(uint8, int8, int16, int32, int64, bool),
     *(float16, float32, float64, complex64, complex128),
+    *(uint16, uint32, uint64),
 )
 
 _REAL = {complex64: float32, complex128: float64}
@@ -132,6 +159,10 @@ C_NAMES = {
     "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
     "bool": "bool",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long",
+    "bfloat16": "c10::BFloat16",
 }
 _OF_NUMPY = {one.numpy: one for one in ALL}
 _OF_PYTHON = {
@@ -211,7 +242,27 @@ def default_complex() -> np.dtype:
 
 # Promotion
 
-_PROMOTED: dict[tuple[np.dtype, np.dtype], np.dtype] = {}
+
+class _Promotions(dict[tuple[np.dtype, np.dtype], np.dtype]):
+    """The dtype that each pair promotes to."""
+
+    def __missing__(self, pair: tuple[np.dtype, np.dtype]) -> np.dtype:
+        """Promote bfloat16, whose NumPy dtype is known only once it is used."""
+        a, b = pair
+        if "V" not in (a.kind, b.kind):
+            raise RuntimeError(
+                "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                f"{of(a)} and {of(b)}"
+            )
+        if a is b or _FAMILY[b.kind] < 2:
+            return a
+        if _FAMILY[a.kind] < 2:
+            return b
+        return float32.numpy if "float16" in (a.name, b.name) else (b if a.kind == "V" else a)
+
+
+_PROMOTED = _Promotions()
+_WIDE = (uint16, uint32, uint64)
 
 
 def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
@@ -225,7 +276,9 @@ def _promote(a: np.dtype, b: np.dtype) -> np.dtype:
 
 for _a in ALL:
     for _b in ALL:
-        _PROMOTED[_a.numpy, _b.numpy] = _promote(_a.numpy, _b.numpy)
+        # PyTorch promotes the wide unsigned integers to real floating dtypes, and to nothing else.
+        if _a is _b or not {_a, _b} & {*_WIDE} or "f" in (_a.numpy.kind, _b.numpy.kind):
+            _PROMOTED[_a.numpy, _b.numpy] = _promote(_a.numpy, _b.numpy)
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
+from convcore._meta import MetaArray
 from convcore._reads import reads
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
@@ -29,7 +31,7 @@ __all__ = [
     "preserve_format",
 ]
 
-_CPU = _device("cpu")
+_CPU, _META = _device("cpu"), _device("meta")
 _new = object.__new__
 
 _LEGACY_NAMES = {
@@ -44,7 +46,15 @@ _LEGACY_NAMES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
     "bool": "Bool",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "bfloat16": "BFloat16",
 }
+
+
+# Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
+on_subclass: list[Callable[[type], None]] = []
 
 
 class memory_format:
@@ -91,6 +101,11 @@ class Tensor:
     )
 
     __array_priority__ = 1000  # ndarray * tensor asks the tensor
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for listener in on_subclass:
+            listener(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from convcore._creation.legacy import legacy_tensor
@@ -160,13 +175,18 @@ class Tensor:
 
     @property
     def device(self) -> _device:
-        """Where the tensor is: always the CPU."""
-        return _CPU
+        """Where the tensor is: on the CPU, or on 'meta', where it has no values."""
+        return _META if isinstance(self._array, MetaArray) else _CPU
 
     @property
     def is_cpu(self) -> bool:
-        """True: tensors are on the CPU."""
-        return True
+        """Whether the tensor is on the CPU."""
+        return not self.is_meta
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
+        return isinstance(self._array, MetaArray)
 
     @property
     def is_cuda(self) -> bool:
@@ -184,7 +204,7 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are real floating-point numbers."""
-        return self._array.dtype.kind == "f"
+        return self._array.dtype.kind in "fV"
 
     def is_complex(self) -> bool:
         """Return whether the elements are complex numbers."""
@@ -192,7 +212,7 @@ class Tensor:
 
     def is_signed(self) -> bool:
         """Return whether the elements can be negative."""
-        return self._array.dtype.kind in "fci"
+        return self._array.dtype.kind in "fciV"
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
@@ -355,6 +375,8 @@ class Tensor:
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
+        if self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         if self._array.size != 1:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
@@ -380,6 +402,8 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         reads.count += 1
         return self._array
 

@@ -98,11 +98,15 @@ class Tensor:
 
     @property
     def device(self) -> _device:
-        """Where the tensor is: always the CPU."""
+        """Where the tensor is: on the CPU, or on 'meta', where it has no values."""
 
     @property
     def is_cpu(self) -> builtins.bool:
-        """True: tensors are on the CPU."""
+        """Whether the tensor is on the CPU."""
+
+    @property
+    def is_meta(self) -> builtins.bool:
+        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
 
     @property
     def is_cuda(self) -> builtins.bool:

@@ -84,7 +84,9 @@ def tensor_str(tensor: Any) -> str:
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
     suffixes = []
     unseen = array.ndim != 1 if array.size == 0 else not _options.edgeitems
-    if unseen:
+    if tensor.is_meta:
+        suffixes.append("device='meta'")
+    if unseen or tensor.is_meta:
         suffixes.append(f"size={tuple(array.shape)}")
     if not _has_default_dtype(array):
         suffixes.append(f"dtype={_dtype.of(array.dtype)}")
@@ -92,7 +94,8 @@ def tensor_str(tensor: Any) -> str:
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + array_str(array, len(prefix)), suffixes, len(prefix))
+    text = "..." if tensor.is_meta else array_str(array, len(prefix))
+    return _with_suffixes(prefix + text, suffixes, len(prefix))
 
 
 def array_str(array: np.ndarray, indent: int = 0) -> str:

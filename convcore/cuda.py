@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from convcore._device import device as _device
+from convcore._device import check_device as _check_device
 
 __all__ = [
     "current_device",
@@ -85,7 +85,7 @@ max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 def set_device(device: Any) -> NoReturn:
     """Raise RuntimeError: this library computes on the CPU, and there is no other device."""
-    _device("cuda")
+    _check_device("cuda")
     raise AssertionError("a device other than the CPU was accepted")
 
 

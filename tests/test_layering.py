@@ -22,9 +22,10 @@ FLOORS = (
     ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size random",),
     ("autograd",),
     ("functions",),
-    ("nn", "optim", "utils", "cuda", "backends"),
+    ("nn", "optim", "utils", "cuda", "backends", "amp", "overrides"),
     ("__init__",),  # the package itself: the front door to all that is below it
-    ("bench", "inference", "inspection", "serialization", "models", "demo"),
+    ("bench", "inference", "inspection", "serialization", "models", "demo", "hub"),
+    ("compat",),
     ("cli",),
     ("__main__",),
 )

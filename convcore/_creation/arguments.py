@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._device import is_meta
+from convcore._meta import meta
 from convcore._tensor import Tensor, wrap
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 
 
-def leaf(array: np.ndarray, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor around an ndarray, sharing its memory.
+def leaf(array: np.ndarray, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Return a new leaf tensor around an ndarray, sharing its memory; on 'meta' only its shape.
 
     Raises
     ------
     RuntimeError
         ``requires_grad`` is set for integers or bools.
     """
+    if is_meta(device):
+        array = meta(array.shape, array.dtype)
     made = wrap(array)
     if requires_grad:
         if array.dtype.kind not in "fc":

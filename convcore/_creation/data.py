@@ -38,7 +38,7 @@ def tensor(
             [3.0000, 4.0000]])
     """
     check_device(device)
-    return leaf(copied(data, dtype), requires_grad)
+    return leaf(copied(data, dtype), requires_grad, device)
 
 
 def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
@@ -75,7 +75,7 @@ def asarray(
     if copy or not isinstance(obj, Tensor | np.ndarray):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return leaf(copied(obj, dtype), requires_grad)
+        return leaf(copied(obj, dtype), requires_grad, device)
     found = obj if isinstance(obj, Tensor) else wrap(_checked_array(obj))
     target = found.dtype.numpy if dtype is None else _dtype.as_numpy(dtype)
     if target != found.dtype.numpy:

@@ -20,7 +20,7 @@ def zeros_like(
     """Return zeros of the size, dtype and memory format of ``input`` by default."""
     array = array_like("zeros_like", input, dtype, device, memory_format)
     array.fill(0)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device or input.device)
 
 
 def ones_like(
@@ -34,7 +34,7 @@ def ones_like(
     """Return ones of the size, dtype and memory format of ``input`` by default."""
     array = array_like("ones_like", input, dtype, device, memory_format)
     array.fill(1)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device or input.device)
 
 
 def full_like(
@@ -55,7 +55,7 @@ def full_like(
     """
     array = array_like("full_like", input, dtype, device, memory_format)
     array.fill(number_as(checked_number("full_like", fill_value), array.dtype))
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device or input.device)
 
 
 def empty_like(
@@ -67,4 +67,8 @@ def empty_like(
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return an uninitialised tensor of the size, dtype and memory format of ``input``."""
-    return leaf(array_like("empty_like", input, dtype, device, memory_format), requires_grad)
+    return leaf(
+        array_like("empty_like", input, dtype, device, memory_format),
+        requires_grad,
+        device or input.device,
+    )

@@ -47,10 +47,10 @@ def arange(
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
-        return leaf(_integer_range(target, *limits), requires_grad)
+        return leaf(_integer_range(target, *limits), requires_grad, device)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
-    return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad)
+    return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad, device)
 
 
 def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
@@ -87,7 +87,7 @@ def linspace(
     """Return ``steps`` evenly spaced numbers from ``start`` to ``end`` inclusive."""
     check_device(device)
     array = _spaced("linspace", start, end, steps, dtype)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def logspace(
@@ -104,7 +104,7 @@ def logspace(
     check_device(device)
     exponents = _spaced("logspace", start, end, steps, _dtype.float64)
     powers = np.power(float(base), exponents)
-    return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad)
+    return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad, device)
 
 
 def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -> np.ndarray:

@@ -37,7 +37,9 @@ def zeros(
             [0., 0., 0.]])
     """
     check_device(device)
-    return leaf(np.zeros(shape("zeros", sizes, size), _dtype.as_numpy(dtype)), requires_grad)
+    return leaf(
+        np.zeros(shape("zeros", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device
+    )
 
 
 def ones(
@@ -49,7 +51,7 @@ def ones(
 ) -> Tensor:
     """Return a tensor of ones; the size is several ints or one sequence of ints."""
     check_device(device)
-    return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad)
+    return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device)
 
 
 def empty(
@@ -65,7 +67,7 @@ def empty(
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     array = empty_array(shape("empty", sizes, size), _dtype.as_numpy(dtype), memory_format)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def full(
@@ -90,7 +92,9 @@ def full(
         )
     number = checked_number("full", fill_value)
     target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
-    return leaf(np.full(shape("full", (size,)), number_as(number, target), target), requires_grad)
+    return leaf(
+        np.full(shape("full", (size,)), number_as(number, target), target), requires_grad, device
+    )
 
 
 def eye(
@@ -107,7 +111,7 @@ def eye(
     for name, number in (("n", rows), ("m", columns)):
         if number < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {number}")
-    return leaf(np.eye(rows, columns, dtype=_dtype.as_numpy(dtype)), requires_grad)
+    return leaf(np.eye(rows, columns, dtype=_dtype.as_numpy(dtype)), requires_grad, device)
 
 
 def scalar_tensor(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._meta import MetaArray
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
@@ -230,6 +231,8 @@ def check_writable(x: Tensor, *others: Any) -> None:
     ``others`` are the tensors that its new value is computed from.
     """
     array = x._array
+    if isinstance(array, MetaArray):
+        return
     if 0 in array.strides and may_overlap(array):
         raise RuntimeError(_SHARED_ELEMENTS)
     if not array.flags.writeable:

@@ -64,7 +64,7 @@ def operand(value: Any, function: str) -> Any:
 
 def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
-    dtype = common(a, b) if a.__class__ is _ndarray else common(b, a)
+    dtype = common(a, b) if isinstance(a, _ndarray) else common(b, a)
     try:
         result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:

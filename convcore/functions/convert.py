@@ -14,8 +14,9 @@ import numpy as np
 from convcore import _creation, _dtype
 from convcore._creation.arguments import number_as
 from convcore._creation.memory import empty_array, empty_preserving
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
 from convcore._device import device as _device
+from convcore._meta import meta
 from convcore._tensor import (
     Tensor,
     channels_last,
@@ -137,7 +138,7 @@ def to(
     Parameters
     ----------
     dtype : the type of the elements
-    device : 'cpu' is the only one
+    device : 'cpu' or 'meta'
     non_blocking : ignored
     copy : copy even if nothing changes
     memory_format : by default the tensor's own
@@ -145,7 +146,7 @@ def to(
     Raises
     ------
     RuntimeError
-        Another device than the CPU; a format for tensors of another rank.
+        A device that is not there; a format for tensors of another rank.
 
     Examples
     --------
@@ -173,6 +174,10 @@ def to(
     if other is not None:
         dtype = other._array.dtype
     target = self._array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    if device is not None and is_meta(device) is not self.is_meta:
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return wrap(meta(self._array.shape, target))
     return _converted(self, target, copy, memory_format)
 
 

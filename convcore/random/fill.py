@@ -11,6 +11,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import checked_number
+from convcore._meta import MetaArray
 from convcore.engine.runtime.layout import real_parts
 from convcore.random.generator import BLOCK, Generator, resolve
 
@@ -22,6 +23,8 @@ def _memory_order(array: np.ndarray) -> list[int]:
 
 def _fill(array: np.ndarray, generator: Generator, draw: Any, in_blocks: bool = True) -> None:
     """Write what ``draw(count)`` returns, cast, into the elements in the order of memory."""
+    if isinstance(array, MetaArray):
+        return
     is_plain = array.flags.c_contiguous
     ordered = array if is_plain else array.transpose(_memory_order(array))
     with generator._lock, np.errstate(over="ignore"):

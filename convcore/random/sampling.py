@@ -72,7 +72,7 @@ def randperm(
     for place, partner in enumerate(partners):
         order[place], order[partner] = order[partner], order[place]
     kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
-    return leaf(np.array(order, kind), requires_grad)
+    return leaf(np.array(order, kind), requires_grad, device)
 
 
 def multinomial(

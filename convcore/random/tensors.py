@@ -30,7 +30,7 @@ def rand(
     check_device(device)
     array = np.empty(shape("rand", sizes, size), _dtype.as_numpy(dtype))
     fill_uniform(array, generator=generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def randn(
@@ -53,7 +53,7 @@ def randn(
     check_device(device)
     array = np.empty(shape("randn", sizes, size), _dtype.as_numpy(dtype))
     fill_normal(array, generator=generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def randint(
@@ -88,7 +88,7 @@ def randint(
     kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     array = np.empty(shape("randint", (size,)), kind)
     fill_random(array, int(low), int(high), generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def _bounds(given: list, low: int, high: int | None, usage: str) -> tuple[int, int]:
@@ -137,7 +137,7 @@ def normal(
             raise TypeError("normal() needs a size where mean and std are numbers")
         array = np.empty(shape("normal", (size,)), _dtype.as_numpy(dtype))
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
-        return leaf(array, requires_grad)
+        return leaf(array, requires_grad, device)
     center, scale = (getattr(given, "_array", given) for given in (mean, std))
     if np.any(np.less(scale, 0)):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -148,7 +148,7 @@ def normal(
     fill_normal(array, generator=generator)
     array *= scale
     array += center
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def rand_like(
@@ -163,7 +163,7 @@ def rand_like(
     """Return uniform numbers from [0, 1) in the size, dtype and memory format of ``input``."""
     array = array_like("rand_like", input, dtype, device, memory_format)
     fill_uniform(array, generator=generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def randn_like(
@@ -178,7 +178,7 @@ def randn_like(
     """Return standard normal numbers in the size, dtype and memory format of ``input``."""
     array = array_like("randn_like", input, dtype, device, memory_format)
     fill_normal(array, generator=generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)
 
 
 def randint_like(
@@ -199,4 +199,4 @@ def randint_like(
     low, high = _bounds(list(limits), low, high, "randint_like() takes high, or low and high")
     array = array_like("randint_like", input, dtype, device, memory_format)
     fill_random(array, int(low), int(high), generator)
-    return leaf(array, requires_grad)
+    return leaf(array, requires_grad, device)

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from convcore._creation import empty_like
+from convcore._device import check_device
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._tensor import Tensor
@@ -303,7 +305,7 @@ class Module(Members, State):
         dtype : dtype, optional
             For those of floating-point or complex dtype; others keep theirs.
         device : device or str, optional
-            The CPU.
+            The CPU, or 'meta'.
         memory_format : memory_format, optional
             For those with four axes; keyword only.
         tensor : Tensor, optional
@@ -314,11 +316,13 @@ class Module(Members, State):
         Raises
         ------
         RuntimeError
-            The device is not the CPU.
+            The device is not there.
+        NotImplementedError
+            From 'meta' to the CPU, for which there are no values; see `to_empty`.
         TypeError
             The dtype is neither floating-point nor complex.
         """
-        dtype, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
@@ -326,6 +330,8 @@ class Module(Members, State):
             )
 
         def convert(tensor: Tensor) -> Tensor:
+            if device is not None:
+                tensor = _moved(tensor, device)
             if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
                 tensor = tensor.to(dtype)
             if memory_format is not None and tensor.dim() == 4:
@@ -333,6 +339,18 @@ class Module(Members, State):
             return tensor
 
         return self._apply(convert)
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Replace parameters and buffers by uninitialised ones on a device, in place.
+
+        Parameters
+        ----------
+        device : device or str
+            'cpu' for modules built on 'meta', which then get their values by `load_state_dict`.
+        recurse : bool
+            Whether those of descendants are replaced too.
+        """
+        return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
 
     def type(self: Self, dst_type: Any) -> Self:
         """Convert all parameters and buffers in place to a dtype, also integer ones."""
@@ -454,8 +472,8 @@ def _parse_to(
     dtype: Any = None,
     non_blocking: bool = False,
     memory_format: Any = None,
-) -> tuple[Any, Any]:
-    """Return the dtype and the memory format from the arguments of `Module.to`."""
+) -> tuple[Any, Any, Any]:
+    """Return the device, the dtype and the memory format from the arguments of `Module.to`."""
     for value in args:
         if isinstance(value, _dtype):
             dtype = value
@@ -466,5 +484,16 @@ def _parse_to(
         elif value is not None and not isinstance(value, bool):
             raise TypeError(f"to() received an invalid combination of arguments - got {value!r}")
     if device is not None:
-        _device(device)  # refuses all but the CPU
-    return dtype, memory_format
+        check_device(device)
+    return device, dtype, memory_format
+
+
+def _moved(tensor: Tensor, device: Any) -> Tensor:
+    """Return a tensor on a device."""
+    try:
+        return tensor.to(device)
+    except NotImplementedError as error:
+        raise NotImplementedError(
+            f"{error} Please use Module.to_empty() instead of Module.to() when moving module from "
+            "meta to a different device."
+        ) from None

@@ -2,9 +2,9 @@
 
 ``conv`` forces or forbids algorithms; it is convcore's own.
 
-Scripts commonly start with ``backends.cudnn.benchmark = True`` or ``... .deterministic = True``.
-There is no such backend here: the switches can be set and read, but change nothing.  Results have
-the same bits in every run and for any number of threads anyway.
+The modules are PyTorch's.  Scripts commonly start with ``backends.cudnn.benchmark = True`` or
+``... .deterministic = True``.  There is no such backend here: the switches can be set and read, but
+change nothing.  Results have the same bits in every run and for any number of threads anyway.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import EllipsisType
-from typing import Any
 
+from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.conv.algorithms.selection import current, select, selected
 
-__all__ = ["conv", "cuda", "cudnn", "mkldnn", "mps"]
+__all__ = ["conv", "cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp"]
 
 
 class _Convolutions:
@@ -119,30 +119,4 @@ class _Convolutions:
         )
 
 
-class _Absent:
-    """An unavailable backend, whose switches change nothing."""
-
-    def __init__(self, name: str, **switches: Any):
-        self._name = name
-        self.__dict__.update(switches)
-
-    def is_available(self) -> bool:
-        """Return False."""
-        return False
-
-    def is_built(self) -> bool:
-        """Return False."""
-        return False
-
-    def version(self) -> None:
-        """Return None."""
-
-    def __repr__(self) -> str:
-        return f"<backend '{self._name}', not available>"
-
-
 conv = _Convolutions()
-cudnn = _Absent("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
-cuda = _Absent("cuda", matmul=_Absent("cuda.matmul", allow_tf32=False))
-mps = _Absent("mps")
-mkldnn = _Absent("mkldnn", enabled=True)

@@ -1,0 +1,13 @@
+"""Automatic mixed precision under PyTorch's names: everything is computed in the tensors' dtype.
+
+`autocast` warns once and changes nothing: float32 stays float32.  `GradScaler` scales losses and
+gradients as PyTorch's does.
+"""
+
+from convcore.amp.autocast_mode import autocast as autocast
+from convcore.amp.autocast_mode import custom_bwd as custom_bwd
+from convcore.amp.autocast_mode import custom_fwd as custom_fwd
+from convcore.amp.autocast_mode import is_autocast_available as is_autocast_available
+from convcore.amp.grad_scaler import GradScaler as GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

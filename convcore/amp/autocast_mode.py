@@ -1,0 +1,174 @@
+"""autocast: the context in which PyTorch computes in a narrower dtype."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from convcore import _dtype
+
+__all__ = [
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "is_autocast_available",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+]
+
+_DEFAULTS = {"cpu": _dtype.bfloat16, "cuda": _dtype.float16}
+# Device type -> (enabled, dtype), in this thread or task.
+_state: ContextVar[dict[str, tuple[bool, Any]]] = ContextVar("autocast", default={})  # noqa: B039
+_warned: set[str] = set()
+
+
+def _of(device_type: str) -> tuple[bool, Any]:
+    return _state.get().get(device_type, (False, _DEFAULTS.get(device_type, _dtype.bfloat16)))
+
+
+class autocast:
+    """A context, or decorator, that asks for a narrower dtype; tensors keep theirs.
+
+    Results are those of float32: more exact than PyTorch's, and as fast as without autocast.  The
+    first use with ``device_type='cpu'`` warns.
+
+    Parameters
+    ----------
+    device_type : str
+        'cpu'; other devices are accepted, and disabled with a warning, as in PyTorch.
+    dtype : dtype, optional
+        What `get_autocast_dtype` gives inside; bfloat16 by default.
+    enabled, cache_enabled : bool
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if enabled and device_type != "cpu":
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but {device_type.upper()} is not "
+                "available. Disabling",
+                stacklevel=2,
+            )
+            enabled = False
+        self.device = device_type
+        self.fast_dtype = dtype if dtype is not None else _of(device_type)[1]
+        self._enabled = enabled
+
+    def __enter__(self) -> autocast:
+        if self._enabled and not _warned:
+            _warned.add(self.device)
+            warnings.warn(
+                "autocast changes nothing: convcore computes in the dtype of the tensors",
+                stacklevel=2,
+            )
+        state = {**_state.get(), self.device: (self._enabled, self.fast_dtype)}
+        self._token = _state.set(state)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _state.reset(self._token)
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Return whether a device has autocast; it changes nothing here."""
+    return device_type == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Return whether an enabled `autocast` of a device is entered."""
+    return _of(device_type)[0]
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Return whether an enabled `autocast` of the CPU is entered."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """Return the dtype that `autocast` of a device asks for."""
+    return _of(device_type)[1]
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """Return float16, or what `autocast` asks for."""
+    return get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """Return bfloat16, or what `autocast` asks for."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Set what `is_autocast_enabled` gives."""
+    _state.set({**_state.get(), device_type: (enabled, _of(device_type)[1])})
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Set what `get_autocast_dtype` gives."""
+    _state.set({**_state.get(), device_type: (_of(device_type)[0], dtype)})
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Return True; there is nothing to cache."""
+    return True
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Do nothing: there is no cache of weights in another dtype."""
+
+
+def clear_autocast_cache() -> None:
+    """Do nothing: there is no cache of weights in another dtype."""
+
+
+def autocast_increment_nesting() -> int:
+    """Return 1."""
+    return 1
+
+
+def autocast_decrement_nesting() -> int:
+    """Return 0."""
+    return 0
+
+
+def custom_fwd(
+    fwd: Callable | None = None, *, device_type: str = "cpu", cast_inputs: Any = None
+) -> Callable:
+    """Return the ``forward`` of an `autograd.Function` as it is."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    return fwd
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cpu") -> Callable:
+    """Return the ``backward`` of an `autograd.Function` as it is."""
+    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd

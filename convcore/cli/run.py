@@ -1,0 +1,46 @@
+"""``convcore run script.py | -m module``: run a program written for PyTorch on convcore."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+
+from convcore.cli.errors import UsageError
+
+
+def add_command(commands: argparse._SubParsersAction) -> None:
+    """Add ``run`` to the parser."""
+    parser = commands.add_parser(
+        "run",
+        help="run a program written for PyTorch, with convcore in PyTorch's place",
+        description="Run a script, or with -m a module, as python does, but `import torch` and "
+        "every `import torch.X` in it gives convcore. What convcore has not is an error that names "
+        "it and says what to use instead.",
+        usage="convcore run [-h] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program as ``__main__``; its exit code is the command's."""
+    from convcore.compat import as_torch
+
+    program: list[str] = arguments.program
+    as_module = program[:1] == ["-m"]
+    program = program[as_module:]
+    if not program:
+        raise UsageError("name a script, or -m and a module")
+    if not as_module and not os.path.exists(program[0]):
+        raise UsageError(f"there is no file {program[0]!r}")
+    as_torch()
+    sys.argv = program
+    if as_module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(program[0])))
+        runpy.run_path(program[0], run_name="__main__")
+    return 0

@@ -1,0 +1,223 @@
+"""The import hook: `import torch.X` gives convcore.X, under PyTorch's names.
+
+Each module `torch.X` is a `Facade` of its own.  It finds a name in `convcore.compat.torch.X`, then
+in `convcore.X`; for what is in neither it raises `NotInConvcoreError`.  Setting a name through it
+sets it in convcore too, so that programs that replace `torch.nn.functional.relu`, to count calls,
+see every call that modules make.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+import threading
+import types
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from typing import Any, ClassVar
+
+from convcore import overrides
+from convcore.compat import errors, inert, names
+
+# Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
+_SHOWN = {
+    "convcore._tensor": "torch",
+    "convcore._dtype": "torch",
+    "convcore._device": "torch",
+    "convcore._size": "torch",
+    "convcore.random.generator": "torch",
+}
+
+
+class Facade(types.ModuleType):
+    """A module `torch.X`: what is set on it is set on convcore's module too."""
+
+    __path__: list[str]
+
+    def __init__(self, name: str, sources: Sequence[types.ModuleType]):
+        super().__init__(name, sources[-1].__doc__)
+        object.__setattr__(self, "_sources", sources)
+        self.__dict__["__path__"] = []  # all are packages: `from torch.X import Y` asks the finder
+        self.__dict__["__file__"] = getattr(sources[-1], "__file__", None)
+        listed = getattr(sources[-1], "__all__", None)
+        if listed is not None:
+            self.__dict__["__all__"] = listed
+
+    def __getattr__(self, name: str) -> Any:
+        sources = object.__getattribute__(self, "_sources")
+        for source in sources:
+            try:
+                value = getattr(source, name)
+            except AttributeError:
+                continue
+            if not isinstance(value, types.ModuleType) or value.__name__.startswith("convcore"):
+                return self._kept(name, value)
+        if name[:2] == "__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        path = f"{self.__name__}.{name}"
+        if _Door.entered and (names.is_module(path) or real(path)) and find(path):
+            return importlib.import_module(path)
+        if inert.is_inert(path):
+            return self._kept(name, inert.stand_in(path))
+        raise errors.missing_attribute(self.__name__, name)
+
+    def _kept(self, name: str, value: Any) -> Any:
+        """Return a value as PyTorch's programs shall see it, and keep it if it will not change."""
+        if isinstance(value, types.ModuleType):
+            return importlib.import_module(f"{self.__name__}.{name}")
+        if isinstance(value, type):
+            _Door.relabel(value)
+        if isinstance(value, type | types.FunctionType):
+            self.__dict__[name] = value  # the next time it is found at once
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) or name[:2] == "__"):
+            setattr(self._sources[-1], name, value)
+        self.__dict__[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        self.__dict__.pop(name, None)
+        if name in vars(self._sources[-1]):
+            delattr(self._sources[-1], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({name for source in self._sources for name in dir(source)})
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r}: convcore in PyTorch's place>"
+
+
+def find(path: str) -> list[types.ModuleType]:
+    """Return the modules that stand for a module `torch.X`; none if there is no such module."""
+    return [importlib.import_module(name) for name in real(path)] or (
+        [types.ModuleType(path, errors.explain(path))] if inert.is_inert(path) else []
+    )
+
+
+def real(path: str) -> list[str]:
+    """Return the names of convcore's modules for `torch.X`."""
+    inside = path.removeprefix("torch")
+    both = (f"convcore.compat.torch{inside}", f"convcore{inside}")
+    return [name for name in both if _exists(name)]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is no package, or does not exist
+        return False
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `torch` and everything below it, and says honestly what is not there."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname != "torch" and not fullname.startswith("torch."):
+            return None
+        sources = find(fullname)
+        if not sources:
+            raise errors.missing_module(fullname)
+        return ModuleSpec(fullname, self, is_package=True, loader_state=sources)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return Facade(spec.name, spec.loader_state)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        for value in list(vars(module._sources[-1]).values()):
+            if isinstance(value, type):
+                _Door.relabel(value)
+
+
+class _Door:
+    """Whether the door is open: how often it was entered, and what has to be undone."""
+
+    lock = threading.RLock()
+    entered = 0
+    finder = _Finder()
+    labels: ClassVar[dict[type, str]] = {}
+
+    @classmethod
+    def relabel(cls, kind: type) -> None:
+        """Give a class of convcore's the module name that PyTorch's has, until the door closes."""
+        module = kind.__module__
+        if not cls.entered or not module.startswith("convcore"):
+            return
+        cls.labels[kind] = module
+        kind.__module__ = _SHOWN.get(module, "torch" + module.removeprefix("convcore"))
+
+    @classmethod
+    def open(cls) -> None:
+        present = sys.modules.get("torch")
+        if present is not None and not isinstance(present, Facade):
+            where = getattr(present, "__file__", "somewhere")
+            raise RuntimeError(
+                f"as_torch() has to come before the first `import torch`: torch is loaded already, "
+                f"from {where}"
+            )
+        cls.entered += 1
+        if cls.entered == 1:
+            sys.meta_path.insert(0, cls.finder)
+            overrides.install()
+            importlib.import_module("torch")
+
+    @classmethod
+    def close(cls) -> None:
+        cls.entered -= 1
+        if cls.entered:
+            return
+        sys.meta_path.remove(cls.finder)
+        for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
+            del sys.modules[name]
+        for kind, module in cls.labels.items():
+            kind.__module__ = module
+        cls.labels.clear()
+        overrides.uninstall()
+
+
+class as_torch(contextlib.AbstractContextManager):
+    """Let ``import torch`` give convcore, until the end of a ``with`` block or for good.
+
+    Every import of `torch` and `torch.X`, by anybody in the process, gives convcore under PyTorch's
+    names, and `torch.__version__` is the PyTorch version whose names these are.  Packages that
+    are imported meanwhile keep what they imported after the block.
+
+    Raises
+    ------
+    RuntimeError
+        PyTorch itself is loaded already.
+
+    Examples
+    --------
+    >>> with as_torch():
+    ...     import torch.nn as nn
+    ...     nn.Conv2d(1, 2, 3)
+    Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))
+    """
+
+    def __init__(self) -> None:
+        with _Door.lock:
+            _Door.open()
+        self._open = True
+
+    def __enter__(self) -> types.ModuleType:
+        """Return the module `torch`."""
+        return importlib.import_module("torch")
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Undo it: `torch` is again what is installed under that name, if anything is."""
+        with _Door.lock:
+            if self._open:
+                self._open = False
+                _Door.close()
+
+
+def facades() -> Iterator[Facade]:
+    """Yield the modules that have come in by the door so far."""
+    yield from (m for m in list(sys.modules.values()) if isinstance(m, Facade))

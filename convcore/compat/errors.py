@@ -1,0 +1,58 @@
+"""The error for what PyTorch has and convcore has not."""
+
+from __future__ import annotations
+
+from convcore.compat import names, scope
+
+
+class NotInConvcoreError(Exception):
+    """PyTorch has it, convcore has not; the text says why, and what to use instead.
+
+    Catch this class for all such errors.  Those of attributes are AttributeErrors too, and those of
+    modules ModuleNotFoundErrors, so that programs that ask before they use something still work.
+    """
+
+
+class MissingAttributeError(NotInConvcoreError, AttributeError):
+    """A name, such as ``torch.quantize_per_tensor``."""
+
+
+class MissingModuleError(NotInConvcoreError, ModuleNotFoundError):
+    """A module, such as ``torch.distributed.rpc``, or a name that is imported from one."""
+
+
+class NotUsableError(NotInConvcoreError, RuntimeError):
+    """A stand-in, such as ``torch.fx.Graph``, is used and not only named."""
+
+
+class MissingLibraryError(NotInConvcoreError, OSError):
+    """A compiled library of operators for PyTorch."""
+
+
+def missing_attribute(module: str, name: str) -> AttributeError:
+    """Return the error of a name that a module, or a class such as torch.Tensor, has not."""
+    if names.is_public(module, name) or scope.reason(f"{module}.{name}"):
+        return MissingAttributeError(explain(f"{module}.{name}"), name=name)
+    return MissingAttributeError(
+        f"{module} has no attribute {name!r}, neither in convcore nor in PyTorch {names.VERSION}",
+        name=name,
+    )
+
+
+def missing_module(path: str) -> ModuleNotFoundError:
+    """Return the error of a module, or of a name that is imported as if it were one."""
+    # Without `name=path`, for which importlib would replace the text by "cannot import name".
+    module, _, name = path.rpartition(".")
+    if names.is_module(path) or names.is_public(module, name) or scope.reason(path):
+        return MissingModuleError(explain(path), name=module)
+    return MissingModuleError(
+        f"there is no {path}, neither in convcore nor in PyTorch {names.VERSION}", name=module
+    )
+
+
+def explain(path: str) -> str:
+    """Say in a sentence why convcore has no such name."""
+    why = scope.reason(path)
+    if why:
+        return f"{path} is out of scope for convcore: {why}"
+    return f"{path} is missing: PyTorch has it, and convcore does not have it yet"

@@ -1,0 +1,51 @@
+"""What programs read off PyTorch's compiled core."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from convcore import Generator as Generator
+from convcore import Size as Size
+from convcore import Tensor
+from convcore import device as device
+from convcore import dtype as dtype
+from convcore.compat.inert import stand_in
+
+TensorBase = _TensorBase = Tensor
+_has_mkldnn = has_openmp = has_lapack = True
+_has_cuda = has_mkl = False
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: nothing is reported to anybody."""
+
+
+def _get_tracing_state() -> None:
+    """Return None: nothing traces."""
+
+
+def _is_tracing() -> bool:
+    return False
+
+
+def _jit_set_profiling_mode(on: bool) -> bool:
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+
+
+def _initExtension(path: str) -> None:
+    """Do nothing: the kernels are loaded already."""
+
+
+def _get_privateuse1_backend_name() -> str:
+    return "privateuseone"
+
+
+_FunctionBase = stand_in("torch._C._FunctionBase")
+_disabled_torch_function_impl: Any = lambda func, types, args=(), kwargs=None: func(  # noqa: E731
+    *args, **(kwargs or {})
+)
+_nullcontext = contextlib.nullcontext

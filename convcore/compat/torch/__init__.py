@@ -1,0 +1,78 @@
+"""Names of `torch` itself that only programs written for PyTorch ask for."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from convcore.amp.autocast_mode import *  # noqa: F403
+from convcore.compat import names
+from convcore.compat.inert import stand_in
+from convcore.compat.torch.torch_version import TorchVersion
+
+__version__ = TorchVersion(f"{names.VERSION}+convcore")
+
+# Types that programs compare with; no value of theirs can be made.
+SymInt, SymFloat, SymBool = (stand_in(f"torch.{n}") for n in ("SymInt", "SymFloat", "SymBool"))
+ScriptModule, ScriptFunction, ScriptObject = (
+    stand_in(f"torch.{n}") for n in ("ScriptModule", "ScriptFunction", "ScriptObject")
+)
+classes = stand_in("torch.classes")
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """Return the model, or a decorator that returns what it decorates: nothing is compiled."""
+    return model if model is not None else lambda function: function
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError with a message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def typename(value: Any) -> str:
+    """Return the name of a value's type, with its module."""
+    kind: Any = value if isinstance(value, type | types.FunctionType) else type(value)
+    if kind.__name__ == "Tensor":
+        return value.type() if kind is type(value) else "torch.Tensor"
+    module = "" if kind.__module__ in ("builtins", "__builtin__", None) else f"{kind.__module__}."
+    return f"{module}{kind.__qualname__}"
+
+
+def sym_int(value: Any) -> int:
+    """Return an integer."""
+    return int(value)
+
+
+def sym_float(value: Any) -> float:
+    """Return a float."""
+    return float(value)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers."""
+    return max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller of two numbers."""
+    return min(a, b)
+
+
+def sym_not(value: bool) -> bool:
+    """Return the opposite of a bool."""
+    return not value
+
+
+def is_storage(value: Any) -> bool:
+    """Return whether a value is the memory of a tensor, as `Tensor.untyped_storage` gives it."""
+    return type(value).__name__ in ("UntypedStorage", "TypedStorage")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_foreach_"):
+        from convcore.compat.torch import _foreach
+
+        return _foreach.function(name)
+    raise AttributeError(name)

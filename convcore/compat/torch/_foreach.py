@@ -1,0 +1,50 @@
+"""`torch._foreach_*`: a method of Tensor for each tensor of a list, which optimizers call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from convcore import Tensor, full_like, linalg
+
+# Whose second operand may be a number here, and only a tensor in the method.
+_WITH_NUMBERS = ("maximum", "minimum")
+
+
+def function(name: str) -> Callable:
+    """Return the function '_foreach_add_' for lists; an operand is a list too, or for all."""
+    method = name.removeprefix("_foreach_")
+    if method == "norm":
+        return _norms
+    if not hasattr(Tensor, method):
+        raise AttributeError(f"module 'torch' has no attribute {name!r}")
+
+    def each(tensors: Sequence[Tensor], *operands: Any, **options: Any) -> list[Tensor]:
+        length = len(tensors)
+        columns = [x if isinstance(x, list | tuple) else [x] * length for x in operands]
+        named = {n: x if isinstance(x, list | tuple) else [x] * length for n, x in options.items()}
+        return [
+            _apply(method, tensor, *(column[i] for column in columns), **_row(named, i))
+            for i, tensor in enumerate(tensors)
+        ]
+
+    return each
+
+
+def _row(named: dict[str, Sequence], place: int) -> dict[str, Any]:
+    return {name: column[place] for name, column in named.items()}
+
+
+def _apply(method: str, tensor: Tensor, *operands: Any, **options: Any) -> Tensor:
+    plain = method.rstrip("_")
+    if plain in _WITH_NUMBERS and not isinstance(operands[0], Tensor):
+        operands = (full_like(tensor, operands[0]),)
+    if plain in ("addcmul", "addcdiv") and len(operands) == 3:
+        *operands, options["value"] = operands  # type: ignore[assignment]
+    if method in ("maximum_", "minimum_", "copy_"):
+        return tensor.copy_(getattr(tensor, plain)(*operands) if plain != "copy" else operands[0])
+    return getattr(tensor, method)(*operands, **options)
+
+
+def _norms(tensors: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> list[Tensor]:
+    return [linalg.vector_norm(tensor, ord, dtype=dtype) for tensor in tensors]

@@ -1,0 +1,1 @@
+"""Modules of torch.autograd that only PyTorch's programs ask for."""

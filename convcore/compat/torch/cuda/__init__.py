@@ -1,0 +1,1 @@
+"""`torch.cuda`: see convcore.cuda."""

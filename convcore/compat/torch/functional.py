@@ -1,0 +1,3 @@
+"""Functions that PyTorch defines in Python, under their longer path."""
+
+from convcore import *  # noqa: F403

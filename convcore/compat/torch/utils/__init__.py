@@ -1,0 +1,1 @@
+"""Modules of torch.utils that only PyTorch's programs ask for."""

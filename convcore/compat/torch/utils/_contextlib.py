@@ -1,0 +1,5 @@
+"""Contexts that are decorators too."""
+
+from contextlib import ContextDecorator as _DecoratorContextManager
+
+_DecoratorContextManager = _DecoratorContextManager

@@ -1,0 +1,328 @@
+"""`__torch_function__`: classes and contexts that intercept the functions of tensors.
+
+A class with the class method ``__torch_function__(func, types, args, kwargs)`` gets every call of a
+function of convcore that has one of its objects among the arguments; a `TorchFunctionMode` gets
+every call within its ``with`` block.  Functions are wrapped for that once the first subclass of
+Tensor is made, or the first mode is entered: until then it costs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from convcore import _tensor
+from convcore._tensor import Tensor
+
+__all__ = [
+    "TorchFunctionMode",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+
+class _State(threading.local):
+    """What holds in this thread: the modes entered, and whether interception is off."""
+
+    def __init__(self) -> None:
+        self.modes: list[TorchFunctionMode] = []
+        self.no_subclasses = 0
+
+
+_state = _State()
+
+
+class _Off:
+    """A context without interception by classes."""
+
+    def __enter__(self) -> None:
+        _state.no_subclasses += 1
+
+    def __exit__(self, *error: object) -> None:
+        _state.no_subclasses -= 1
+
+
+class DisableTorchFunctionSubclass(_Off):
+    """A context in which no class intercepts functions; modes do."""
+
+
+class DisableTorchFunction(_Off):
+    """A context in which neither classes nor modes intercept functions."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._modes, _state.modes = _state.modes, []
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__()
+        _state.modes = self._modes
+
+
+class TorchFunctionMode:
+    """A context that intercepts every function, whatever its arguments are.
+
+    Subclasses define ``__torch_function__(self, func, types, args=(), kwargs=None)``, within which
+    the mode itself is off.
+    """
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> TorchFunctionMode:
+        install()
+        _state.modes.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _state.modes.pop()
+
+
+def _intercepts(value: Any) -> bool:
+    kind = type(value)
+    if kind is Tensor:
+        return False
+    found = getattr(kind, "__torch_function__", None)
+    return found is not None and (kind in _intercepting or not issubclass(kind, Tensor))
+
+
+# The subclasses of Tensor whose objects intercept: all but parameters and buffers of modules.
+_intercepting: set[type] = set()
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Return whether a call with these arguments is intercepted."""
+    if _state.modes:
+        return True
+    return not _state.no_subclasses and any(map(_intercepts, relevant_args))
+
+
+def has_torch_function_unary(value: Any) -> bool:
+    """Return whether a call with this argument is intercepted."""
+    return has_torch_function((value,))
+
+
+def has_torch_function_variadic(*values: Any) -> bool:
+    """Return whether a call with these arguments is intercepted."""
+    return has_torch_function(values)
+
+
+def handle_torch_function(
+    public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Return what the mode, or the first class of the arguments that answers, makes of a call.
+
+    Subclasses are asked before their bases, otherwise from left to right.
+
+    Raises
+    ------
+    TypeError
+        All answer NotImplemented.
+    """
+    kinds = _kinds(relevant_args)
+    if _state.modes:
+        mode = _state.modes.pop()
+        try:
+            result = mode.__torch_function__(public_api, tuple(kinds), args, kwargs)
+        finally:
+            _state.modes.append(mode)
+        if result is not NotImplemented:
+            return result
+    for kind in kinds:
+        result = kind.__torch_function__(public_api, tuple(kinds), args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if not kinds:
+        return public_api(*args, **kwargs)
+    raise TypeError(
+        f"no implementation found for '{resolve_name(public_api)}' on types that implement "
+        f"__torch_function__: {kinds}"
+    )
+
+
+def _kinds(values: Iterable[Any]) -> list[Any]:
+    """Return the intercepting classes, subclasses before their bases."""
+    kinds: list[Any] = []
+    if _state.no_subclasses:
+        return kinds
+    for value in values:
+        kind = type(value)
+        if kind not in kinds and _intercepts(value):
+            bases = [place for place, other in enumerate(kinds) if issubclass(kind, other)]
+            kinds.insert(bases[0] if bases else len(kinds), kind)
+    return kinds
+
+
+def _default(
+    cls: type, func: Callable, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
+) -> Any:
+    """Call the function without interception; tensors among its results become of the class."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return result if func in get_default_nowrap_functions() else _as_class(result, cls)
+
+
+def _as_class(value: Any, cls: type) -> Any:
+    if cls is Tensor:
+        return value
+    if isinstance(value, Tensor) and not isinstance(value, cls):
+        return value.as_subclass(cls)
+    if isinstance(value, tuple | list):
+        items = [_as_class(item, cls) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def wrap_torch_function(dispatcher: Callable) -> Callable:
+    """Return a decorator that makes a function one that classes and modes intercept.
+
+    Parameters
+    ----------
+    dispatcher : callable
+        Returns, of a call's arguments, those that may intercept.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def _relevant(args: tuple, kwargs: dict) -> Iterator[Any]:
+    """Yield the arguments, and those in lists and tuples."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value
+
+
+def _intercepted(function: Callable) -> Callable:
+    """Return a function that asks classes and modes first."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if has_torch_function(_relevant(args, kwargs)):
+            relevant = list(_relevant(args, kwargs))
+            return handle_torch_function(wrapped, relevant, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+# Wrapping all functions
+
+# Where functions are public: modules that programs read, and the class Tensor.
+_MODULES = ("convcore", "convcore.nn.functional")
+_DEFINED_IN = ("convcore.functions.", "convcore._creation.", "convcore.random.")
+# Looked at by interception itself, or asked of any object.
+_LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
+_LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subclass", "_axis"}
+_LEFT |= {"_scalar", "_real_scalar", "_suggested_format", "_is_view", "is_tensor", "dim", "size"}
+
+_before: list[tuple[Any, str, Any]] = []
+
+
+def install() -> None:
+    """Wrap the public functions and the methods of Tensor, unless they are wrapped already."""
+    if _before:
+        return
+    importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
+    owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
+    for owner in owners:
+        for name, value in list(vars(owner).items()):
+            if _is_public(owner, name, value):
+                _before.append((owner, name, value))
+                setattr(owner, name, _intercepted(value))
+
+
+def _is_public(owner: Any, name: str, value: Any) -> bool:
+    if not isinstance(value, types.FunctionType) or name in _LEFT:
+        return False
+    return owner is Tensor or value.__module__.startswith(_DEFINED_IN)
+
+
+def uninstall() -> None:
+    """Undo `install`."""
+    while _before:
+        owner, name, value = _before.pop()
+        setattr(owner, name, value)
+
+
+def _subclassed(cls: type) -> None:
+    """Note a new subclass of Tensor, whose objects intercept."""
+    if not cls.__module__.startswith("convcore."):
+        _intercepting.add(cls)
+        install()
+
+
+Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
+_tensor.on_subclass.append(_subclassed)
+
+
+# What can be asked
+
+
+@functools.cache
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return the functions whose results stay as they are."""
+    names = ("_version", "grad", "grad_fn", "is_leaf", "_base", "_backward_hooks", "requires_grad")
+    found = (vars(Tensor).get(name) for name in names)
+    return {value.fget for value in found if isinstance(value, property) and value.fget}
+
+
+@functools.cache
+def get_ignored_functions() -> set[Callable]:
+    """Return the functions that are never intercepted."""
+    return {value for name, value in vars(Tensor).items() if name in _LEFT and callable(value)}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """Return the functions that can be intercepted, by the module or class that has them."""
+    install()
+    found: dict[Any, list[Callable]] = {}
+    for owner, name, _ in _before:
+        found.setdefault(owner, []).append(getattr(owner, name))
+    return found
+
+
+def resolve_name(f: Callable) -> str | None:
+    """Return a function's name as programs write it, such as 'torch.Tensor.add'."""
+    for owner, name, value in _before:
+        if f is value or f is vars(owner).get(name):
+            where = "torch.Tensor" if owner is Tensor else owner.__name__
+            return f"{where.replace('convcore', 'torch')}.{name}"
+    return getattr(f, "__qualname__", None)
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Return whether an object is a tensor, or of a class that intercepts functions."""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Return whether a function is one of Tensor's."""
+    return any(owner is Tensor and func is vars(Tensor)[name] for owner, name, _ in _before)

@@ -1,0 +1,89 @@
+"""Print convcore/compat/names.txt: PyTorch's public names, by module.
+
+    python tests/helpers/list_torch_names.py > convcore/compat/names.txt
+
+Needs PyTorch, of the version in convcore/compat/names.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import types
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from convcore.compat.inert import is_inert
+
+# Whose names count: modules that programs about nets import.
+MODULES = (
+    *("torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.parameter"),
+    *("torch.nn.utils", "torch.nn.utils.rnn", "torch.nn.utils.prune"),
+    *("torch.nn.utils.parametrize", "torch.nn.utils.parametrizations", "torch.nn.utils.stateless"),
+    *("torch.nn.utils.fusion", "torch.nn.parallel", "torch.nn.attention", "torch.optim"),
+    *("torch.optim.lr_scheduler", "torch.optim.swa_utils", "torch.utils", "torch.utils.data"),
+    *("torch.utils.data.distributed", "torch.utils.checkpoint", "torch.utils.hooks"),
+    *("torch.utils.model_zoo", "torch.autograd", "torch.autograd.functional"),
+    *("torch.autograd.graph", "torch.autograd.forward_ad", "torch.autograd.profiler"),
+    *("torch.linalg", "torch.special", "torch.fft", "torch.distributions", "torch.func"),
+    *("torch.amp", "torch.cuda", "torch.cuda.amp", "torch.backends", "torch.backends.cudnn"),
+    *("torch.random", "torch.testing", "torch.hub", "torch.serialization"),
+    *("torch.multiprocessing", "torch.futures", "torch.jit", "torch.fx", "torch.onnx"),
+    *("torch.compiler", "torch.distributed", "torch.library", "torch.overrides", "torch.profiler"),
+    *("torch.sparse", "torch.accelerator", "torch.types", "torch.storage", "torch.signal.windows"),
+)
+FOREIGN = {"typing", "collections", "functools", "itertools", "enum", "abc", "contextlib"}
+FOREIGN |= {"warnings", "math", "inspect", "typing_extensions", "dataclasses", "copy", "os"}
+FOREIGN |= {"torch._C"}  # the classes of TorchScript's compiler, which torch does not list
+
+
+def public_names(owner: Any) -> list[str]:
+    """Return the names of a module, or of a class, that are its own and public."""
+    listed = getattr(owner, "__all__", ())
+    found = [name for name in dir(owner) if name[0] != "_" and is_own(owner, name)]
+    return sorted({*listed, *found})
+
+
+def is_own(owner: Any, name: str) -> bool:
+    """Return whether a name is neither the standard library's nor an import of another module."""
+    value = getattr(owner, name)
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith(f"{owner.__name__}.")
+    if not isinstance(value, type | types.FunctionType):
+        return name != "TYPE_CHECKING"
+    home = str(value.__module__)
+    return not {home, home.split(".")[0]} & FOREIGN
+
+
+def module_paths() -> list[str]:
+    """Return the dotted paths of the public modules, read off the files."""
+    root = Path(inspect.getfile(torch)).parent
+    files = (path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py"))
+    parts = (path.parts[:-1] if path.name == "__init__" else path.parts for path in files)
+    skipped = {"testing", "share", "include", "bin", "test", "hipify", "benchmark"}
+    public = [p for p in parts if not any(x[0] == "_" or x in skipped for x in p[1:])]
+    paths = sorted(".".join(p) for p in public)
+    return [path for path in paths if not is_inert(path.rpartition(".")[0])]
+
+
+def private_modules() -> list[str]:
+    """Return PyTorch's private modules and packages right inside torch."""
+    root = Path(inspect.getfile(torch)).parent
+    found = [*root.glob("_*.py"), *(path.parent for path in root.glob("_*/__init__.py"))]
+    return sorted({f"torch.{path.stem}" for path in found} - {"torch.__init__"} | {"torch._C"})
+
+
+def main() -> None:
+    """Print a line a module: its path, then its names."""
+    print(f"# PyTorch {torch.__version__.partition('+')[0]}; see tests/helpers/list_torch_names.py")
+    print("modules", *module_paths(), "torch.testing")
+    print("private", *private_modules())
+    print("torch.Tensor", *public_names(torch.Tensor))
+    for path in MODULES:
+        print(path, *public_names(importlib.import_module(path)))
+
+
+if __name__ == "__main__":
+    main()
