@@ -54,7 +54,7 @@ class Size(tuple[int, ...]):
         return Size, (tuple(self),)
 
 
-# Size(shape) without its checks, five times as fast: for an ndarray's shape.
+# Size(shape) without its checks: for an ndarray's shape.
 trusted = partial(tuple.__new__, Size)
 
 

@@ -83,37 +83,21 @@ def memory_allocated(device: Any = None) -> int:
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
-def _refuse() -> NoReturn:
-    """Raise RuntimeError: this library computes on the CPU."""
+def set_device(device: Any) -> NoReturn:
+    """Raise RuntimeError: this library computes on the CPU, and there is no other device."""
     _check_device("cuda")
     raise AssertionError("a device other than the CPU was accepted")
 
 
-def init() -> None:
+def init() -> NoReturn:
     """Raise RuntimeError: there is no device."""
-    _refuse()
+    set_device("cuda")
 
 
-def synchronize(device: Any = None) -> None:
-    """Raise RuntimeError: there is no device to wait for."""
-    _refuse()
+def synchronize(device: Any = None) -> NoReturn:
+    """Raise RuntimeError: there is no device to wait for, or to ask about."""
+    set_device(device)
 
 
-def current_device() -> int:
-    """Raise RuntimeError: there is no device."""
-    _refuse()
-
-
-def set_device(device: Any) -> None:
-    """Raise RuntimeError: there is no device."""
-    _refuse()
-
-
-def get_device_name(device: Any = None) -> str:
-    """Raise RuntimeError: there is no device."""
-    _refuse()
-
-
-def get_device_properties(device: Any = None) -> Any:
-    """Raise RuntimeError: there is no device."""
-    _refuse()
+current_device = init
+get_device_name = get_device_properties = synchronize

@@ -12,10 +12,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._device import is_meta
 from convcore._meta import meta
-from convcore._tensor import (
-    Tensor,
-    wrap,
-)
+from convcore._tensor import Tensor, wrap
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 

@@ -10,10 +10,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, check_tensor, leaf
 from convcore._device import check_device
-from convcore._tensor import (
-    Tensor,
-    wrap,
-)
+from convcore._tensor import Tensor, wrap
 
 
 def tensor(

@@ -11,10 +11,7 @@ from convcore._creation.arguments import DtypeLike, shape
 from convcore._creation.data import copied
 from convcore._device import check_device
 from convcore._size import Size
-from convcore._tensor import (
-    Tensor,
-    wrap,
-)
+from convcore._tensor import Tensor, wrap
 
 
 def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:

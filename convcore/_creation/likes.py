@@ -6,11 +6,7 @@ from typing import Any
 
 from convcore._creation.arguments import DtypeLike, checked_number, leaf, number_as
 from convcore._creation.memory import array_like
-from convcore._tensor import (
-    Tensor,
-    memory_format,
-    preserve_format,
-)
+from convcore._tensor import Tensor, memory_format, preserve_format
 
 
 def zeros_like(

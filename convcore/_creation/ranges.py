@@ -11,9 +11,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
 from convcore._device import check_device
-from convcore._tensor import (
-    Tensor,
-)
+from convcore._tensor import Tensor
 
 
 def arange(

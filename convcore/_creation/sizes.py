@@ -18,12 +18,7 @@ from convcore._creation.arguments import (
 )
 from convcore._creation.memory import empty_array
 from convcore._device import check_device
-from convcore._tensor import (
-    Tensor,
-    contiguous_format,
-    memory_format,
-    preserve_format,
-)
+from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
 
 
 def zeros(

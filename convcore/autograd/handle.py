@@ -92,10 +92,19 @@ class RemovableHandle:
         self.remove()
 
 
-def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
-    """Add a hook behind those that are registered, or before them, and return its handle."""
-    handle = RemovableHandle(hooks)
+def add_hook(
+    hooks: OrderedDict, hook: Callable, prepend: bool = False, options: tuple = ()
+) -> RemovableHandle:
+    """Add a hook behind those that are registered, or before them, and return its handle.
+
+    Each option, (dictionary, is_set), is stored in its dictionary if it is set; the handle knows
+    the dictionaries of all.
+    """
+    handle = RemovableHandle(hooks, extra_dict=[option for option, _ in options])
     hooks[handle.id] = hook
+    for option, is_set in options:
+        if is_set:
+            option[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle

@@ -273,12 +273,16 @@ _MADE_WITHOUT_GRAD = (
 )
 
 
-def _check_result(x: Tensor, result: Tensor) -> None:
-    if result._array.shape != x._array.shape:
+def check_fits(shape: tuple[int, ...], joint: tuple[int, ...]) -> None:
+    """Raise RuntimeError unless a shape stays as it is where it broadcasts with another one."""
+    if joint != shape:
         raise RuntimeError(
-            f"output with shape {list(x.shape)} doesn't match the broadcast shape "
-            f"{list(result.shape)}"
+            f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
         )
+
+
+def _check_result(x: Tensor, result: Tensor) -> None:
+    check_fits(x._array.shape, result._array.shape)
     if not _dtype.can_cast(result.dtype, x.dtype):
         names = [scalar_name(t._array.dtype) for t in (result, x)]
         raise RuntimeError(

@@ -15,7 +15,7 @@ from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_nu
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
-from convcore.autograd.views import check_writable, inplace
+from convcore.autograd.views import check_fits, check_writable, inplace
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.dispatch import dispatch_pair
@@ -443,11 +443,8 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
                 f"result type {names[0]} can't be cast to the desired output type {names[1]}"
             )
         shape = np.shape(b)
-        if a.shape != shape and broadcast_shape(a.shape, shape) != a.shape:
-            raise RuntimeError(
-                f"output with shape {list(a.shape)} doesn't match the broadcast shape "
-                f"{list(broadcast_shape(a.shape, shape))}"
-            )
+        if a.shape != shape:
+            check_fits(a.shape, broadcast_shape(a.shape, shape))
         ignore_errstate(_apply, ufunc, a, b, dtype, a)
         x._counter[0] += 1
         return x
@@ -472,13 +469,11 @@ FUNCTIONS_ONLY = {"rsub"}
 METHODS = {
     "add_": add_,
     "div_": div_,
-    "divide": div,
     "divide_": div_,
     "mul_": mul_,
     "multiply_": mul_,
     "sub_": sub_,
     "subtract_": sub_,
-    "true_divide": div,
     "true_divide_": div_,
     "__add__": add,
     "__iadd__": add_,

@@ -277,12 +277,8 @@ not_equal = ne
 
 
 FUNCTIONS_ONLY = {"is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"}
+_COMPARISONS = eq, ge, gt, le, lt, ne
 METHODS = {
-    "__eq__": _operator(eq),
-    "__ge__": _operator(ge),
-    "__gt__": _operator(gt),
-    "__le__": _operator(le),
-    "__lt__": _operator(lt),
-    "__ne__": _operator(ne),
-    **in_place_methods(eq, ne, lt, le, gt, ge),
+    **{f"__{function.__name__}__": _operator(function) for function in _COMPARISONS},
+    **in_place_methods(*_COMPARISONS),
 }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore._tensor import (
-    Tensor,
-)
+from convcore._tensor import Tensor
 from convcore.autograd.views import view
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions.arithmetic import mul

@@ -27,10 +27,11 @@ from convcore._tensor import (
     wrap,
 )
 from convcore.autograd.node import describe, record
-from convcore.autograd.views import write
+from convcore.autograd.views import check_fits, write
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.broadcast import broadcast_shape, fit
+from convcore.functions.piecewise import zeros_like
 
 __all__ = ["clone"]
 
@@ -259,11 +260,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     values = src._array
     shape = self._array.shape
     if values.shape != shape:
-        joint = broadcast_shape(shape, values.shape)
-        if joint != shape:
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
-            )
+        check_fits(shape, broadcast_shape(shape, values.shape))
     like = values.shape, values.dtype
     return write(
         self,
@@ -271,7 +268,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         "CopyBackwards",
         (forgotten(self), src),
         lambda needs, grad: (
-            _zeros_like(grad) if needs[0] else None,
+            zeros_like(grad) if needs[0] else None,
             fit(grad, like) if needs[1] and like[1].kind in "fc" else None,
         ),
     )
@@ -284,10 +281,6 @@ def forgotten(x: Tensor) -> Tensor | None:
     is a view its base passes them on already.
     """
     return x if x._view is None else None
-
-
-def _zeros_like(grad: Tensor) -> Tensor:
-    return wrap(np.zeros_like(grad._array))
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -312,7 +305,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         "FillBackward3",
         (forgotten(self), value),
         lambda needs, grad: (
-            _zeros_like(grad) if needs[0] else None,
+            zeros_like(grad) if needs[0] else None,
             fit(grad, like) if needs[1] else None,
         ),
     )
@@ -329,7 +322,7 @@ def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
         lambda array: array.fill(number),
         name,
         (forgotten(x),),
-        lambda needs, grad: _zeros_like(grad),
+        lambda needs, grad: zeros_like(grad),
     )
 
 
@@ -397,34 +390,16 @@ def _with_dtype(x: Tensor, kwargs: dict) -> dict:
     return kwargs
 
 
-# The parts of complex numbers
-
-
+_CONVERSIONS = {
+    **{"bool": _dtype.bool, "byte": _dtype.uint8, "char": _dtype.int8, "short": _dtype.int16},
+    **{"int": _dtype.int32, "long": _dtype.int64, "half": _dtype.float16, "float": _dtype.float32},
+    **{"double": _dtype.float64, "cfloat": _dtype.complex64, "cdouble": _dtype.complex128},
+}
+_METHODS_ONLY = (
+    *(contiguous, copy_, cpu, cuda, detach_, fill_, requires_grad_, to, type_as, zero_),
+    *(new_empty, new_full, new_ones, new_tensor, new_zeros),
+)
 METHODS = {
-    "bool": _conversion(_dtype.bool, "bool"),
-    "byte": _conversion(_dtype.uint8, "byte"),
-    "cdouble": _conversion(_dtype.complex128, "cdouble"),
-    "cfloat": _conversion(_dtype.complex64, "cfloat"),
-    "char": _conversion(_dtype.int8, "char"),
-    "contiguous": contiguous,
-    "copy_": copy_,
-    "cpu": cpu,
-    "cuda": cuda,
-    "detach_": detach_,
-    "double": _conversion(_dtype.float64, "double"),
-    "fill_": fill_,
-    "float": _conversion(_dtype.float32, "float"),
-    "half": _conversion(_dtype.float16, "half"),
-    "int": _conversion(_dtype.int32, "int"),
-    "long": _conversion(_dtype.int64, "long"),
-    "new_empty": new_empty,
-    "new_full": new_full,
-    "new_ones": new_ones,
-    "new_tensor": new_tensor,
-    "new_zeros": new_zeros,
-    "requires_grad_": requires_grad_,
-    "short": _conversion(_dtype.int16, "short"),
-    "to": to,
-    "type_as": type_as,
-    "zero_": zero_,
+    **{name: _conversion(dtype, name) for name, dtype in _CONVERSIONS.items()},
+    **{function.__name__: function for function in _METHODS_ONLY},
 }

@@ -227,7 +227,7 @@ def _pow_number(x: Tensor, n: Any) -> Tensor:
     return out
 
 
-# NumPy's general power takes some fifty times as long as a product.
+# NumPy's general power is far slower than a product.
 _POWERS: dict[float, Callable] = {
     0.5: np.sqrt,
     2: np.square,
@@ -452,7 +452,7 @@ sigmoid = _of_result(
 
 def erf_of(array: np.ndarray) -> np.ndarray:
     """Return the error function in the array's own dtype."""
-    from scipy import special  # a tenth of what importing convcore takes, for this one function
+    from scipy import special  # slow to import, and for this one function
 
     return np.asarray(special.erf(array), array.dtype)
 

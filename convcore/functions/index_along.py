@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, contiguous_format, wrap
+from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor, typename
 from convcore.functions.arithmetic import mul
@@ -21,7 +21,7 @@ from convcore.functions.indexing import (
     as_key,
     check_range,
 )
-from convcore.functions.scatter import elements_name, in_place_form, with_axes
+from convcore.functions.scatter import in_place_form, with_axes
 from convcore.functions.shape import reshape, unsqueeze, view, wrap_dim
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_select", "repeat_interleave"]
@@ -127,8 +127,8 @@ def _index_add(
     new = source._array
     if new.dtype != x._array.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({elements_name(x._array)}) and source ({elements_name(new)}) "
-            "must have the same scalar type"
+            f"index_add_(): self ({scalar_name(x._array.dtype)}) and source "
+            f"({scalar_name(new.dtype)}) must have the same scalar type"
         )
     indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
 
@@ -181,7 +181,7 @@ def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place:
     if new.dtype != x._array.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{elements_name(x._array)} and (source) {elements_name(new)}"
+            f"{scalar_name(x._array.dtype)} and (source) {scalar_name(new.dtype)}"
         )
     indices = _checked_indices("index_copy_", x._array, axis, index, new)
 

@@ -22,6 +22,7 @@ from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
+from convcore.functions.piecewise import masked
 from convcore.functions.shape import reshape, unsqueeze
 from convcore.functions.slicing import along, picked, slice_of
 
@@ -530,14 +531,7 @@ def _without_lost(grad: Tensor, indices: Indices, shape: tuple[int, ...]) -> Ten
     if all(index is None or index._array.dtype.kind == "b" for index in indices):
         return grad
     lost = _Places(indices, shape).overwritten()
-    return grad if lost is None else _zeroed(grad, lost)
-
-
-def _zeroed(x: Tensor, lost: np.ndarray) -> Tensor:
-    """Return ``x`` with zeros where a mask, which broadcasts, is set."""
-    out = wrap(np.where(lost, np.zeros((), x._array.dtype), x._array))
-    record("MaskedFillBackward0", (x,), out, lambda needs, grad: _zeroed(grad, lost))
-    return out
+    return grad if lost is None else masked(grad, ~lost)
 
 
 # Nonzero elements

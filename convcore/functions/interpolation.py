@@ -12,9 +12,10 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import describe, record
+from convcore.autograd.node import describe
 from convcore.engine.geometry import is_sequence
-from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.linear_map import linear_map
 from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -114,24 +115,16 @@ _NEAREST = ("nearest", "nearest-exact")
 
 
 def _resized(name: str, x: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
-    output = wrap(computed(engine.interpolate, x._array, sizes, *how))
-    back = x._array.shape[2:]
-    record(
-        f"{name}Backward0", (x,), output, lambda needs, grad: _resized_grad(name, grad, back, how)
-    )
-    describe(output, forward=lambda array: engine.interpolate(array, sizes, *how))
-    return output
+    before = x._array.shape[2:]
 
+    def forward(array: np.ndarray) -> np.ndarray:
+        return engine.interpolate(array, sizes, *how)
 
-def _resized_grad(name: str, grad: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
-    output = wrap(computed(engine.interpolate_grad, grad._array, sizes, *how))
-    back = grad._array.shape[2:]
-    record(
-        f"{name}BackwardBackward0",
-        (grad,),
-        output,
-        lambda needs, grad: _resized(name, grad, back, how),
-    )
+    def adjoint(array: np.ndarray) -> np.ndarray:
+        return engine.interpolate_grad(array, before, *how)
+
+    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"))
+    describe(output, forward=forward)
     return output
 
 

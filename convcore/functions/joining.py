@@ -34,9 +34,6 @@ __all__ = [
 ]
 
 
-# Joining
-
-
 @with_numpy_names
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Concatenate tensors along an existing axis.
@@ -313,9 +310,6 @@ def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor,
             for place, vector in enumerate(vectors)
         ]
     )
-
-
-# Splitting
 
 
 FUNCTIONS_ONLY = __all__

@@ -7,12 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.engine.geometry import index, is_sequence
-from convcore.functions._support.arguments import (
-    check_arguments,
-    check_optional,
-    number,
-    typename,
-)
+from convcore.functions._support.arguments import check_arguments, check_optional, number, typename
 from convcore.functions.normalization import _Norm, _normalized
 
 __all__ = ["layer_norm"]

@@ -14,6 +14,7 @@ import numpy as np
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.autograd.views import check_fits
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import (
     check_arguments,
@@ -355,11 +356,8 @@ def binary_cross_entropy(
 def _check_factors(shape: tuple[int, ...], *factors: Tensor | None) -> None:
     """Raise RuntimeError for a factor that does not broadcast to the shape of a loss."""
     for factor in factors:
-        joint = shape if factor is None else broadcast_shape(shape, factor._array.shape)
-        if joint != shape:
-            raise RuntimeError(
-                f"output with shape {list(shape)} doesn't match the broadcast shape {list(joint)}"
-            )
+        if factor is not None:
+            check_fits(shape, broadcast_shape(shape, factor._array.shape))
 
 
 def _binary_cross_entropy(x: np.ndarray, t: np.ndarray) -> np.ndarray:

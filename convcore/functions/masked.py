@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.views import check_fits
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
 from convcore.functions.indexing import applied, take_at
-from convcore.functions.scatter import corner, elements_name, in_place_form
+from convcore.functions.scatter import corner, in_place_form
 from convcore.functions.shape import reshape
 
 __all__ = ["masked_fill", "masked_scatter", "masked_select"]
@@ -23,7 +24,7 @@ def _check_mask(function: str, mask: Tensor) -> None:
             raise RuntimeError("masked_select: expected BoolTensor for mask")
         raise RuntimeError(
             f"{function} only supports boolean masks, but got mask with dtype "
-            f"{elements_name(mask._array).lower()}"
+            f"{scalar_name(mask._array.dtype).lower()}"
         )
 
 
@@ -34,10 +35,7 @@ def _masked_fill(x: Tensor, mask: Tensor, value: Any, *, in_place: bool) -> Tens
     before = x._array.shape, x._array.dtype
     if shape != before[0]:
         if in_place:
-            raise RuntimeError(
-                f"output with shape {list(before[0])} doesn't match the broadcast shape "
-                f"{list(shape)}"
-            )
+            check_fits(before[0], shape)
         x = expand(x, shape)
     like = (), value._array.dtype if isinstance(value, Tensor) else x._array.dtype
 
@@ -86,7 +84,7 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, in_place: bool) 
     if source._array.dtype != x._array.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got "
-            f"{elements_name(x._array)} and {elements_name(source._array)}"
+            f"{scalar_name(x._array.dtype)} and {scalar_name(source._array.dtype)}"
         )
     chosen = np.broadcast_to(mask._array, x._array.shape)
     count = int(np.count_nonzero(chosen))

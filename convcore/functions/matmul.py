@@ -557,9 +557,6 @@ def _product_sum_backward(
     )
 
 
-# Checks; the texts are PyTorch's, because programs match them
-
-
 def _operator(x: Tensor, y: Any) -> Any:
     if isinstance(y, np.ndarray):
         y = wrap(y)
@@ -572,10 +569,6 @@ def _reflected_operator(x: Tensor, y: Any) -> Any:
 
 FUNCTIONS_ONLY = {"linear"}
 METHODS: dict[str, Callable] = {
-    **{
-        function.__name__: function
-        for function in (addmm, addmv, baddbmm, bmm, dot, inner, matmul, mm, mv, outer, vdot)
-    },
     **in_place_methods(addmm, addmv, baddbmm),
     "__matmul__": _operator,
     "__rmatmul__": _reflected_operator,

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from convcore import engine
-from convcore._tensor import Tensor, legacy_name, wrap
-from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_arguments, check_kind, computed
+from convcore._tensor import Tensor, scalar_name
+from convcore.engine.ranks import of_rank
+from convcore.functions._support.arguments import check_arguments, check_kind
+from convcore.functions._support.linear_map import linear_map
 from convcore.functions.pooling import ints_per_axis
 from convcore.functions.shape import squeeze, unsqueeze
 
 __all__ = ["max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 Ints = tuple[int, ...]
+
+
+def _max_unpool(
+    rank: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    function = f"max_unpool{rank}d"
+    check_arguments(function, input=input, indices=indices)
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    steps = kernel if stride is None else ints_per_axis(function, "stride", stride, rank)
+    pads = ints_per_axis(function, "padding", padding, rank)
+    shape = input._array.shape
+    _check_shapes(rank, input, indices)
+    usual = tuple(
+        (n - 1) * s + k - 2 * p
+        for n, s, k, p in zip(shape[-rank:], steps, kernel, pads, strict=True)
+    )
+    sizes = usual if output_size is None else _checked_size(usual, steps, output_size)
+    check_kind(function, input, "f")
+    forward = partial(engine.place_pixels, input_size=sizes)
+    adjoint = partial(engine.gather_pixels, rank=rank)
+    name = f"MaxUnpool{rank}D"
+    return linear_map(input, forward, adjoint, (name, f"{name}Backward"), (indices,))
 
 
 def max_unpool1d(
@@ -40,17 +70,11 @@ def max_unpool1d(
         usual = (input._array.shape[-1] - 1) * steps[0] + kernel[0] - 2 * pads[0]
         output_size = (*_checked_size((usual,), steps[:1], output_size), 1)
     planes, places = unsqueeze(input, -1), unsqueeze(indices, -1)
-    return squeeze(_unpool(2, planes, places, kernel, steps, pads, output_size), -1)
+    return squeeze(_max_unpool(2, planes, places, kernel, steps, pads, output_size), -1)
 
 
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
+@of_rank(2, _max_unpool)
+def max_unpool2d() -> None:
     """Return planes of zeros with the elements of input at indices.
 
     Of elements with one index the last counts.
@@ -89,44 +113,11 @@ def max_unpool2d(
     tensor([[[0., 0.],
              [7., 0.]]])
     """
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
+@of_rank(3, _max_unpool)
+def max_unpool3d() -> None:
     """Return volumes with (N, C, D, H, W) put back to its indices; see `max_unpool2d`."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
-
-
-def _unpool(
-    rank: int,
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
-) -> Tensor:
-    function = f"max_unpool{rank}d"
-    check_arguments(function, input=input, indices=indices)
-    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
-    steps = kernel if stride is None else ints_per_axis(function, "stride", stride, rank)
-    pads = ints_per_axis(function, "padding", padding, rank)
-    shape = input._array.shape
-    _check_shapes(rank, input, indices)
-    usual = tuple(
-        (n - 1) * s + k - 2 * p
-        for n, s, k, p in zip(shape[-rank:], steps, kernel, pads, strict=True)
-    )
-    sizes = usual if output_size is None else _checked_size(usual, steps, output_size)
-    check_kind(function, input, "f")
-    return _put(rank, input, indices, sizes)
 
 
 def _check_shapes(rank: int, input: Tensor, indices: Tensor) -> None:
@@ -137,7 +128,7 @@ def _check_shapes(rank: int, input: Tensor, indices: Tensor) -> None:
             f"but got a tensor with {ndim} dimensions."
         )
     if indices._array.dtype != np.int64:
-        name = legacy_name(indices._array.dtype).removeprefix("torch.").removesuffix("Tensor")
+        name = scalar_name(indices._array.dtype)
         raise RuntimeError(f"elements in indices should be type int64 but got: {name}")
     if list(indices._array.shape) != shape:
         raise RuntimeError(
@@ -163,27 +154,3 @@ def _checked_size(usual: Ints, strides: Ints, output_size: Any) -> Ints:
                 f"(dim {axis} must be between {n - step} and {n + step})"
             )
     return sizes
-
-
-def _put(rank: int, input: Tensor, indices: Tensor, sizes: Ints) -> Tensor:
-    output = wrap(computed(engine.place_pixels, input._array, indices._array, sizes))
-    record(
-        f"MaxUnpool{rank}DBackward0",
-        (input,),
-        output,
-        lambda needs, grad, indices: _take(rank, grad, indices, sizes),
-        (indices,),
-    )
-    return output
-
-
-def _take(rank: int, grad: Tensor, indices: Tensor, sizes: Ints) -> Tensor:
-    output = wrap(computed(engine.gather_pixels, grad._array, indices._array, rank))
-    record(
-        f"MaxUnpool{rank}DBackwardBackward0",
-        (grad,),
-        output,
-        lambda needs, grad, indices: _put(rank, grad, indices, sizes),
-        (indices,),
-    )
-    return output

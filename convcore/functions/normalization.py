@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore._size import Size
-from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index
@@ -168,10 +168,7 @@ def batch_norm_activation(
         how = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {how}, but got {eps}")
     _check_pair(running_mean, running_var)
-    if len(shape) < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
-        )
+    _check_rank(len(shape))
     if running_mean is None and not training:
         raise RuntimeError("running_mean must be defined in evaluation mode")
     _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
@@ -231,10 +228,7 @@ def group_norm(
     check_optional("group_norm", weight=weight, bias=bias)
     shape = input._array.shape
     groups = index("num_groups", num_groups)
-    if len(shape) < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {len(shape)}"
-        )
+    _check_rank(len(shape))
     if groups < 1:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if shape[1] % groups:
@@ -329,6 +323,11 @@ def _check_residual(input: Tensor, residual: Tensor) -> None:
             f"residual must have the input's shape and dtype, {list(x.shape)} and "
             f"{x.dtype.name}, got {list(r.shape)} and {r.dtype.name}"
         )
+
+
+def _check_rank(rank: int) -> None:
+    if rank < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {rank}")
 
 
 def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:
@@ -481,7 +480,7 @@ def _check_dtypes(dtype: np.dtype, weight: Tensor | None, bias: Tensor | None) -
         if tensor is not None and tensor._array.dtype != dtype:
             if dtype == np.float64:
                 raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-            name = legacy_name(dtype).removeprefix("torch.").removesuffix("Tensor")
+            name = scalar_name(dtype)
             raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
 
 

@@ -16,7 +16,7 @@ from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
-from convcore.functions.slicing import placed, slice_of
+from convcore.functions.slicing import diagonal_of, placed, slice_of
 
 __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
@@ -189,16 +189,10 @@ def trace(input: Tensor) -> Tensor:
         (input,),
         out,
         lambda needs, grad: placed(
-            expand_to(grad, (0,), (min(shape),)), shape, _diagonal, "DiagonalBackward0"
+            expand_to(grad, (0,), (min(shape),)), shape, diagonal_of, "DiagonalBackward0"
         ),
     )
     return out
-
-
-def _diagonal(array: np.ndarray) -> np.ndarray:
-    found = array.diagonal()
-    found.flags.writeable = array.flags.writeable  # NumPy hands it out read-only
-    return found
 
 
 def tril_indices(

@@ -35,6 +35,9 @@ __all__ = [
 ]
 
 
+Pair = tuple[Tensor, Tensor]
+
+
 def _return_type(name: str, *fields: str) -> Any:
     """Return a class of named tuples that print as PyTorch's do."""
     cls = namedtuple(name, fields)  # type: ignore[misc]
@@ -240,7 +243,7 @@ def _extreme(
     return out
 
 
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
     check_tensor("aminmax", input)
     array = input._array
@@ -351,7 +354,7 @@ def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
     return array.shape[along] - 1 - np.flip(backwards, along)
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Pair:
     """Return the elements sorted along an axis, and their indices, as (values, indices).
 
     Parameters
@@ -375,7 +378,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return wrap(np.asarray(_order(input._array, along, descending), np.int64))
 
 
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """Return the ``k`` largest elements along an axis, and their indices, as (values, indices).
 
     Parameters

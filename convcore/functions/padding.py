@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, is_sequence
 from convcore.engine.layers.padding import MODES
 from convcore.functions._support.arguments import check_tensor, computed
+from convcore.functions._support.linear_map import linear_map
 
 __all__ = ["pad"]
 
@@ -76,26 +78,11 @@ def _constant_pad(x: Tensor, pairs: Pairs, value: Any) -> Tensor:
 
 
 def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
-    output = wrap(computed(engine.pad, x._array, pairs, mode))
-    record(
-        f"{NAMES[mode]}{len(pairs)}DBackward0",
-        (x,),
-        output,
-        lambda needs, grad: _border_grad(grad, pairs, mode),
-    )
-    describe(output, forward=lambda array: engine.pad(array, pairs, mode))
-    return output
-
-
-def _border_grad(grad: Tensor, pairs: Pairs, mode: str) -> Tensor:
-    """Add the gradients of the padding to the elements that it copied."""
-    output = wrap(computed(engine.pad_grad, grad._array, pairs, mode))
-    record(
-        f"{NAMES[mode]}{len(pairs)}DBackwardBackward0",
-        (grad,),
-        output,
-        lambda needs, grad: _border(grad, pairs, mode),
-    )
+    name = f"{NAMES[mode]}{len(pairs)}D"
+    forward = partial(engine.pad, padding=pairs, mode=mode)
+    adjoint = partial(engine.pad_grad, padding=pairs, mode=mode)
+    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"))
+    describe(output, forward=forward)
     return output
 
 

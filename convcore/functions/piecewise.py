@@ -42,7 +42,7 @@ def kept(array: np.ndarray, mask: np.ndarray) -> np.ndarray:
     bits = _BITS.get(array.dtype)
     if bits is None:
         return np.asarray(np.where(mask, array, array.dtype.type(0)))
-    # A number's bits times 1 or 0: nine times as fast as np.where, and NaN * 0 is 0.
+    # A number's bits times 1 or 0: much faster than np.where, and NaN * 0 is 0.
     return np.asarray(np.multiply(array.view(bits), mask)).view(array.dtype)
 
 
@@ -179,8 +179,9 @@ def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
     return out
 
 
-# From so many elements on np.clip, slow to call, is the faster one: 0.64 ms against 1.14 ms that
-# np.maximum alone takes for 3.2 million float32 (x86-64, AVX2).
+# From so many elements on np.clip is the faster one, although it is slow to call:
+#     python -m timeit -s "import numpy as np; x = np.ones(1 << 14, 'f')" "np.clip(x, 0, np.inf)"
+# against "np.maximum(x, 0)".
 LARGE = 1 << 14
 
 

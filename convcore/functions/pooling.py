@@ -6,6 +6,8 @@ gradient is the first again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.linear_map import linear_map
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -183,28 +186,20 @@ def _picked(
 
 def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     """Return planes of zeros with the values at their indices."""
-    planes = wrap(computed(engine.scatter_pixels, values._array, places._array, sizes))
-    record(
-        f"{name}BackwardBackward0",
-        (values,),
-        planes,
-        lambda needs, grad, places: _gather(name, grad, places, sizes),
-        (places,),
-    )
-    return planes
+    forward, adjoint = _pixel_maps(sizes)
+    return linear_map(values, forward, adjoint, (f"{name}Backward", "Gather"), (places,))
 
 
 def _gather(name: str, planes: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     """Take the elements of planes at places."""
-    values = wrap(computed(engine.gather_pixels, planes._array, places._array, len(sizes)))
-    record(
-        "GatherBackward0",
-        (planes,),
-        values,
-        lambda needs, grad, places: _scatter(name, grad, places, sizes),
-        (places,),
+    adjoint, forward = _pixel_maps(sizes)
+    return linear_map(planes, forward, adjoint, ("Gather", f"{name}Backward"), (places,))
+
+
+def _pixel_maps(sizes: Ints) -> tuple[Callable, Callable]:
+    return partial(engine.scatter_pixels, input_size=sizes), partial(
+        engine.gather_pixels, rank=len(sizes)
     )
-    return values
 
 
 def avg_pool1d(
@@ -280,26 +275,16 @@ def avg_pool3d() -> None:
 
 
 def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
-    output = wrap(computed(avg_pool_checked, input._array, None, *steps))
     sizes = input._array.shape[-rank:]
-    record(
-        f"{name}Backward0",
-        (input,),
-        output,
-        lambda needs, grad: _mean_grad(name, rank, grad, sizes, steps),
-    )
-    describe(output, forward=lambda array: avg_pool_checked(array, None, *steps))
-    return output
 
+    def forward(array: np.ndarray) -> np.ndarray:
+        return avg_pool_checked(array, None, *steps)
 
-def _mean_grad(name: str, rank: int, grad: Tensor, sizes: Ints, steps: tuple) -> Tensor:
-    output = wrap(computed(avg_pool_checked, grad._array, sizes, *steps))
-    record(
-        f"{name}BackwardBackward0",
-        (grad,),
-        output,
-        lambda needs, grad: _mean(name, rank, grad, steps),
-    )
+    def adjoint(array: np.ndarray) -> np.ndarray:
+        return avg_pool_checked(array, sizes, *steps)
+
+    output = linear_map(input, forward, adjoint, (name, f"{name}Backward"))
+    describe(output, forward=forward)
     return output
 
 

@@ -125,15 +125,10 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     check_tensor("mean", input)
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fc":
-        found = scalar_name(array.dtype)
-        if dtype is None:
-            raise RuntimeError(
-                "mean(): could not infer output dtype. Input dtype must be either a floating "
-                f"point or complex dtype. Got: {found}"
-            )
+        which = "Input" if dtype is None else "Optional"
         raise RuntimeError(
-            "mean(): could not infer output dtype. Optional dtype must be either a floating point "
-            f"or complex dtype. Got: {found}"
+            f"mean(): could not infer output dtype. {which} dtype must be either a "
+            f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
@@ -150,7 +145,9 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 @with_numpy_names
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """Return the product of all elements, or over one axis; of integers and bools as int64."""
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)

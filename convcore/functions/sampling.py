@@ -26,11 +26,7 @@ __all__: list[str] = []
 
 def _filled(x: Tensor, name: str, fill: Callable[[np.ndarray], Any]) -> Tensor:
     """Write numbers that do not depend on what was there, so that its gradient is zero."""
-    return write(x, fill, name, (x,), _no_gradient)
-
-
-def _no_gradient(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-    return zeros_like(grad)
+    return write(x, fill, name, (x,), lambda needs, grad: zeros_like(grad))
 
 
 def uniform_(

@@ -38,11 +38,6 @@ def with_axes(x: Tensor) -> Tensor:
     return x if x._array.ndim else reshape(x, 1)
 
 
-def elements_name(array: np.ndarray) -> str:
-    """Return PyTorch's name of an array's dtype in messages: Float."""
-    return scalar_name(array.dtype)
-
-
 # Single elements along an axis
 
 
@@ -166,7 +161,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     array, places = input._array, index._array
     if places.dtype != np.int64:
         raise RuntimeError(
-            f"take(): Expected a long tensor for index, but got {elements_name(places)}"
+            f"take(): Expected a long tensor for index, but got {scalar_name(places.dtype)}"
         )
     outside = (places < -array.size) | (places >= array.size)
     if outside.any():

@@ -6,6 +6,7 @@ The gradient of such a view is placed into zeros, `placed`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import index as as_int
 from operator import itemgetter
 from typing import Any
@@ -189,12 +190,15 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
 
-    def step(array: np.ndarray) -> np.ndarray:
-        found = array.diagonal(offset, a, b)
-        found.flags.writeable = array.flags.writeable  # NumPy hands it out read-only
-        return found
-
+    step = partial(diagonal_of, offset=offset, a=a, b=b)
     return picked(input, step, "DiagonalBackward0")
+
+
+def diagonal_of(array: np.ndarray, offset: int = 0, a: int = 0, b: int = 1) -> np.ndarray:
+    """Return the view of a diagonal that may be written to if the array may."""
+    found = array.diagonal(offset, a, b)
+    found.flags.writeable = array.flags.writeable  # NumPy hands it out read-only
+    return found
 
 
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

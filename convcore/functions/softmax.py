@@ -44,18 +44,12 @@ def softmax(
     """
     check_tensor("softmax", input)
     x, along = _prepared("softmax", input, dim, _stacklevel, dtype)
-    out = wrap(engine_softmax.forward(x._array, along, False))
-    if mode.enabled:
+    return _along(x, along, False, "SoftmaxBackward0", _softmax_gradient)
 
-        def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
-            if mode.enabled:
-                weighted = mul(grad, y)
-                return sub(weighted, mul(y, sum(weighted, along, True)))
-            return wrap(engine_softmax.backward(grad._array, y._array, along, False))
 
-        record("SoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(engine_softmax.forward, along=along, log=False))
-    return out
+def _softmax_gradient(grad: Tensor, y: Tensor, along: int) -> Tensor:
+    weighted = mul(grad, y)
+    return sub(weighted, mul(y, sum(weighted, along, True)))
 
 
 def softmin(
@@ -74,16 +68,25 @@ def log_softmax(
     """Return the logarithm of `softmax`, which has the same arguments, without its underflow."""
     check_tensor("log_softmax", input)
     x, along = _prepared("log_softmax", input, dim, _stacklevel, dtype)
-    out = wrap(engine_softmax.forward(x._array, along, True))
+    return _along(x, along, True, "LogSoftmaxBackward0", _log_softmax_gradient)
+
+
+def _log_softmax_gradient(grad: Tensor, y: Tensor, along: int) -> Tensor:
+    return sub(grad, mul(exp(y), sum(grad, along, True)))
+
+
+def _along(x: Tensor, along: int, log: bool, name: str, gradient: Callable) -> Tensor:
+    """Return the engine's softmax, or its logarithm; ``gradient`` is for double backward."""
+    out = wrap(engine_softmax.forward(x._array, along, log))
     if mode.enabled:
 
         def backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
             if mode.enabled:
-                return sub(grad, mul(exp(y), sum(grad, along, True)))
-            return wrap(engine_softmax.backward(grad._array, y._array, along, True))
+                return gradient(grad, y, along)
+            return wrap(engine_softmax.backward(grad._array, y._array, along, log))
 
-        record("LogSoftmaxBackward0", (x,), out, backward, (out,))
-        describe(out, forward=partial(engine_softmax.forward, along=along, log=True))
+        record(name, (x,), out, backward, (out,))
+        describe(out, forward=partial(engine_softmax.forward, along=along, log=log))
     return out
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -16,7 +15,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import compute, div, mul, operand, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.elementwise import exp, sigmoid, square
+from convcore.functions.elementwise import _as_float, exp, sigmoid, square
 from convcore.functions.piecewise import masked
 
 __all__ = ["erfinv", "logaddexp", "xlogy"]
@@ -79,10 +78,6 @@ def xlogy(input: Any, other: Any) -> Tensor:
         number = 1 if not isinstance(x, Tensor) else 2 if not isinstance(y, Tensor) else 0
         record(f"XlogyBackward{number}", (x, y), out, fitted(_xlogy_backward, x, y), (x, y))
     return out
-
-
-def _as_float(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind == "f" else array.astype(get_default_dtype().numpy)
 
 
 def _xlogy(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:

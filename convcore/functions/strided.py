@@ -16,7 +16,7 @@ from convcore.autograd import views
 from convcore.autograd.node import needs_history
 from convcore.autograd.region import Region, may_overlap
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions.shape import ints, squeeze, swapaxes, swapdims, t, transpose, unsqueeze
+from convcore.functions.shape import ints, squeeze, swapaxes, t, transpose, unsqueeze
 
 __all__ = ["as_strided"]
 
@@ -159,10 +159,7 @@ def _set_in_place(function: Callable) -> Callable:
 
 
 METHODS = {
-    "squeeze_": _set_in_place(squeeze),
-    "swapaxes_": _set_in_place(swapaxes),
-    "swapdims_": _set_in_place(swapdims),
-    "t_": _set_in_place(t),
-    "transpose_": _set_in_place(transpose),
-    "unsqueeze_": _set_in_place(unsqueeze),
+    f"{function.__name__}_": _set_in_place(function)
+    for function in (squeeze, swapaxes, t, transpose, unsqueeze)
 }
+METHODS["swapdims_"] = METHODS["transpose_"]

@@ -12,12 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.axes import (
-    axes,
-    expand_to,
-    wide_total_of,
-    with_numpy_names,
-)
+from convcore.functions._support.axes import axes, expand_to, wide_total_of, with_numpy_names
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.piecewise import masked

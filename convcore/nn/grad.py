@@ -74,11 +74,8 @@ def conv2d_weight() -> None:
     input : (N, C_in, H, W)
     weight_size : (C_out, C_in/G, KH, KW)
         The shape of the weight: a stride above 1 leaves it open.
-    grad_output : (N, C_out, OH, OW), the same dtype
-        The gradient of the output.
-    stride, padding, dilation : int, or one int an axis
-    groups : int
-        Those of the convolution.
+    grad_output, stride, padding, dilation, groups
+        As for `conv2d_input`.
 
     Returns
     -------

@@ -4,12 +4,16 @@
 
 Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
 type checker and no editor sees them.  The stub says them all: it is read off the finished class.
+A method that is a function of another module is assigned from there, where its signature and its
+document stand.
 tests/test_stub.py fails as long as the checked-in stub is another one.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -20,6 +24,7 @@ from convcore import _tensor
 from convcore._tensor import Tensor, memory_format
 
 WIDTH = 100
+QUOTES = '"""'
 HEAD = '''\
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""'''
 
@@ -57,8 +62,7 @@ SIGNATURES = {
 }
 RESULTS = {
     **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"), "Tensor"),
-    **dict.fromkeys(("__matmul__", "__rmatmul__", "conj", "prod"), "Tensor"),
-    **dict.fromkeys(("aminmax", "sort", "topk"), PAIR),
+    **dict.fromkeys(("__matmul__", "__rmatmul__", "conj"), "Tensor"),
     "__init__": "None",
 }
 # object has it that any two things can be compared and that the answer is a bool.
@@ -70,6 +74,7 @@ class Speller:
 
     def __init__(self) -> None:
         self.imports = {"typing": {"Any", "overload"}}
+        self.modules: set[str] = set()
 
     def __call__(self, hint: Any) -> str:
         if hint is Any or hint is inspect.Parameter.empty:
@@ -100,16 +105,19 @@ class Speller:
         self.imports.setdefault(module, set()).add(f"{name} as _{name}" if hidden else name)
         return f"_{name}" if hidden else name
 
-    def import_lines(self) -> Iterator[str]:
-        """Yield the imports in isort's order: the standard library, NumPy, the package."""
+    def import_lines(self, body: str) -> Iterator[str]:
+        """Yield the body's imports in isort's order: the standard library, NumPy, the package."""
         yield "import builtins"
-        lines = [
-            f"from {module} import {', '.join(sorted(self.imports[module]))}"
-            for module in sorted(self.imports)
-        ]
+        words = set(re.findall(r"\w+", body))
+        lines = []
+        for module in sorted(self.imports):
+            used = [name for name in sorted(self.imports[module]) if name.split()[-1] in words]
+            lines += [f"from {module} import {', '.join(used)}"] if used else []
         own = [line for line in lines if line.startswith("from convcore")]
         yield from (line for line in lines if line not in own)
         yield from ("", "import numpy as np", "")
+        # Not "from convcore.functions import": there, matmul is the function.
+        yield from (f"import {module} as {shortened(module)}" for module in sorted(self.modules))
         yield from own
 
 
@@ -213,20 +221,51 @@ def method_stub(member: Any, name: str) -> Iterator[str]:
 def identity(members: dict[str, Any], name: str) -> str:
     """Return a method's signature and document; an in-place form's are those of its operation."""
     text = "\n".join(function_stub(members[name], "method"))
-    base = name.removesuffix("_")
-    signature, quotes, document = text.partition('"""')
-    if base in members and document.startswith(f"Replace the tensor, in place, by `{base}` of it."):
-        plain = "\n".join(function_stub(members[base], "method"))
-        if plain.partition(quotes)[0] == signature:
-            return plain
-    return text
+    base = members.get(name.removesuffix("_"))
+    if not isinstance(base, types.FunctionType):
+        return text
+    plain = "\n".join(function_stub(base, "method"))
+    return plain if plain.partition(QUOTES)[0] == text.partition(QUOTES)[0] else text
+
+
+def origin(function: Callable) -> str:
+    """Return the name, in another module, of a function that is defined there; '' for others."""
+    plain = inspect.unwrap(function)
+    module = plain.__module__
+    known = vars(sys.modules[module]).get(plain.__name__)
+    if module == _tensor.__name__ or known is not function or made(plain):
+        return ""
+    spell.modules.add(module)
+    return f"{shortened(module)}.{plain.__name__}"
+
+
+def shortened(module: str) -> str:
+    """Return the name of a module in the stub: _elementwise, _random_sampling."""
+    return f"_{module.removeprefix('convcore.').removeprefix('functions.').lstrip('_')}".replace(
+        ".", "_"
+    )
+
+
+def made(function: types.FunctionType) -> bool:
+    """Return whether a function is another one's result, which type checkers bind to no tensor."""
+    return function.__code__.co_name != function.__name__
+
+
+def source_of(members: dict[str, Any], name: str, first: dict[str, str]) -> str:
+    """Return what a method is assigned from, a method before it or a function; '' for neither.
+
+    ``first`` has the methods so far, by what they are; editors show the document of the source.
+    """
+    if name[0] == "_" or name in SIGNATURES or not isinstance(members[name], types.FunctionType):
+        return ""
+    same = first.setdefault(identity(members, name), name)
+    if same != name:
+        return same
+    return "" if name in RESULTS else origin(members[name])
 
 
 def class_stub(cls: type) -> Iterator[str]:
-    """Yield the lines of a class: slots first, then methods in the order of their tables.
-
-    An alias and an in-place form are assignments: editors show the document of the first method.
-    """
+    """Yield the lines of a class: slots first, then methods in the order of their tables."""
     members = dict(vars(cls))
     slots = [name for name in members if isinstance(members[name], types.MemberDescriptorType)]
     yield f"class {cls.__name__}:"
@@ -234,12 +273,10 @@ def class_stub(cls: type) -> Iterator[str]:
         yield from method_stub(members[name], name)
     first: dict[str, str] = {}
     for name, member in members.items():
-        if isinstance(member, types.FunctionType) and name[0] != "_" and name not in SIGNATURES:
-            same = first.setdefault(identity(members, name), name)
-            if same != name:
-                yield f"    {name} = {same}"
-                continue
-        if name not in slots:
+        source = source_of(members, name, first)
+        if source:
+            yield f"    {name} = {source}"
+        elif name not in slots:
             yield from method_stub(member, name)
 
 
@@ -254,7 +291,7 @@ def stub() -> str:
                 body += ["", *class_stub(value), ""]
             else:
                 body += function_stub(value, name, "")
-    text = "\n".join([HEAD, "", *spell.import_lines(), "", *body]) + "\n"
+    text = "\n".join([HEAD, "", *spell.import_lines("\n".join(body)), "", *body]) + "\n"
     return text.replace("\n\n\n", "\n\n")
 
 

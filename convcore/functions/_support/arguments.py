@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._creation.arguments import checked_number
-from convcore._tensor import Tensor, legacy_name
+from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
 from convcore.functions._support.errstate import ignore_errstate
 
@@ -78,5 +78,4 @@ def check_kind(kernel: str, input: Tensor, kinds: str) -> None:
     """Raise NotImplementedError unless the dtype is of one of NumPy's kinds, such as 'fc'."""
     dtype = input._array.dtype
     if dtype.kind not in kinds:
-        name = legacy_name(dtype).removeprefix("torch.").removesuffix("Tensor")
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")

@@ -64,6 +64,3 @@ def check_sum_dtypes(bias: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
 
 def elements_name(array: np.ndarray) -> str:
     return scalar_name(array.dtype)
-
-
-# Operators

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from convcore._tensor import Tensor
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.modules._boundary import Boundary
 from convcore.nn.modules.utils import nested_tensors
 
@@ -44,23 +44,6 @@ class _Global:
 
     _backward_hooks = _global_backward_hooks
     _is_full_backward_hook: bool | None = None
-
-
-def add_hook(
-    hooks: OrderedDict, hook: Callable, prepend: bool = False, options: tuple = ()
-) -> RemovableHandle:
-    """Register a hook, and each option that is set in its dictionary: (dictionary, is_set).
-
-    The handle knows the dictionaries of all options, also of those that are not set.
-    """
-    handle = RemovableHandle(hooks, extra_dict=[option for option, _ in options])
-    hooks[handle.id] = hook
-    for option, is_set in options:
-        if is_set:
-            option[handle.id] = True
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
 
 
 def add_backward_hook(

@@ -10,8 +10,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.autograd.handle import RemovableHandle
-from convcore.nn.modules._hooks import add_hook
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.parameter import Parameter
 
 _EXTRA_STATE = "_extra_state"

@@ -44,13 +44,14 @@ __all__ = [
 
 
 class _Activation(Module):
-    """A function of each element, without parameters."""
+    """A function of each element; its arguments are attributes of the layer."""
 
     _function: Callable[..., Tensor]
+    _arguments: tuple[str, ...] = ()  # attributes that the function takes after the input
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        return self._function(input)
+        return self._function(input, *[getattr(self, name) for name in self._arguments])
 
     def extra_repr(self) -> str:
         shown = [super().extra_repr(), "inplace=True" if getattr(self, "inplace", False) else ""]
@@ -134,6 +135,8 @@ class LeakyReLU(_Activation):
         Whether the input is overwritten.
     """
 
+    _function = staticmethod(functional.leaky_relu)
+    _arguments = ("negative_slope", "inplace")
     _printed_attributes = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
@@ -141,24 +144,17 @@ class LeakyReLU(_Activation):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.leaky_relu(input, self.negative_slope, self.inplace)
-
 
 class _Exponential(_Activation):
     """A function that is exponential below 0."""
 
+    _arguments = ("alpha", "inplace")
     _printed_attributes = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return self._function(input, self.alpha, self.inplace)
 
 
 class ELU(_Exponential):
@@ -198,6 +194,8 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
+    _function = staticmethod(functional.hardtanh)
+    _arguments = ("min_val", "max_val", "inplace")
     _printed_attributes: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
@@ -208,10 +206,6 @@ class Hardtanh(_Activation):
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
 class ReLU6(Hardtanh):
@@ -233,6 +227,8 @@ class Threshold(_Activation):
         Whether the input is overwritten.
     """
 
+    _function = staticmethod(functional.threshold)
+    _arguments = ("threshold", "value", "inplace")
     _printed_attributes = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
@@ -240,10 +236,6 @@ class Threshold(_Activation):
         self.threshold = threshold
         self.value = value
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.threshold(input, self.threshold, self.value, self.inplace)
 
 
 class PReLU(_Activation):
@@ -263,6 +255,8 @@ class PReLU(_Activation):
     weight : Parameter, (num_parameters,)
     """
 
+    _function = staticmethod(functional.prelu)
+    _arguments = ("weight",)
     _printed_attributes = ("num_parameters",)
 
     def __init__(
@@ -276,10 +270,6 @@ class PReLU(_Activation):
     def reset_parameters(self) -> None:
         """Set the weight to its initial value."""
         self.weight.data.fill_(self.init)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.prelu(input, self.weight)
 
 
 class Sigmoid(_Activation):
@@ -340,26 +330,21 @@ class Softplus(_Activation):
     beta, threshold : float
     """
 
-    _printed_attributes = ("beta", "threshold")
+    _function = staticmethod(functional.softplus)
+    _arguments = _printed_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return functional.softplus(input, self.beta, self.threshold)
-
 
 class _Shrink(_Activation):
+    _arguments = ("lambd",)
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the function to each element of ``input``."""
-        return self._function(input, self.lambd)
 
     def extra_repr(self) -> str:
         return f"{self.lambd}"
@@ -386,15 +371,12 @@ class GLU(_Activation):
         The axis; its size is even.
     """
 
-    _printed_attributes = ("dim",)
+    _function = staticmethod(functional.glu)
+    _arguments = _printed_attributes = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the first half of ``input``, gated by the second half."""
-        return functional.glu(input, self.dim)
 
 
 class _AlongAxis(_Activation):

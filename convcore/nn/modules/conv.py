@@ -337,20 +337,14 @@ class ConvTranspose2d(_TransposedConvolution):
 
     Parameters
     ----------
-    in_channels, out_channels : int
-        Both multiples of ``groups``.
+    in_channels, out_channels, groups, bias, device, dtype
+        As for `Conv2d`.
     kernel_size, stride, padding, dilation : int, or one for H and one for W
         Of the convolution that is transposed.
     output_padding : int, or one for H and one for W
         Rows and columns that are added at the end, fewer than the stride or the dilation: a
         convolution with a stride maps several sizes to one, and this says which it was.
-    groups : int
-        Into how many groups channels are divided that see nothing of each other.
-    bias : bool
-        Whether there is a number that is added to each output channel.
     padding_mode : 'zeros'
-    device, dtype
-        Of the parameters.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.modules._hooks import (
     HookedCall,
     _global_backward_hooks,
@@ -24,7 +24,6 @@ from convcore.nn.modules._hooks import (
     _global_forward_hooks,
     _global_forward_pre_hooks,
     add_backward_hook,
-    add_hook,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -131,7 +130,7 @@ class Module(Members, State):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` and the hooks around it."""
         # One look at the dictionary: reading an attribute of a class that has __getattr__ costs
-        # three times as much, and this is all that a call without hooks pays for them.
+        # more, and this is all that a call without hooks pays for them.
         own = self.__dict__
         try:
             watched = (

@@ -75,18 +75,8 @@ class MaxPool2d(_MaxPoolNd):
 
     Parameters
     ----------
-    kernel_size : int, or one for H and one for W
-        Size of the window.
-    stride : the same, optional
-        Distance between windows; the kernel's size by default.
-    padding : the same
-        How many elements of -inf are added on both sides, at most half the kernel.
-    dilation : the same
-        Distance between the elements of a window.
-    return_indices : bool
-        Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
-    ceil_mode : bool
-        Whether a last window that is only partly inside counts.
+    kernel_size, stride, padding, dilation, return_indices, ceil_mode
+        As for `functional.max_pool2d`.
 
     Examples
     --------
@@ -218,18 +208,8 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
     Parameters
     ----------
-    kernel_size : int, or one for H and one for W
-        Size of the window.
-    stride : the same, optional
-        Distance between windows; the kernel's size by default.
-    padding : the same
-        How many zeros are added on both sides, at most half the kernel.
-    ceil_mode : bool
-        Whether a last window that is only partly inside counts.
-    count_include_pad : bool
-        Whether the zeros of the padding count as elements of a window.
-    divisor_override : int, optional
-        Divides the sums, whatever the windows' sizes.
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        As for `functional.avg_pool2d`.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def clip_grad_norm_(
     Returns
     -------
     Tensor
-        The norm before clip_grad.
+        The norm before clipping.
 
     Examples
     --------
