@@ -20,6 +20,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "it and says what to use instead.",
         usage="convcore run [-h] (SCRIPT | -m MODULE) [ARGUMENT ...]",
     )
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -28,9 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the program as ``__main__``; its exit code is the command's."""
     from convcore.compat import as_torch
 
-    program: list[str] = arguments.program
-    as_module = program[:1] == ["-m"]
-    program = program[as_module:]
+    as_module = arguments.module is not None
+    program: list[str] = arguments.module if as_module else arguments.program
     if not program:
         raise UsageError("name a script, or -m and a module")
     if not as_module and not os.path.exists(program[0]):
