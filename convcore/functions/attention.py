@@ -118,9 +118,7 @@ def _c_type(tensor: Tensor) -> str:
     return _C_TYPES.get(name, name)
 
 
-def _check(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool
-) -> None:
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -132,9 +130,7 @@ def _check(
             f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
     if not query.is_floating_point():
-        raise RuntimeError(
-            f"Expected query, key, and value to be of floats, but got {query.dtype}"
-        )
+        raise RuntimeError(f"Expected query, key, and value to be of floats, but got {query.dtype}")
     if mask is None:
         return
     if is_causal:

@@ -11,9 +11,7 @@ from convcore.functions.shape import permute, reshape, squeeze, unsqueeze
 __all__ = ["bilinear"]
 
 
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return x1^T A x2 + b for each pair of vectors.
 
     Parameters

@@ -17,7 +17,7 @@ from convcore.functions.masked import masked_fill
 from convcore.functions.matmul import baddbmm, bmm, linear
 from convcore.functions.padding import pad
 from convcore.functions.reduce import mean
-from convcore.functions.shape import permute, reshape, squeeze, transpose, unsqueeze
+from convcore.functions.shape import reshape, squeeze, transpose, unsqueeze
 from convcore.functions.softmax import softmax
 from convcore.functions.splitting import chunk, split
 
@@ -182,9 +182,7 @@ def _projected(
     """Return the projections by three matrices."""
     for name, weight in zip("qkv", weights, strict=True):
         if weight is None:
-            raise AssertionError(
-                f"use_separate_proj_weight is True but {name}_proj_weight is None"
-            )
+            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
     biases = (None,) * 3 if bias is None else chunk(bias, 3)
     each = zip((query, key, value), weights, biases, strict=True)
     return tuple([linear(x, weight, b) for x, weight, b in each])

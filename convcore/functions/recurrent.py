@@ -26,7 +26,7 @@ Cell = Callable[[Tensor, State], State]
 def rnn_cell(w_hh: Tensor, nonlinearity: str) -> Cell:
     """Return h -> tanh or relu of (gates + W h)."""
     columns = t(w_hh)
-    function = {"tanh": tanh, "relu": relu}[nonlinearity]
+    function: Callable[[Tensor], Tensor] = relu if nonlinearity == "relu" else tanh
     return lambda gates, state: (function(addmm(gates, state[0], columns)),)
 
 

@@ -180,7 +180,9 @@ def test_bags_agree_with_pytorch(torch, rng, bags, mode):
         return lib.nn.functional.embedding_bag(rows, weight, **given, **options)
 
     given = (factors,) if mode == "weighted" else ()
-    ours, theirs = (first_order(lib, function, table(rng_of(7)), *given) for lib in (convcore, torch))
+    ours, theirs = (
+        first_order(lib, function, table(rng_of(7)), *given) for lib in (convcore, torch)
+    )
     for mine, right in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, right, rtol=1e-12, atol=1e-12)
 

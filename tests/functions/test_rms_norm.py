@@ -33,7 +33,9 @@ def test_rms_norm_agrees_with_pytorch(torch, rng, eps, sizes, dtype):
 
 def test_half_is_computed_in_float32(torch):
     x = np.array([[1e-4, 2e-4, 3e2]], "f2")
-    ours, theirs = (lib.nn.functional.rms_norm(lib.from_numpy(x), (3,)) for lib in (convcore, torch))
+    ours, theirs = (
+        lib.nn.functional.rms_norm(lib.from_numpy(x), (3,)) for lib in (convcore, torch)
+    )
     assert ours.dtype == convcore.float16
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3)
 

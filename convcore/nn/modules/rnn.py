@@ -53,8 +53,8 @@ class RNNBase(Module):
     Attributes
     ----------
     weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 : Parameter
-        Of the first layer; (gates * hidden_size, ...).  Names go on with ``_l1``, and with
-        ``_reverse`` for the second direction.  weight_hr_l0 is the projection.
+        Of the first layer; (gates * hidden_size, ...).  The next layer is l1; names end in
+        _reverse for the second direction.  weight_hr_l0 is the projection.
     all_weights : list of lists of Parameters
         Those of each layer and direction.
 
@@ -607,9 +607,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(
-        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, ...]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, ...]:
         """Return the next states h and c, each (N, hidden_size) or (hidden_size,)."""
         states = None if hx is None else (hx[0], hx[1])
         return self._run(input, states, lstm_cell(self.weight_hh), 2)

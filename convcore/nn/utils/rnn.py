@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class PackedSequence_(NamedTuple):  # noqa: N801  # PyTorch's name
+class PackedSequence_(NamedTuple):  # PyTorch's name
     """The fields of `PackedSequence`."""
 
     data: Tensor
@@ -280,11 +280,15 @@ def pad_sequence(
     if not parts:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+        raise RuntimeError(
+            f"Expected padding_side to be one of left or right, but got {padding_side}."
+        )
     lengths = [part.shape[0] for part in parts]
     longest, n = max(lengths), len(parts)
     starts = [0 if padding_side == "right" else longest - length for length in lengths]
-    steps = [np.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
+    steps = [
+        np.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)
+    ]
     if batch_first:
         places, sizes = [number * longest + step for number, step in enumerate(steps)], (n, longest)
     else:
