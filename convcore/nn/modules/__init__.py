@@ -12,7 +12,7 @@ Layers, a family a file:
 - ``conv``, ``linear``, ``fold``: convolutions, fully connected layers, im2col and col2im.
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
-- ``rnn``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
+- ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
 - ``activation``, ``loss``, ``distance``.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
 
