@@ -89,6 +89,7 @@ def test_unpadding_takes_padding_away(batch_first):
         lambda lib, r, x: r.pad_sequence(3),
         lambda lib, r, x: r.pad_sequence([]),
         lambda lib, r, x: r.pad_sequence([x], padding_side="x"),
+        lambda lib, r, x: r.pack_padded_sequence(x[0], [3]),
         lambda lib, r, x: r.pack_sequence([x[:1], x]),
     ],
 )

@@ -149,7 +149,7 @@ def pack_padded_sequence(
     if not enforce_sorted:
         order = np.argsort(-numbers, kind="stable")
         numbers = numbers[order]
-    _check_lengths(numbers, *x.shape[:2])
+    _check_lengths(numbers, x.size(0), x.size(1))
     sizes = _batch_sizes(numbers)
     columns = np.arange(x.shape[1]) if order is None else order
     places = _time_steps(sizes, x.shape[1], columns)
