@@ -56,9 +56,18 @@ def layer_norm(
     """
     check_arguments("layer_norm", input=input)
     check_optional("layer_norm", weight=weight, bias=bias)
-    sizes = _sizes(normalized_shape)
+    sizes = normalized_sizes("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    norm = _Norm("NativeLayerNormBackward0", number("layer_norm", "eps", eps), axes=len(sizes))
+    return _normalized("layer_norm", norm, input, weight, bias)[0]
+
+
+def normalized_sizes(
+    function: str, input: Tensor, normalized_shape: Any, **affine: Tensor | None
+) -> tuple[int, ...]:
+    """Return the sizes of the axes to normalise over, which are the input's last ones."""
+    sizes = _sizes(function, normalized_shape)
     shape = input._array.shape
-    for name, value in (("weight", weight), ("bias", bias)):
+    for name, value in affine.items():
         if value is not None and value._array.shape != sizes:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
@@ -70,14 +79,13 @@ def layer_norm(
             f"Given normalized_shape={list(sizes)}, expected input with shape [{wanted}], but got "
             f"input of size{list(shape)}"
         )
-    norm = _Norm("NativeLayerNormBackward0", number("layer_norm", "eps", eps), axes=len(sizes))
-    return _normalized("layer_norm", norm, input, weight, bias)[0]
+    return sizes
 
 
-def _sizes(normalized_shape: Any) -> tuple[int, ...]:
+def _sizes(function: str, normalized_shape: Any) -> tuple[int, ...]:
     if not is_sequence(normalized_shape):
         raise TypeError(
-            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+            f"{function}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
             f"{typename(normalized_shape)}"
         )
     if len(normalized_shape) == 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 # may map and unmap a piece of its stack ten thousand times, which takes longer than importing all
 # of our modules: `strace -c -e trace=munmap python -c "import convcore.nn"`.
 from convcore import _tensor  # noqa: F401
+from convcore.nn import attention as attention
 from convcore.nn import functional as functional
 from convcore.nn import grad as grad
 from convcore.nn import init as init

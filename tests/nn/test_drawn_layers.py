@@ -304,6 +304,11 @@ ELSEWHERE = {
     *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
     *("MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
     *("Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"),
+    # Of indices or of several inputs: test_rnn.py, test_sparse.py, test_transformer.py.
+    *("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "RNNBase", "RNNCellBase"),
+    *("Embedding", "EmbeddingBag", "Bilinear", "RMSNorm", "MultiheadAttention", "Transformer"),
+    *("TransformerEncoder", "TransformerEncoderLayer"),
+    *("TransformerDecoder", "TransformerDecoderLayer"),
 }
 
 

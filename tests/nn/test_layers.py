@@ -546,7 +546,11 @@ def test_readme_of_a_founding_program_is_printed_as_there():
 
 def parameters_of(function):
     parameters = list(inspect.signature(function).parameters.values())
-    return [(p.name, p.default, p.kind) for p in parameters if p.name != "self"]
+    return [
+        (p.name, getattr(p.default, "__name__", p.default), p.kind)  # a function by its name
+        for p in parameters
+        if p.name != "self"
+    ]
 
 
 LAYERS = sorted(
@@ -563,7 +567,8 @@ def test_layer_has_pytorchs_signature(torch, name):
     removed = {"min_value", "max_value"}  # of Hardtanh, deprecated since long
     expected = [p for p in parameters_of(theirs.__init__) if p[0] not in removed]
     assert parameters_of(ours.__init__) == expected
-    assert parameters_of(ours.forward) == parameters_of(theirs.forward)
+    if ours.forward is not nn.Module.forward:  # else it is a base of layers
+        assert parameters_of(ours.forward) == parameters_of(theirs.forward)
 
 
 def test_modules_are_found_where_pytorch_has_them():

@@ -11,7 +11,8 @@ Layers, a family a file:
 
 - ``conv``, ``linear``, ``fold``: convolutions, fully connected layers, im2col and col2im.
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
-- ``batchnorm``, ``instancenorm``, ``normalization`` (group and layer norm), ``dropout``.
+- ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
+- ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
 - ``activation``, ``loss``, ``distance``.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
 
@@ -37,6 +38,9 @@ from convcore.nn.modules.normalization import *  # noqa: F403
 from convcore.nn.modules.padding import *  # noqa: F403
 from convcore.nn.modules.pixelshuffle import *  # noqa: F403
 from convcore.nn.modules.pooling import *  # noqa: F403
+from convcore.nn.modules.rnn import *  # noqa: F403
+from convcore.nn.modules.sparse import *  # noqa: F403
+from convcore.nn.modules.transformer import *  # noqa: F403
 from convcore.nn.modules.upsampling import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list

@@ -10,6 +10,7 @@ from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
+from convcore.nn.modules.multihead_attention import MultiheadAttention
 from convcore.nn.parameter import Parameter
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "MultiheadAttention",
     "PReLU",
     "ReLU",
     "ReLU6",

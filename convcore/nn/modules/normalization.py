@@ -1,4 +1,4 @@
-"""Group normalization and layer normalization layers."""
+"""Group, layer and root mean square normalization layers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
+from convcore._creation import empty
 from convcore._tensor import Tensor
-from convcore.nn import functional
+from convcore.nn import functional, init
 from convcore.nn.modules.batchnorm import AffineNorm
+from convcore.nn.modules.module import Module
+from convcore.nn.parameter import Parameter
 
-__all__ = ["GroupNorm", "LayerNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 
 
 class GroupNorm(AffineNorm):
@@ -139,4 +142,68 @@ class LayerNorm(AffineNorm):
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """Root mean square normalization, over the last axes.
+
+    Parameters
+    ----------
+    normalized_shape : int or ints
+        The sizes of those axes.
+    eps : float, optional
+        Added to the mean square; by default the machine epsilon of the dtype.
+    elementwise_affine : bool
+        Whether there is a weight.
+    device, dtype
+        Of the weight.
+
+    Attributes
+    ----------
+    weight : Parameter, normalized_shape, or None
+
+    References
+    ----------
+    B. Zhang, R. Sennrich, "Root mean square layer normalization", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> RMSNorm(2, elementwise_affine=False)(convcore.tensor([[1.0, 7.0]]))
+    tensor([[0.2000, 1.4000]])
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if isinstance(normalized_shape, Integral):
+            normalized_shape = (int(normalized_shape),)
+        self.normalized_shape = tuple(normalized_shape)  # type: ignore[arg-type]
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        if elementwise_affine:
+            self.weight = Parameter(empty(self.normalized_shape, dtype=dtype, device=device))
+        else:
+            self.register_parameter("weight", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Fill the weight with ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last axes of ``x``."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )

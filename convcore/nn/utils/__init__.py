@@ -1,7 +1,8 @@
-"""Utilities for training loops: gradient clipping, and parameters as one vector."""
+"""Utilities: gradient clipping, parameters as one vector, and sequences in ``rnn``."""
 
 from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
+from convcore.nn.utils import rnn as rnn
 from convcore.nn.utils.clip_grad import *  # noqa: F403
 from convcore.nn.utils.convert_parameters import *  # noqa: F403
 
