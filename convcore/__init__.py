@@ -8,8 +8,9 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
-    nn/ optim/ utils/ cuda.py backends.py       modules, optimizers, data loading, switches
-    inference/ inspection/ serialization/ models/ bench/ demo/      uses of all that
+    nn/ optim/ utils/ amp/ backends/ cuda.py overrides.py   modules, optimizers, data, switches
+    inference/ inspection/ serialization/ models/ bench/ demo/ hub.py     uses of all that
+    compat/         PyTorch's programs with convcore in PyTorch's place
     cli/            the command `convcore`
 
 Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
@@ -60,12 +61,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from collections.abc import Callable
 
+    from convcore import amp as amp
     from convcore import autograd as autograd
     from convcore import backends as backends
     from convcore import cuda as cuda
     from convcore import engine as engine
     from convcore import nn as nn
     from convcore import optim as optim
+    from convcore import overrides as overrides
     from convcore import random as random
     from convcore import utils as utils
     from convcore._constants import *
@@ -88,6 +91,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore.random import *
 
     # Rooms above this one: loaded when they are asked for, never imported here.
+    hub: Any
     models: Any
     inference: Any
     inspection: Any

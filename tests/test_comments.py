@@ -2,7 +2,7 @@
 
 A name has to be defined somewhere in the tree (a function, class, attribute, module, key, or a
 constant of a module or class; any word of the compiled code), or to occur in the code of its own
-file (a parameter, a local, an option), or to be Python's or NumPy's.
+file (a parameter, a local, an option), or to be Python's, NumPy's or PyTorch's.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ PYTHON, CYTHON, C = (".py", ".pyi"), (".pyx", ".pxd"), (".c", ".h")
 EXEMPT = {
     "c10/core/MemoryFormat.h": "PyTorch's source, which a function follows",
     "is_channels_last_strides_2d": "a function there",
+    "hubconf.py": "the file of a user's folder that hub.py runs",
+    "script.py": "a user's program",
 }
 
 CYTHON_PROSE = re.compile(r'"""(.*?)"""|#[^\n]*', re.DOTALL)
@@ -134,6 +136,16 @@ def is_standard(name: str) -> bool:
     )
 
 
+@cache
+def pytorchs_names() -> frozenset[str]:
+    """Return PyTorch's public names and modules, as convcore/compat/names.txt lists them."""
+    lines = (CHECKOUT / "convcore/compat/names.txt").read_text("ascii").splitlines()
+    listed = [line.split() for line in lines if not line.startswith("#")]
+    return frozenset(f"{m}.{name}" for m, *names in listed for name in names) | frozenset(
+        name for m, *names in listed if m in ("modules", "private") for name in names
+    )
+
+
 def faults(sources: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (place, name) of what prose names and is not there, given a tree's texts by path."""
     defined = definitions(sources)
@@ -161,7 +173,9 @@ def missing(
             yield found, found[0]
     for found in CODE.finditer(words):
         name = (found[1] or found[2] or found[3]).removesuffix("()")
-        if NAME.fullmatch(name) and not is_standard(name) and not known.issuperset(name.split(".")):
+        if not NAME.fullmatch(name) or is_standard(name) or known.issuperset(name.split(".")):
+            continue
+        if not name.startswith("torch.") or name not in pytorchs_names():
             yield found, name
 
 

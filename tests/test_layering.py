@@ -19,12 +19,13 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 FLOORS = (
     ("kernels",),
     ("engine",),
-    ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size random",),
+    ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size _meta random",),
     ("autograd",),
     ("functions",),
     ("nn", "optim", "utils", "cuda", "backends", "amp", "overrides"),
     ("__init__",),  # the package itself: the front door to all that is below it
-    ("bench", "inference", "inspection", "serialization", "models", "demo", "hub"),
+    ("bench", "inference", "inspection", "serialization", "models", "demo"),
+    ("hub",),
     ("compat",),
     ("cli",),
     ("__main__",),

@@ -14,15 +14,15 @@ class NotInConvcoreError(Exception):
 
 
 class MissingAttributeError(NotInConvcoreError, AttributeError):
-    """A name, such as ``torch.quantize_per_tensor``."""
+    """A name, such as `torch.stft`."""
 
 
 class MissingModuleError(NotInConvcoreError, ModuleNotFoundError):
-    """A module, such as ``torch.distributed.rpc``, or a name that is imported from one."""
+    """A module, such as `torch.distributed`, or a name that is imported from one."""
 
 
 class NotUsableError(NotInConvcoreError, RuntimeError):
-    """A stand-in, such as ``torch.fx.Graph``, is used and not only named."""
+    """A stand-in, such as `torch.fx.wrap`, is used and not only named."""
 
 
 class MissingLibraryError(NotInConvcoreError, OSError):

@@ -66,7 +66,7 @@ def sym_not(value: bool) -> bool:
 
 
 def is_storage(value: Any) -> bool:
-    """Return whether a value is the memory of a tensor, as `Tensor.untyped_storage` gives it."""
+    """Return whether a value is the memory of a tensor, as a tensor gives it."""
     return type(value).__name__ in ("UntypedStorage", "TypedStorage")
 
 
