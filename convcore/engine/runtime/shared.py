@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import weakref
 from typing import Any
 
@@ -28,6 +27,8 @@ def new_file(n_bytes: int) -> int:
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("convcore")
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     os.ftruncate(fd, n_bytes)
