@@ -6,25 +6,18 @@ all processes that get it; another tensor is copied when it is sent.
 
 from __future__ import annotations
 
-import multiprocessing
 import multiprocessing as _python
-from multiprocessing import *
 from typing import Any
 
-from convcore.multiprocessing.spawn import (
-    ProcessContext,
-    ProcessExitedException,
-    ProcessRaisedException,
-    spawn,
-    start_processes,
-)
+from convcore.multiprocessing import spawn as _spawn
+from convcore.multiprocessing.spawn import ProcessContext as ProcessContext
+from convcore.multiprocessing.spawn import ProcessExitedException as ProcessExitedException
+from convcore.multiprocessing.spawn import ProcessRaisedException as ProcessRaisedException
+from convcore.multiprocessing.spawn import spawn as spawn
+from convcore.multiprocessing.spawn import start_processes as start_processes
 
-__all__ = [
-    *multiprocessing.__all__,
-    *("ProcessContext", "ProcessExitedException", "ProcessRaisedException"),
-    *("get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"),
-    *("spawn", "start_processes"),
-]
+_STRATEGY = ("get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy")
+__all__ = [*_python.__all__, *_STRATEGY, *_spawn.__all__]
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
@@ -57,5 +50,9 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Return what Python's module has, as `queues` and `pool`."""
+    """Return what Python's module has, as its own modules are."""
     return getattr(_python, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,7 +18,6 @@ from typing import Any
 
 __all__ = [
     "ProcessContext",
-    "ProcessException",
     "ProcessExitedException",
     "ProcessRaisedException",
     "spawn",
@@ -109,7 +108,7 @@ class ProcessContext:
         if not self.sentinels:
             return True
         for sentinel in connection.wait(self.sentinels.keys(), timeout=timeout):
-            number = self.sentinels.pop(sentinel)  # type: ignore[call-overload]
+            number = self.sentinels.pop(sentinel)
             process = self.processes[number]
             process.join()
             if process.exitcode != 0:

@@ -1,4 +1,4 @@
-"""PyTorch's checkpoint format before version 1.6: a pickle, and the storages one after the other."""
+"""PyTorch's checkpoint format before version 1.6: a pickle, and behind it the storages."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Storages:
         """Read all storages, each behind the number of its elements."""
         for key in keys:
             array = self._arrays[key]
-            count = int.from_bytes(file.read(8), "little")
-            content = file.read(array.nbytes)
-            if count != array.size or len(content) < array.nbytes:
+            count, content = file.read(8), file.read(array.nbytes)
+            is_whole = len(count) == 8 and len(content) == array.nbytes
+            if not is_whole or int.from_bytes(count, "little") != array.size:
                 raise ValueError(f"storage {key} is damaged: {len(content)} bytes are there")
             array.view(np.uint8)[...] = np.frombuffer(content, np.uint8)
 

@@ -38,7 +38,7 @@ def save(
         Best is data: tensors, numbers, strings, None, and dicts, lists, tuples and sets of such, as
         the ``state_dict`` of a module, an optimizer or a schedule, which `load` and PyTorch read.
         Anything else that can be pickled, as a whole module or a NumPy array, is read only by those
-        who trust the file: with ``weights_only=False``. NumPy scalars are written as Python numbers.
+        who trust the file: with ``weights_only=False``. NumPy scalars become Python numbers.
     f : str, path, or binary file
     pickle_module : module
         Ignored: objects are written as Python's `pickle` does.

@@ -160,7 +160,7 @@ def test_code_is_run_only_if_that_is_asked_for(capsys):
     convcore.save({"a": Runs()}, file)
     for options in ({}, {"weights_only": True}):
         file.seek(0)
-        with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL print was not an allowed global"):
+        with pytest.raises(pickle.UnpicklingError, match="GLOBAL print was not an allowed global"):
             convcore.load(file, **options)
     assert capsys.readouterr().out == ""
     file.seek(0)
@@ -290,7 +290,7 @@ def test_arrays_are_read_where_they_are_trusted(torch, value):
     multiarray = np._core.multiarray
     for save in (torch.save, convcore.save) if isinstance(value, np.ndarray) else (torch.save,):
         for load in (convcore.load, torch.load):
-            with pytest.raises(pickle.UnpicklingError, match="multiarray.* was not an allowed"):
+            with pytest.raises(pickle.UnpicklingError, match=r"multiarray.* was not an allowed"):
                 through(value, save, load)
         assert np.array_equal(through(value, save, as_code), value)
         trusted = [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype]

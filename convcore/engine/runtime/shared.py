@@ -66,7 +66,7 @@ def _count_freed() -> None:
 
 
 def _read(fd: int, n_bytes: int) -> memoryview:
-    content = memoryview(np.empty(n_bytes, np.uint8))
+    content: memoryview = np.empty(n_bytes, np.uint8).data
     done = 0
     while done < n_bytes:  # the system reads at most 2 GB at once
         done += os.preadv(fd, [content[done:]], done)

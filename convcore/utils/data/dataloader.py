@@ -105,7 +105,7 @@ class DataLoader(Generic[_T_co]):
     NumPy, not where it runs in Python. A thread draws convcore's random numbers from a generator of
     its own; the generators of NumPy and of `random` are shared by all threads.
 
-    An exception in a worker is raised where its batch is taken, with the worker's traceback as text.
+    An exception in a worker is raised where its batch is taken; its text has the traceback.
 
     Examples
     --------
@@ -288,8 +288,8 @@ class _BaseDataLoaderIter:
         said = self._IterableDataset_len_called
         if self._is_stream and said is not None and self._num_yielded > said:
             hint = (
-                "For multiprocessing data-loading, this could be caused by not properly configuring "
-                "the IterableDataset replica at each worker, see `get_worker_info`."
+                "For multiprocessing data-loading, this could be caused by not properly "
+                "configuring the IterableDataset replica at each worker, see `get_worker_info`."
                 if self._num_workers
                 else ""
             )
@@ -458,8 +458,8 @@ def _context(value: Any, num_workers: int) -> Any:
 
     if num_workers == 0:
         raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
-            f"but got num_workers={num_workers}"
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0)"
+            f", but got num_workers={num_workers}"
         )
     if isinstance(value, str):
         methods = [*multiprocessing.get_all_start_methods(), "thread"]

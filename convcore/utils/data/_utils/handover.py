@@ -10,7 +10,6 @@ import os
 import pickle
 import sys
 from multiprocessing import reduction
-from multiprocessing.connection import Connection
 from typing import Any
 
 from convcore.engine.runtime import shared
@@ -24,7 +23,7 @@ _ALIGNMENT = 64
 _has_descriptors = sys.platform != "win32" and reduction.HAVE_SEND_HANDLE
 
 
-def send(connection: Connection, value: Any) -> None:
+def send(connection: Any, value: Any) -> None:
     """Send an object, of which nothing is sent if it cannot be pickled."""
     buffers: list[pickle.PickleBuffer] = []
     pickled = pickle.dumps(value, 5, buffer_callback=buffers.append)
@@ -38,7 +37,7 @@ def send(connection: Connection, value: Any) -> None:
             for part in parts:
                 connection.send_bytes(part)
         else:
-            reduction.send_handle(connection, fd, None)  # type: ignore[arg-type]  # Windows' pid
+            reduction.send_handle(connection, fd, None)
     finally:
         if fd is not None:
             os.close(fd)
@@ -65,7 +64,7 @@ def _file_of(parts: list[memoryview]) -> int:
     return fd
 
 
-def receive(connection: Connection) -> Any:
+def receive(connection: Any) -> Any:
     """Receive an object; EOFError or OSError if the sender is gone."""
     sizes, in_file = connection.recv()
     if in_file:

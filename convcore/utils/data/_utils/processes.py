@@ -63,8 +63,8 @@ class Processes:
             process.start()
         except (TypeError, AttributeError, pickle.PicklingError):
             warnings.warn(
-                "Got pickle error when attempting to start a worker Process. The dataset, collate_fn "
-                "and worker_init_fn must be picklable where processes are not forked; "
+                "Got pickle error when attempting to start a worker Process. The dataset, "
+                "collate_fn and worker_init_fn must be picklable where processes are not forked; "
                 "multiprocessing_context='fork' or 'thread' does without.",
                 stacklevel=6,
             )

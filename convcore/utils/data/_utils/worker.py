@@ -74,7 +74,7 @@ class ExceptionWrapper:
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         error = sys.exc_info()[1] if exc_info is None else exc_info[1]
-        self.exc_type = type(error)
+        self.exc_type: Any = type(error)
         self.exc_msg = "".join(traceback.format_exception(error))
         self.where = where
 
@@ -84,7 +84,7 @@ class ExceptionWrapper:
         if self.exc_type is KeyError:
             text = _KeyErrorMessage(text)
         elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=text)  # type: ignore[call-arg]
+            raise self.exc_type(message=text)
         try:
             error = self.exc_type(text)
         except Exception:
