@@ -20,6 +20,7 @@ from convcore._meta import MetaArray
 from convcore._reads import reads
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
+from convcore.engine.runtime import shared
 from convcore.engine.runtime.layout import is_channels_last
 
 __all__ = [
@@ -229,6 +230,20 @@ class Tensor:
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self._array.__array_interface__["data"][0]
+
+    def is_shared(self) -> bool:
+        """Return whether the elements lie in memory that other processes may share."""
+        return shared.is_shared(self._array)
+
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that child processes share, and return the tensor.
+
+        Forked processes have it from their parent, others by being given the tensor. Views made
+        before stay where they are.
+        """
+        if not shared.is_shared(self._array):
+            self._array = shared.copy_to_shared(self._array)
+        return self
 
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
         """Return whether the elements lie densely in the given memory format."""
@@ -543,7 +558,9 @@ class Tensor:
                 )
         # NumPy pickles in C order, so the memory order of the axes is stored too.
         axes = sorted(range(self.ndim), key=lambda axis: -abs(self._array.strides[axis]))
-        array = self._array.transpose(axes)
+        array: Any = self._array.transpose(axes)
+        if shared.is_shared(array):
+            array = shared.Handle(array)
         return _rebuild, (type(self), array, axes, self.requires_grad, self.__dict__)
 
 

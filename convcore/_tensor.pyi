@@ -138,6 +138,12 @@ class Tensor:
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
 
+    def is_shared(self) -> builtins.bool:
+        """Return whether the elements lie in memory that other processes may share."""
+
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that child processes share, and return the tensor."""
+
     def is_contiguous(self, memory_format: memory_format = ...) -> builtins.bool:
         """Return whether the elements lie densely in the given memory format."""
 

@@ -16,6 +16,8 @@ ROOMS = (
     "convcore.autograd.functional",
     "convcore.autograd.graph",
     "convcore.cuda",
+    "convcore.futures",
+    "convcore.multiprocessing",
     "convcore.nn",
     "convcore.nn.functional",
     "convcore.nn.grad",
@@ -24,6 +26,7 @@ ROOMS = (
     "convcore.optim",
     "convcore.optim.lr_scheduler",
     "convcore.random",
+    "convcore.serialization",
     "convcore.utils.data",
     "convcore.utils.hooks",
 )
@@ -44,13 +47,8 @@ LEFT_OUT = {
     },
     "convcore.cuda.is_bf16_supported": {"including_emulation"},
     "convcore.from_dlpack": {"copy"},
-    "convcore.load": {"mmap", "pickle_load_args", "pickle_module"},
     "convcore.nn.Hardtanh": {"max_value", "min_value"},
     "convcore.nn.functional.l1_loss": {"weight"},
-    "convcore.save": {
-        *("_disable_byteorder_record", "_use_new_zipfile_serialization"),
-        *("pickle_module", "pickle_protocol"),
-    },
 }
 # Classes whose arguments PyTorch does not tell, and decorators, whose argument nobody names.
 NOT_COMPARED = {

@@ -1,6 +1,19 @@
 """Checkpoints: `save` and `load` files in PyTorch's format, without PyTorch."""
 
 from convcore.serialization.load import load
+from convcore.serialization.safe import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
 from convcore.serialization.save import save
 
-__all__ = ["load", "save"]
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]

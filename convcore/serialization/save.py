@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import pickle
 import sys
 import zipfile
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -15,41 +14,55 @@ import numpy as np
 from convcore._device import device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor
 from convcore.engine.layers.elementwise import is_dense
-from convcore.nn.parameter import Parameter
+from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive
 
 __all__ = ["save"]
 
 
-def save(obj: Any, f: Any) -> None:
-    """Save tensors and containers of them as a checkpoint for `load` and ``torch.load``.
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Save tensors, containers of them, or any objects, for `load` and ``torch.load``.
 
     Parameters
     ----------
     obj : object
-        Tensors, numbers, strings, None, and dicts, lists, tuples and sets of such; for instance
-        the ``state_dict`` of a module, an optimizer or a schedule. NumPy scalars are written as
-        Python numbers.
+        Best is data: tensors, numbers, strings, None, and dicts, lists, tuples and sets of such, as
+        the ``state_dict`` of a module, an optimizer or a schedule, which `load` and PyTorch read.
+        Anything else that can be pickled, as a whole module or a NumPy array, is read only by those
+        who trust the file: with ``weights_only=False``. NumPy scalars become Python numbers.
     f : str, path, or binary file
+    pickle_module : module
+        Ignored: objects are written as Python's `pickle` does.
+    pickle_protocol : int
 
     Raises
     ------
-    pickle.PicklingError
-        ``obj`` holds something else; nothing is written.
+    pickle.PicklingError, AttributeError, TypeError
+        ``obj`` holds something that cannot be pickled; nothing is written.
 
     Notes
     -----
     Memory formats are kept, and tensors that share all their memory share it again after loading.
     A tensor with gaps in memory is written without them.
     """
+    if not _use_new_zipfile_serialization:
+        raise ValueError("the format of PyTorch before version 1.6 is read, and not written")
     pickled = io.BytesIO()
-    writer = _Writer(pickled)
+    writer = _Writer(pickled, pickle_protocol)
     writer.dump(obj)
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as file:
         file.writestr(f"archive/{archive.PICKLE}", pickled.getvalue())
-        file.writestr(f"archive/{archive.BYTE_ORDER}", sys.byteorder)
+        if not _disable_byteorder_record:
+            file.writestr(f"archive/{archive.BYTE_ORDER}", sys.byteorder)
         for key, array in enumerate(writer.arrays):
             with file.open(f"archive/{archive.STORAGES}{key}", "w", force_zip64=True) as record:
                 record.write(array.data)
@@ -62,10 +75,6 @@ class _Name:
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Refuse: PyTorch, or `load`, calls it; pickle wants it callable."""
-        raise NotImplementedError
-
 
 class _Storage:
     """The memory of a tensor, and its number in the archive."""
@@ -74,27 +83,27 @@ class _Storage:
         self.key, self.array = key, array
 
 
-_TENSOR = _Name("torch._utils", "_rebuild_tensor_v2")
-_PARAMETER = _Name("torch._utils", "_rebuild_parameter")
+class _Values:
+    """A parameter's values, written as a tensor."""
 
-# Types that hold only data.
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, dict, list, tuple, set)
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
 
-# Functions and classes that the pickles of such values call.
-_CALLED = (Counter, OrderedDict, complex, set, codecs.encode)
 
+_REBUILD = _Name("torch._utils", "_rebuild_tensor_v2")
+_OF_TYPE = _Name("torch._tensor", "_rebuild_from_type_v2")
 
 _Pickler: Any = vars(pickle)["_Pickler"]
 
 
 class _Writer(_Pickler):
-    """A pickler that writes tensors as calls of PyTorch's functions.
+    """A pickler that writes tensors as calls of PyTorch's functions, and all else as pickle does.
 
     Derived from pickle's Python version: the C version imports every name that it writes.
     """
 
-    def __init__(self, file: Any) -> None:
-        super().__init__(file, protocol=2)
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
         self.arrays: list[np.ndarray] = []  # the storages' elements, in memory order
         self._keys: dict[tuple, int] = {}
 
@@ -110,35 +119,53 @@ class _Writer(_Pickler):
         if isinstance(obj, _Name):
             self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         elif isinstance(obj, _dtype):
-            self.save(_Name("torch", str(obj).rpartition(".")[2]))
+            self.write(pickle.GLOBAL + f"torch\n{str(obj).rpartition('.')[2]}\n".encode())
+        elif isinstance(obj, Tensor):
+            self._save_tensor(obj)
+        elif isinstance(obj, _Values):
+            self._save_call(_REBUILD, *self._place(obj.tensor, False))
+        elif isinstance(obj, Size):
+            self._save_call(_Name("torch", "Size"), tuple(obj))
+        elif isinstance(obj, device):
+            self._save_call(_Name("torch", "device"), str(obj))
         elif isinstance(obj, np.generic):
             self.save(obj.item())
         else:
             super().save(obj, save_persistent_id)
 
-    def reducer_override(self, obj: Any) -> Any:
-        """Return the call that an object is written as; NotImplemented for plain data."""
-        if isinstance(obj, Parameter):
-            return _PARAMETER, (wrap(obj._array), obj.requires_grad, OrderedDict())
-        if isinstance(obj, Tensor):
-            return _TENSOR, self._tensor(obj)
-        if isinstance(obj, Size):
-            return _Name("torch", "Size"), (tuple(obj),)
-        if isinstance(obj, device):
-            return _Name("torch", "device"), (str(obj),)
-        if isinstance(obj, _PLAIN) or any(obj is called for called in _CALLED):
-            return NotImplemented
-        named = obj if isinstance(obj, type) else type(obj)  # of a dict of its own class
-        raise pickle.PicklingError(
-            f"{named} is not written: only tensors, numbers, strings and containers are"
-        )
+    def _save_call(self, function: _Name, *arguments: Any) -> None:
+        self.save(function)
+        self.save(arguments)
+        self.write(pickle.REDUCE)
 
-    def _tensor(self, tensor: Tensor) -> tuple[Any, ...]:
-        """Return the arguments of the function that rebuilds a tensor."""
+    def _save_tensor(self, tensor: Tensor) -> None:
+        known = self.memo.get(id(tensor))
+        if known is not None:
+            self.write(self.get(known[0]))
+            return
+        cls = Tensor if isinstance(tensor, Buffer) else type(tensor)
+        state = {} if isinstance(tensor, Buffer) else dict(tensor.__dict__)
+        if isinstance(tensor, Parameter):
+            args: tuple = (_Values(tensor), tensor.requires_grad, OrderedDict())
+            rebuild = _Name("torch._utils", "_rebuild_parameter")
+            if state and cls is Parameter:
+                rebuild.name, args = "_rebuild_parameter_with_state", (*args, state)
+                state = {}
+        else:
+            rebuild, args = _REBUILD, self._place(tensor, tensor.requires_grad)
+        if state or cls not in (Tensor, Parameter):
+            named = _Name("torch", "Tensor") if cls is Tensor else cls
+            self._save_call(_OF_TYPE, rebuild, named, args, state)
+        else:
+            self._save_call(rebuild, *args)
+        self.memoize(tensor)
+
+    def _place(self, tensor: Tensor, requires_grad: bool) -> tuple:
+        """Return the arguments that rebuild a tensor."""
         array = tensor._array if is_dense(tensor._array) else np.ascontiguousarray(tensor._array)
         strides = tuple(step // array.itemsize for step in array.strides)
-        place = (_Storage(*self._stored(array)), 0, array.shape, strides)
-        return *place, tensor.requires_grad, OrderedDict()
+        storage = _Storage(*self._stored(array))
+        return storage, 0, array.shape, strides, requires_grad, OrderedDict()
 
     def _stored(self, array: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of an array's storage, which may be shared, and its elements."""

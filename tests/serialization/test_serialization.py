@@ -1,8 +1,10 @@
-"""Checkpoints: PyTorch's are read, PyTorch reads convcore's, and code is never run."""
+"""Checkpoints: PyTorch's are read, PyTorch reads convcore's, and code is run only if asked for."""
 
 from __future__ import annotations
 
+import copy
 import io
+import os
 import pickle
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
@@ -153,19 +155,186 @@ class Runs:
         return print, ("code was run",)
 
 
-def test_code_is_neither_written_nor_run(capsys):
-    with pytest.raises(pickle.PicklingError, match="Runs'> is not written"):
-        convcore.save({"a": Runs()}, io.BytesIO())
-    with pytest.raises(pickle.PicklingError, match="defaultdict'> is not written"):
-        convcore.save(defaultdict(list), io.BytesIO())
+def test_code_is_run_only_if_that_is_asked_for(capsys):
+    file = io.BytesIO()
+    convcore.save({"a": Runs()}, file)
+    for options in ({}, {"weights_only": True}):
+        file.seek(0)
+        with pytest.raises(pickle.UnpicklingError, match="GLOBAL print was not an allowed global"):
+            convcore.load(file, **options)
+    assert capsys.readouterr().out == ""
+    file.seek(0)
+    assert convcore.load(file, weights_only=False) == {"a": None}
+    assert capsys.readouterr().out == "code was run\n"
+    with pytest.raises(RuntimeError, match="Can not safely load weights when explicit pickle"):
+        convcore.load(file, pickle_module=pickle, weights_only=True)
+
+
+def test_what_cannot_be_pickled_writes_nothing(tmp_path):
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        convcore.save({"a": lambda: 0}, tmp_path / "a.pt")
+    assert not (tmp_path / "a.pt").exists()
+    with pytest.raises(ValueError, match="read, and not written"):
+        convcore.save([1], tmp_path / "a.pt", _use_new_zipfile_serialization=False)
+
+
+def as_code(file):
+    return convcore.load(file, weights_only=False)
+
+
+COPIES = {
+    "file": lambda value: through(value, convcore.save, as_code),
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+def small_net(library):
+    nn = library.nn
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2)
+    return nn.Sequential(*layers)
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_whole_modules_are_read(name, rng):
+    net = small_net(convcore)
+    net[1].register_buffer("extra", convcore.ones(2), persistent=False)
+    found = COPIES[name](net)
+    x = convcore.from_numpy(rng.standard_normal((2, 3, 4, 4), np.float32))
+    assert convcore.equal(found(x), net(x)) and found is not net
+    assert "1.extra" not in found.state_dict() and found[1].extra.tolist() == [1, 1]
+    assert [type(p) for p in found.parameters()] == [type(p) for p in net.parameters()]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_pytorchs_whole_modules_are_read(torch, rng, older):
+    theirs = small_net(torch).eval()
+    options = {"_use_new_zipfile_serialization": not older}
+    ours = through(theirs, lambda net, file: torch.save(net, file, **options), as_code)
+    assert isinstance(ours, nn.Sequential) and not ours.training
+    x = rng.standard_normal((2, 3, 4, 4), np.float32)
+    expected = theirs(torch.from_numpy(x)).detach().numpy()
+    assert np.allclose(ours(convcore.from_numpy(x)).detach().numpy(), expected, atol=1e-6)
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+
+
+@pytest.mark.parametrize("code", [False, True])
+def test_the_older_format_is_read(torch, code):
+    base = torch.arange(6.0)
+    written = {"a": base.view(2, 3).T, "b": base[2:4], "c": [torch.ones(2, dtype=torch.int8)]}
+    written["d"] = torch.nn.Parameter(torch.zeros(0, 2))
+    file = io.BytesIO(b"before")
+    file.seek(6)
+    torch.save(written, file, _use_new_zipfile_serialization=False)
+    file.seek(6)
+    found = convcore.load(file, weights_only=not code)
+    assert plain(found) == plain(written)
+    found["a"][2, 0] = 50
+    assert found["b"][0] == 50 and isinstance(found["d"], nn.Parameter)
+    file.truncate(len(file.getvalue()) - 3)
+    file.seek(6)
+    with pytest.raises(ValueError, match="is damaged"):
+        convcore.load(file, weights_only=not code)
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_optimizers_and_schedules_go_on(name, kind):
+    net = nn.Linear(2, 2)
+    optimizer = getattr(optim, kind)(net.parameters(), lr=0.1)
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1)
+
+    def step(net, optimizer, schedule):
+        optimizer.zero_grad()
+        net(convcore.ones(1, 2)).sum().backward()
+        optimizer.step()
+        schedule.step()
+        return net.weight.tolist(), schedule.get_last_lr()
+
+    step(net, optimizer, schedule)
+    found = COPIES[name]((net, optimizer, schedule))
+    assert found[1].param_groups[0]["params"][0] is found[0].weight
+    assert found[2].optimizer is found[1]
+    assert step(*found) == step(net, optimizer, schedule)
+
+
+class Marked(convcore.Tensor):
+    """A tensor of a class of its own."""
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_tensors_keep_class_and_attributes(name):
+    marked = convcore._tensor.wrap(np.arange(3.0), Marked)
+    marked.note = [1]
+    weight = nn.Parameter(convcore.ones(2), requires_grad=False)
+    found = COPIES[name]([marked, weight, convcore.ones(2).requires_grad_()])
+    assert type(found[0]) is Marked and found[0].tolist() == [0, 1, 2] and found[0].note == [1]
+    assert type(found[1]) is nn.Parameter and not found[1].requires_grad
+    assert found[2].requires_grad
+
+
+@pytest.mark.parametrize("one", [0, 1])
+def test_attributes_go_both_ways(torch, one):
+    writer, reader = [(convcore, torch), (torch, convcore)][one]
+    weight, tensor = writer.nn.Parameter(writer.ones(2)), writer.zeros(2)
+    weight.tag, tensor.note = "x", [1]
+    weight, tensor = through([weight, tensor], writer.save, reader.load)
+    assert type(weight) is reader.nn.Parameter and weight.tag == "x" and tensor.note == [1]
+
+
+NUMPY = [np.arange(3.0), np.float64(2), np.array(["a"]), [np.int32(1)]]
+
+
+@pytest.mark.parametrize("value", NUMPY, ids=str)
+def test_arrays_are_read_where_they_are_trusted(torch, value):
+    multiarray = np._core.multiarray
+    for save in (torch.save, convcore.save) if isinstance(value, np.ndarray) else (torch.save,):
+        for load in (convcore.load, torch.load):
+            with pytest.raises(pickle.UnpicklingError, match=r"multiarray.* was not an allowed"):
+                through(value, save, load)
+        assert np.array_equal(through(value, save, as_code), value)
+        trusted = [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype]
+        with convcore.serialization.safe_globals(trusted):
+            found = through(value, save, convcore.load)
+        assert np.array_equal(found, value) and type(found) is type(value)
+
+
+def test_what_is_trusted_is_read():
+    serialization = convcore.serialization
+    written = defaultdict(list, a=[1]), convcore.channels_last
+    assert serialization.get_safe_globals() == []
+    serialization.add_safe_globals([defaultdict, (list, "builtins.list")])
+    with serialization.safe_globals([(convcore.channels_last, "convcore._tensor.channels_last")]):
+        assert through(written, convcore.save, convcore.load) == written
+    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL convcore\._tensor\.channels_last"):
+        through(written, convcore.save, convcore.load)
+    assert serialization.get_safe_globals() == [defaultdict, list]
+    serialization.clear_safe_globals()
+    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL collections\.defaultdict was not"):
+        through(written, convcore.save, convcore.load)
+    with pytest.raises(ValueError, match="a tuple of one and its name"):
+        serialization.add_safe_globals([(list, 1)])
+
+
+def test_the_operating_system_is_never_trusted():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written:
-        written.writestr("archive/data.pkl", pickle.dumps(Runs()))
-    with pytest.raises(pickle.UnpicklingError, match=r"builtins\.print is not read"):
+        written.writestr("archive/data.pkl", b"\x80\x02cposix\nsystem\nX\x00\x00\x00\x00\x85R.")
+    file.seek(0)
+    with (
+        convcore.serialization.safe_globals([(os.system, "posix.system")]),
+        pytest.raises(pickle.UnpicklingError, match="module posix is blocked"),
+    ):
         convcore.load(file)
-    assert "code was run" not in capsys.readouterr().out
-    with pytest.raises(ValueError, match="weights_only must be True"):
-        convcore.load(file, weights_only=False)
+
+
+def test_names_of_pytorchs_that_are_not_here_are_told():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as written:
+        written.writestr("archive/data.pkl", b"\x80\x02ctorch.nn.nothing\nSuch\n.")
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match=r"convcore has nothing of that name"):
+        as_code(file)
 
 
 def damaged(records):
@@ -184,11 +353,15 @@ def damaged(records):
     ("file", "message"),
     [
         (io.BytesIO(b"what is this"), "is no zip archive"),
+        (io.BytesIO(b""), "is no zip archive"),
+        (io.BytesIO(pickle.dumps({"a": 1})), "is no zip archive, and no file of PyTorch's older"),
+        (io.BytesIO(b"PK\x03\x04what"), "is damaged"),
         (damaged({"archive/data.pkl": None}), "no data.pkl in it"),
         (damaged({"archive/data/0": b"abcd"}), "storage 0 is damaged: 4 bytes"),
         (damaged({"archive/byteorder": b"middle"}), "another byte order"),
     ],
 )
 def test_damaged_files_are_refused(file, message):
+    file.seek(0)
     with pytest.raises(ValueError, match=message):
         convcore.load(file)

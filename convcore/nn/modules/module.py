@@ -352,6 +352,10 @@ class Module(Members, State):
         """
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
 
+    def share_memory(self: Self) -> Self:
+        """Move parameters and buffers to memory that child processes share."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def type(self: Self, dst_type: Any) -> Self:
         """Convert all parameters and buffers in place to a dtype, also integer ones."""
         return self._apply(lambda tensor: tensor.type(dst_type))

@@ -1,15 +1,20 @@
 """Datasets, samplers, collation and the DataLoader."""
 
-from convcore.utils.data.collate import default_collate, default_convert
+from convcore.utils.data._utils.collate import default_collate, default_convert
+from convcore.utils.data._utils.worker import get_worker_info
 from convcore.utils.data.dataloader import DataLoader
+from convcore.utils.data.dataloader import _DatasetKind as _DatasetKind
 from convcore.utils.data.dataset import (
+    ChainDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
+    StackDataset,
     Subset,
     TensorDataset,
     random_split,
 )
+from convcore.utils.data.distributed import DistributedSampler
 from convcore.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -18,17 +23,19 @@ from convcore.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from convcore.utils.data.worker import get_worker_info
 
 __all__ = [
     "BatchSampler",
+    "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",

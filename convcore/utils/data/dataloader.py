@@ -1,35 +1,55 @@
-"""DataLoader: batches of a dataset, fetched in the caller's thread or by worker threads."""
+"""DataLoader: batches of a dataset, fetched in the caller's thread or by workers."""
 
 from __future__ import annotations
 
-import functools
 import itertools
+import os
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from convcore import random
-from convcore.utils.data.collate import default_collate, default_convert
-from convcore.utils.data.dataset import IterableDataset, TensorDataset
+from convcore.utils.data._utils.collate import default_collate, default_convert
+from convcore.utils.data._utils.fetch import make_fetch
+from convcore.utils.data._utils.worker import (
+    Ended,
+    ExceptionWrapper,
+    Job,
+    Resume,
+    get_worker_info,
+)
+from convcore.utils.data.dataset import IterableDataset
 from convcore.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
+    Sampler,
     SequentialSampler,
     drawn_seed,
 )
-from convcore.utils.data.worker import WorkerInfo, Workers
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
-_END = object()  # the batch after the last of an IterableDataset
+_T_co = TypeVar("_T_co", covariant=True)
 
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 
-class DataLoader:
+class _DatasetKind:
+    """PyTorch's numbers of the two kinds of datasets."""
+
+    Map = 0
+    Iterable = 1
+
+
+class _InfiniteConstantSampler(Sampler):
+    """The sampler of an IterableDataset: None for ever."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
+class DataLoader(Generic[_T_co]):
     """Iterate over a dataset in batches.
 
     Parameters
@@ -44,17 +64,20 @@ class DataLoader:
     batch_sampler : iterable of lists of int, optional
         The batches, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
     num_workers : int
-        Number of threads that prefetch batches; 0 fetches in the caller's thread.
+        Number of processes that prefetch batches; 0 fetches in the caller's.
     collate_fn : callable, optional
         Makes a batch from a list of samples; `default_collate` by default.
-    pin_memory, pin_memory_device, multiprocessing_context
-        For accelerators and processes: without effect.
+    pin_memory, pin_memory_device
+        For accelerators: without effect.
     drop_last : bool
         Whether to drop an incomplete last batch.
     timeout : float
         Seconds to wait for a worker's batch; 0 waits for ever.
     worker_init_fn : callable, optional
         Called in each worker with its number.
+    multiprocessing_context : str or multiprocessing context, optional
+        How processes start: "fork", "spawn" or "forkserver"; by default as `multiprocessing` does.
+        "thread" has threads instead of processes.
     generator : Generator, optional
         The source of random orders and of the workers' seeds.
     prefetch_factor : int, optional
@@ -62,20 +85,27 @@ class DataLoader:
     persistent_workers : bool
         Whether to keep the workers for the next iteration.
     in_order : bool
-        Without effect: batches always come in order.
+        Whether batches of several workers come in order, not as they are ready.
 
     Raises
     ------
-    ValueError
-        Arguments are out of their range, or exclude each other.
+    ValueError, TypeError
+        Arguments are out of their range, of a wrong type, or exclude each other.
+    RuntimeError
+        While iterating: a worker was killed or exited, or its batch took longer than ``timeout``.
 
     Notes
     -----
-    The same seed gives the same batches as in PyTorch. Workers are threads: they share the dataset,
-    and help if fetching waits for files or runs in NumPy, not if it runs in Python. A worker draws
-    convcore's random numbers from a generator of its own, seeded with the worker's seed; the
-    generators of NumPy and of `random` are shared by all threads.
-    An exception in a worker is raised when its batch is taken.
+    The same seed gives the same batches as in PyTorch. In a worker process the generators of
+    convcore, NumPy and `random` are seeded by ``generator`` and the worker's number; those of the
+    main process stay as they are. Batches come in shared memory, which is freed with them, and
+    with the processes if they are killed.
+
+    Threads share the dataset, start at once, and help where fetching waits for files or runs in
+    NumPy, not where it runs in Python. A thread draws convcore's random numbers from a generator of
+    its own; the generators of NumPy and of `random` are shared by all threads.
+
+    An exception in a worker is raised where its batch is taken; its text has the traceback.
 
     Examples
     --------
@@ -88,7 +118,7 @@ class DataLoader:
     tensor([4])
     """
 
-    _iterator: _Threaded | None
+    _iterator: _BaseDataLoaderIter | None
 
     def __init__(
         self,
@@ -112,7 +142,6 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        _check_order(dataset, shuffle, sampler, batch_sampler, batch_size, drop_last)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
@@ -121,9 +150,12 @@ class DataLoader:
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
-        self.generator = generator
         self.in_order = in_order
         self.persistent_workers = persistent_workers
+        self.generator = generator
+        _check_order(dataset, shuffle, sampler, batch_sampler, batch_size, drop_last)
+        is_stream = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if is_stream else _DatasetKind.Map
         if batch_sampler is not None:
             batch_size = None
         if sampler is None:
@@ -138,11 +170,13 @@ class DataLoader:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._iterator = None
+        self._IterableDataset_len_called: int | None = None
         self._made = True
+        self.check_worker_number_rationality()
 
     def _default_sampler(self, shuffle: bool | None) -> Iterable:
-        if isinstance(self.dataset, IterableDataset):
-            return _Endless()
+        if self._dataset_kind == _DatasetKind.Iterable:
+            return _InfiniteConstantSampler()
         if shuffle:
             return RandomSampler(self.dataset, generator=self.generator)
         return SequentialSampler(self.dataset)
@@ -155,164 +189,292 @@ class DataLoader:
         super().__setattr__(name, value)
 
     @property
+    def multiprocessing_context(self) -> Any:
+        """The context that workers start in; None for the default one, "thread" for threads."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, value: Any) -> None:
+        self._context = None if value is None else _context(value, self.num_workers)
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
     def _index_sampler(self) -> Any:
         """The sampler of batches, or of single samples if there are no batches."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def __iter__(self) -> Iterator[Any]:
-        if self.pin_memory:
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        return _MultiProcessingDataLoaderIter(self)
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        kept = self._iterator
+        if isinstance(kept, _MultiProcessingDataLoaderIter) and not kept._crew.broken:
+            kept._reset(self)
+        else:
+            kept = self._iterator = self._get_iterator()
+        return kept
+
+    def __len__(self) -> int:
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)
+        n = self._IterableDataset_len_called = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more worker processes than CPUs that may be used."""
+        if not self.num_workers or self._context == "thread":
+            return
+        has_affinity = hasattr(os, "sched_getaffinity")
+        cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        if self.num_workers > cpus:
+            unaware = "" if has_affinity else " (`cpuset` is not taken into account)"
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
+                f"suggested max number of worker in current system is {cpus}{unaware}, which is "
+                "smaller than what this DataLoader is going to create. Please be aware that "
+                "excessive worker creation might get DataLoader running slow or even freeze, lower "
+                "the worker number to avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
+            )
+
+
+class _BaseDataLoaderIter:
+    """An iterator over the batches of a DataLoader."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        if loader.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
-                stacklevel=2,
+                stacklevel=4,
             )
-        if self.num_workers == 0:
-            drawn_seed(self.generator)  # the workers' seed, so that later draws are PyTorch's
-            return _batches(self._make_fetch(), self._index_sampler)
-        if not self.persistent_workers or self._iterator is None:
-            self._iterator = None
-            made = _Threaded(self)
-            if self.persistent_workers:
-                self._iterator = made
-            return made
-        self._iterator.begin(self)
-        return self._iterator
+        self._dataset = loader.dataset
+        self._is_stream = loader._dataset_kind == _DatasetKind.Iterable
+        self._index_sampler = loader._index_sampler
+        self._num_workers = loader.num_workers
+        self._timeout = loader.timeout
+        self._sampler_iter = iter(self._index_sampler)
+        self._base_seed = drawn_seed(loader.generator)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
 
-    def __len__(self) -> int:
-        if isinstance(self.dataset, IterableDataset):
-            n = len(self.dataset)  # type: ignore[arg-type]
-            if self.batch_size is None:
-                return n
-            return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-        return len(self._index_sampler)
-
-    def _make_fetch(self) -> Callable[[Any], Any]:
-        """Return the function from an item of the sampler to a batch."""
-        return make_fetch(
-            self.dataset, self.batch_sampler is not None, self.collate_fn, self.drop_last
-        )
-
-
-def make_fetch(
-    dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool
-) -> Callable[[Any], Any]:
-    """Return a function from indices of samples, or a single one, to a batch, or to `_END`."""
-    if isinstance(dataset, IterableDataset):
-        samples = iter(dataset)
-
-        def take(numbers: Any) -> Any:
-            if not batched:
-                sample = next(samples, _END)
-                return sample if sample is _END else collate(sample)
-            batch = list(itertools.islice(samples, len(numbers)))
-            full = len(batch) == len(numbers)
-            return collate(batch) if full or (batch and not drop_last) else _END
-
-        return take
-    if not batched:
-        return lambda number: collate(dataset[number])
-    if type(dataset) is TensorDataset and collate is default_collate:
-        # The same as collating the samples, by one subscript of each tensor.
-        return lambda numbers: [tensor[numbers] for tensor in dataset.tensors]
-    if callable(getattr(dataset, "__getitems__", None)):
-        return lambda numbers: collate(dataset.__getitems__(numbers))
-    return lambda numbers: collate([dataset[number] for number in numbers])
-
-
-def _batches(fetch: Callable[[Any], Any], numbers: Iterable) -> Iterator[Any]:
-    """Yield batches, each fetched when it is asked for."""
-    for asked in numbers:
-        batch = fetch(asked)
-        if batch is _END:
-            return
-        yield batch
-
-
-class _Endless:
-    """The sampler of an IterableDataset: None for ever."""
-
-    def __iter__(self) -> Iterator[None]:
-        return itertools.repeat(None)
-
-
-class _Threaded:
-    """An iterator over batches that workers prefetch."""
-
-    def __init__(self, loader: DataLoader) -> None:
-        n = loader.num_workers
-        seed = drawn_seed(loader.generator)
-        infos = [WorkerInfo(i, n, (seed + i) % 2**63, loader.dataset) for i in range(n)]
-        # No reference to this iterator here: the threads end when it is freed.
-        options = (loader.batch_sampler is not None, loader.collate_fn, loader.drop_last)
-        fetch = functools.partial(_fetch_of_epoch, loader.dataset, options)
-        self._workers = Workers(infos, fetch, loader.worker_init_fn)
-        weakref.finalize(self, self._workers.close)
-        self._n = n
-        self._epoch = 0
-        self._start(loader)
-
-    def begin(self, loader: DataLoader) -> None:
-        """Iterate over the data once more, with the same workers."""
-        drawn_seed(loader.generator)
-        self._epoch += 1
-        self._start(loader)
-
-    def _start(self, loader: DataLoader) -> None:
-        self._epochout = loader.timeout or None
-        self._numbers = iter(loader._index_sampler)
-        self._next = itertools.cycle(range(self._n))
-        self._ended: set[int] = set()
-        self._waiting: deque[tuple[int, Future]] = deque()
-        for _ in range(self._n * (loader.prefetch_factor or 1)):
-            self._ask()
-
-    def _ask(self) -> None:
-        """Have the next worker whose dataset has not ended fetch the next batch."""
-        if len(self._ended) == self._n:
-            return
-        try:
-            numbers = next(self._numbers)
-        except StopIteration:
-            return
-        worker = next(worker for worker in self._next if worker not in self._ended)
-        self._waiting.append((worker, self._workers.fetch(worker, (self._epoch, numbers))))
-
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
     def __next__(self) -> Any:
-        while self._waiting:
-            worker, future = self._waiting.popleft()
-            try:
-                batch = future.result(self._epochout)
-            except TimeoutError as error:
-                if future.done():  # the worker raised it
-                    raise
-                raise RuntimeError(
-                    f"DataLoader timed out after {self._epochout} seconds"
-                ) from error
-            finally:
-                del future
-            if batch is _END:
-                self._ended.add(worker)
-            self._ask()
-            if batch is not _END:
-                return batch
-        raise StopIteration
+        batch = self._next_data()
+        self._num_yielded += 1
+        said = self._IterableDataset_len_called
+        if self._is_stream and said is not None and self._num_yielded > said:
+            hint = (
+                "For multiprocessing data-loading, this could be caused by not properly "
+                "configuring the IterableDataset replica at each worker, see `get_worker_info`."
+                if self._num_workers
+                else ""
+            )
+            warnings.warn(
+                f"Length of IterableDataset {self._dataset} was reported to be {said}"
+                f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
+                f"fetched. {hint}",
+                stacklevel=2,
+            )
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._index_sampler)
+
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
-def _fetch_of_epoch(dataset: Any, options: tuple) -> Callable[[Any], Any]:
-    """Return a worker's fetch, a function of (number of the iteration, indices)."""
-    made: dict[int, Callable[[Any], Any]] = {}
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """An iterator that fetches each batch when it is asked for."""
 
-    def fetch(argument: tuple[int, Any]) -> Any:
-        epoch, numbers = argument
-        if epoch not in made:  # an IterableDataset starts again
-            made.clear()
-            made[epoch] = make_fetch(dataset, *options)
-        return made[epoch](numbers)
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        if self._timeout != 0:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        self._fetch = make_fetch(
+            self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
 
-    return fetch
+    def _next_data(self) -> Any:
+        return self._fetch(self._next_index())
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """An iterator over batches that workers prefetch.
+
+    Tasks go to the workers in turn, as many as they may prefetch. Answers to later tasks wait.
+    """
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        if not loader.prefetch_factor:
+            raise AssertionError(
+                "prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter"
+            )
+        self._most_tasks = loader.prefetch_factor * self._num_workers
+        self._in_order = loader.in_order
+        self._persistent = loader.persistent_workers
+        job = Job(
+            *(self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last),
+            *(loader.worker_init_fn, self._base_seed, self._num_workers),
+        )
+        self._crew = _crew(job, loader.multiprocessing_context)
+        # At exit multiprocessing ends the processes; a thread is a daemon.
+        weakref.finalize(self, self._crew.close).atexit = False
+        self._reset(loader, first_iter=True)
+
+    @property
+    def _workers(self) -> list[Any]:
+        """The worker processes; empty where the workers are threads, or have ended."""
+        return getattr(self._crew, "processes", [])
+
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        self._n_sent = 0  # the number of the next task
+        self._next = 0  # the number of the next answer to be taken
+        self._worker_of: dict[int, int] = {}  # of tasks that are not answered yet
+        self._answered: dict[int, tuple[int, Any]] = {}  # of tasks whose turn has not come
+        self._active = dict.fromkeys(range(self._num_workers), 0)  # tasks at each worker
+        self._turn = itertools.cycle(range(self._num_workers))
+        if not first_iter:
+            self._resume()
+        for _ in range(self._most_tasks):
+            self._send_next()
+
+    def _resume(self) -> None:
+        """Have persistent workers begin anew, and drop what is left of the last iteration."""
+        for worker in range(self._num_workers):
+            self._crew.send(worker, None, None)
+        missing = self._num_workers
+        while missing:
+            _, answer = self._receive()
+            missing -= isinstance(answer, Resume)
+
+    def _send_next(self) -> None:
+        """Send the next task to the worker whose turn it is."""
+        try:
+            indices = self._next_index()
+        except StopIteration:
+            return
+        most = self._most_tasks // max(len(self._active), 1)
+        for worker in itertools.islice(self._turn, self._num_workers):
+            if worker in self._active and (self._in_order or self._active[worker] < most):
+                break
+        else:
+            return
+        self._crew.send(worker, self._n_sent, indices)
+        self._worker_of[self._n_sent] = worker
+        self._active[worker] += 1
+        self._n_sent += 1
+
+    def _receive(self) -> tuple[int | None, Any]:
+        if self._timeout > 0:
+            answer = self._crew.receive(self._timeout)
+            if answer is None:
+                raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
+            return answer
+        while (answer := self._crew.receive(None)) is None:
+            pass
+        return answer
+
+    def _next_data(self) -> Any:
+        while True:
+            while self._next < self._n_sent and not self._is_expected(self._next):
+                self._next += 1
+            if self._next == self._n_sent:
+                if not self._persistent:
+                    self._crew.close()
+                raise StopIteration
+            if self._next in self._answered:
+                return self._taken(*self._answered.pop(self._next))
+            number, answer = self._receive()
+            worker = self._worker_of.pop(number)  # type: ignore[arg-type]
+            if isinstance(answer, Ended):
+                self._end(worker)
+            elif number == self._next or not self._in_order:
+                return self._taken(worker, answer)
+            else:
+                self._answered[number] = worker, answer  # type: ignore[index]
+
+    def _is_expected(self, number: int) -> bool:
+        """Return whether there is an answer to a task, or will be."""
+        return number in self._answered or self._worker_of.get(number) in self._active
+
+    def _end(self, worker: int) -> None:
+        """Send no more tasks to a worker whose dataset has ended."""
+        del self._active[worker]
+        if not self._persistent:
+            self._crew.retire(worker)
+        self._send_next()
+
+    def _taken(self, worker: int, answer: Any) -> Any:
+        """Replace an answered task by a new one, and return the batch."""
+        if worker in self._active:
+            self._active[worker] -= 1
+        self._send_next()
+        if isinstance(answer, ExceptionWrapper):
+            answer.reraise()
+        return answer
+
+
+def _crew(job: Job, context: Any) -> Any:
+    """Start the workers, which are threads or processes."""
+    if context == "thread":
+        from convcore.utils.data._utils.threads import Threads
+
+        return Threads(job)
+    from convcore.utils.data._utils.processes import Processes  # loads multiprocessing
+
+    return Processes(job, context)
+
+
+def _context(value: Any, num_workers: int) -> Any:
+    """Return a multiprocessing context, of a name or as it is given, or "thread"."""
+    import multiprocessing
+
+    if num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0)"
+            f", but got num_workers={num_workers}"
+        )
+    if isinstance(value, str):
+        methods = [*multiprocessing.get_all_start_methods(), "thread"]
+        if value not in methods:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{methods}, but got multiprocessing_context={value!r}"
+            )
+        return value if value == "thread" else multiprocessing.get_context(value)
+    if not isinstance(value, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={value}"
+        )
+    return value
 
 
 def _check_workers(

@@ -6,33 +6,34 @@ import bisect
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035  # Iterable is Generic there
 
 from convcore import random
 from convcore._tensor import Tensor
 
 __all__ = [
+    "ChainDataset",
     "ConcatDataset",
     "Dataset",
     "IterableDataset",
+    "StackDataset",
     "Subset",
     "TensorDataset",
     "random_split",
 ]
 
+_T_co = TypeVar("_T_co", covariant=True)
 
-class Dataset:
+
+class Dataset(Generic[_T_co]):
     """The base class of map-style datasets, whose samples have indices.
 
     A subclass defines ``__getitem__(index)``, and ``__len__``, which samplers need. It may define
     ``__getitems__(indices)``, which returns a list of samples at once.
     """
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls  # Dataset[int] is the same class: the type of samples is not checked
-
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> _T_co:
         """Return a sample."""
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
@@ -40,18 +41,15 @@ class Dataset:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
     """The base class of iterable datasets, such as streams.
 
     A subclass defines ``__iter__``. In a `DataLoader` each worker iterates over all of it, unless
     ``__iter__`` picks the worker's part by `get_worker_info`.
     """
 
-    def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
-
-    def __add__(self, other: Dataset) -> ConcatDataset:
-        raise TypeError("an IterableDataset has no numbers of samples to be added to others'")
+    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset):
@@ -101,6 +99,13 @@ class Subset(Dataset):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
+        cls = type(self)
+        if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{cls.__name__} overrides __getitem__ but not __getitems__. When subclassing "
+                "Subset and overriding __getitem__, you must also override __getitems__ to ensure "
+                "DataLoader works correctly with your custom logic."
+            )
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
@@ -137,7 +142,12 @@ class ConcatDataset(Dataset):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(map(len, self.datasets)))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Return where each dataset ends."""
+        return list(itertools.accumulate(map(len, sequence)))
 
     def __getitem__(self, index: int) -> Any:
         if index < 0:
@@ -150,6 +160,105 @@ class ConcatDataset(Dataset):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset):
+    """The samples of several iterable datasets, one dataset after the other.
+
+    Parameters
+    ----------
+    datasets : iterable of IterableDataset
+
+    Raises
+    ------
+    AssertionError
+        While iterating: one is no `IterableDataset`.
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def _streams(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self._streams())
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._streams())
+
+
+class StackDataset(Dataset):
+    """Samples that are tuples, or dicts, of the samples of several datasets.
+
+    Parameters
+    ----------
+    *args : Dataset
+        Datasets of the same length; the samples are tuples.
+    **kwargs : Dataset
+        Such by name; the samples are dicts.
+
+    Raises
+    ------
+    ValueError
+        There are none, or both kinds, or their lengths differ.
+
+    Examples
+    --------
+    >>> StackDataset(number=range(3), letter="abc")[1]
+    {'number': 1, 'letter': 'b'}
+    """
+
+    datasets: tuple | dict
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like "
+                "input/output, but both types are given."
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        self.datasets = args or kwargs
+        lengths = {len(dataset) for dataset in args or kwargs.values()}
+        if len(lengths) > 1:
+            raise ValueError("Size mismatch between datasets")
+        (self._length,) = lengths
+
+    def _each(self, take: Callable[[Any], Any]) -> Any:
+        """Return what ``take`` returns for each dataset, in a tuple or a dict."""
+        if isinstance(self.datasets, dict):
+            return {name: take(dataset) for name, dataset in self.datasets.items()}
+        return tuple(map(take, self.datasets))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._each(lambda dataset: dataset[index])
+
+    def __getitems__(self, indices: list) -> list[Any]:
+        """Return several samples."""
+        columns = self._each(lambda dataset: _samples(dataset, indices))
+        if isinstance(columns, dict):
+            rows = zip(*columns.values(), strict=True)
+            return [dict(zip(columns, row, strict=True)) for row in rows]
+        return list(zip(*columns, strict=True))
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def _samples(dataset: Any, indices: list) -> list[Any]:
+    """Return several samples of a dataset, all at once where it can."""
+    if not callable(getattr(dataset, "__getitems__", None)):
+        return [dataset[index] for index in indices]
+    samples = dataset.__getitems__(indices)
+    if len(samples) != len(indices):
+        raise ValueError(
+            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(samples)}"
+        )
+    return samples
 
 
 def random_split(

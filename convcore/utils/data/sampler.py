@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from convcore import random
 from convcore._creation import as_tensor, empty
@@ -20,6 +20,9 @@ __all__ = [
 ]
 
 
+_T_co = TypeVar("_T_co", covariant=True)
+
+
 def drawn_seed(generator: random.Generator | None = None) -> int:
     """Draw a seed for another generator."""
     seed = empty((), dtype=int64)
@@ -27,17 +30,14 @@ def drawn_seed(generator: random.Generator | None = None) -> int:
     return int(seed.item())
 
 
-class Sampler:
+class Sampler(Generic[_T_co]):
     """The base class of samplers; a subclass defines ``__iter__``, over indices of samples."""
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        return cls
-
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """Samples in the order of their indices.
 
     Parameters
@@ -55,7 +55,7 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """Samples in a random order, a new one in each iteration.
 
     Parameters
@@ -114,7 +114,7 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """A subset of the samples in a random order, a new one in each iteration.
 
     Parameters
@@ -135,7 +135,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Samples drawn with probabilities proportional to weights.
 
     Parameters
@@ -180,13 +180,13 @@ class WeightedRandomSampler(Sampler):
         drawn = random.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
-        return iter(drawn.tolist())
+        yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """Batches: lists of ``batch_size`` indices of another sampler.
 
     Parameters

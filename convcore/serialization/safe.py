@@ -1,0 +1,90 @@
+"""What `load` may call beyond tensors: functions and classes that the user trusts."""
+
+from __future__ import annotations
+
+import _compat_pickle
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+
+# Never read as data, even if the user allows something of them.
+_BLOCKED = ("sys", "os", "posix", "nt")
+
+_allowed: dict[str, Any] = {}  # what was given, by the name that it has in files
+
+
+def _name_and_value(given: Any) -> tuple[str, Any]:
+    if not isinstance(given, tuple):
+        return f"{given.__module__}.{given.__qualname__}", given
+    if len(given) != 2 or not isinstance(given[1], str):
+        raise ValueError(
+            f"expected a function or class, or a tuple of one and its name in files, got {given!r}"
+        )
+    return given[1], given[0]
+
+
+def add_safe_globals(safe_globals: Iterable[Any]) -> None:
+    """Allow `load` to call functions and classes in files, which must be harmless.
+
+    Parameters
+    ----------
+    safe_globals : list
+        Functions and classes; or tuples of one and the full name that it has in files.
+    """
+    _allowed.update([_name_and_value(given) for given in safe_globals])
+
+
+def get_safe_globals() -> list[Any]:
+    """Return the functions and classes that were added."""
+    return list(_allowed.values())
+
+
+def clear_safe_globals() -> None:
+    """Forget the functions and classes that were added."""
+    _allowed.clear()
+
+
+class safe_globals:
+    """A context in which `load` may call functions and classes; see `add_safe_globals`."""
+
+    def __init__(self, safe_globals: Iterable[Any]) -> None:
+        self.safe_globals = dict(_name_and_value(given) for given in safe_globals)
+
+    def __enter__(self) -> None:
+        self._before = dict(_allowed)
+        _allowed.update(self.safe_globals)
+
+    def __exit__(self, *error: object) -> None:
+        _allowed.clear()
+        _allowed.update(self._before)
+
+
+def modern(module: str, name: str) -> tuple[str, str]:
+    """Return Python 3's name of something; pickles of protocol 2 have Python 2's."""
+    if (module, name) in _compat_pickle.NAME_MAPPING:
+        return _compat_pickle.NAME_MAPPING[module, name]
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
+
+
+def found(module: str, name: str) -> Any:
+    """Return what the user has allowed under a name in a file, or raise UnpicklingError."""
+    path = f"{module}.{name}"
+    if module in _BLOCKED:
+        raise pickle.UnpicklingError(
+            f"Weights only load failed. Trying to load unsupported GLOBAL {path} whose module "
+            f"{module} is blocked."
+        )
+    for known in (path, f"convcore{path[5:]}" if path.startswith("torch.") else path):
+        if known in _allowed:
+            return _allowed[known]
+    path = path.removeprefix("builtins.")
+    raise pickle.UnpicklingError(
+        "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
+        f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
+        f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
+        f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if "
+        "you trust this class/function, or weights_only=False, which runs any code in the file, if "
+        "you trust whoever wrote it."
+    )
