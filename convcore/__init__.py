@@ -9,6 +9,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     nn/ optim/ utils/ cuda.py backends.py       modules, optimizers, data loading, switches
+    linalg.py special.py distributions/         PyTorch's rooms of mathematics
     inference/ inspection/ serialization/ models/ bench/ demo/      uses of all that
     cli/            the command `convcore`
 
@@ -64,9 +65,11 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import backends as backends
     from convcore import cuda as cuda
     from convcore import engine as engine
+    from convcore import linalg as linalg
     from convcore import nn as nn
     from convcore import optim as optim
     from convcore import random as random
+    from convcore import special as special
     from convcore import utils as utils
     from convcore._constants import *
     from convcore._creation import *
@@ -106,6 +109,7 @@ __version__ = "0.1.0"
 _ROOMS = (
     *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
     *("inference", "inspection", "models", "serialization"),
+    *("linalg", "special"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
