@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import autograd as autograd
     from convcore import backends as backends
     from convcore import cuda as cuda
+    from convcore import distributions as distributions
     from convcore import engine as engine
     from convcore import linalg as linalg
     from convcore import nn as nn
@@ -109,7 +110,7 @@ __version__ = "0.1.0"
 _ROOMS = (
     *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
     *("inference", "inspection", "models", "serialization"),
-    *("linalg", "special"),
+    *("distributions", "linalg", "special"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it

@@ -56,9 +56,7 @@ def _special(
         array = _as_float(input._array)
         ufunc = getattr(special, routine or name)
         out = wrap(np.asarray(ignore_errstate(ufunc, array), array.dtype))
-        record(
-            f"{node or 'Special' + name.title()}Backward0", (input,), out, backward, (input, out)
-        )
+        record(f"{title}Backward0", (input,), out, backward, (input, out))
         return out
 
     return named(function, name, does)
