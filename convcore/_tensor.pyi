@@ -610,6 +610,30 @@ class Tensor:
     def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
+    def digamma(self) -> Tensor:
+        """Return the derivative of `lgamma` at each element."""
+
+    def igamma(self, other: Tensor) -> Tensor:
+        """Return the lower incomplete gamma function P(input, other), which rises from 0 to 1."""
+
+    def igammac(self, other: Tensor) -> Tensor:
+        """Return the upper incomplete gamma function 1 - P(input, other); see `igamma`."""
+
+    def lgamma(self) -> Tensor:
+        """Return the logarithm of the gamma function's absolute value, of each element."""
+
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """Return the logarithm of the multivariate gamma function of p dimensions."""
+
+    digamma_ = digamma
+    igamma_ = igamma
+    igammac_ = igammac
+    lgamma_ = lgamma
+    mvlgamma_ = mvlgamma
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """Return `polygamma` of the tensor."""
+
+    polygamma_ = polygamma
     def index_add(
         self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
     ) -> Tensor:
@@ -772,6 +796,57 @@ class Tensor:
     baddbmm_ = baddbmm
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """Return the Cholesky factor of each matrix; see convcore.linalg.cholesky."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """Return the inverse of A, where L L^H = A, or L^H L = A if ``upper``."""
+
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """Return X with A X = input, where L L^H = A, or L^H L = A if ``upper``."""
+
+    def det(self) -> Tensor:
+        """Return the determinant of each matrix, (..., n, n); see convcore.linalg.det."""
+
+    def inverse(self) -> Tensor:
+        """Return the inverse of each matrix, (..., n, n); see convcore.linalg.inv."""
+
+    def logdet(self) -> Tensor:
+        """Return the logarithm of each determinant: -inf where it is 0, NaN where it is negative."""
+
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+        """Return (LU, pivots), and info too if asked for; see convcore.linalg.lu_factor_ex."""
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """Return X with A X = b, given what convcore.linalg.lu_factor returned for A."""
+
+    def matrix_exp(self) -> Tensor:
+        """Return the matrix exponential of each matrix, (..., n, n); see convcore.linalg.matrix_exp."""
+
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """Return each square matrix to an integer power, of its inverse if ``n`` is negative."""
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """Return the pseudo-inverse of each matrix, (..., m, n); see convcore.linalg.pinv."""
+
+    def qr(self, some: builtins.bool = True) -> Any:
+        """Return (Q, R) of each matrix; if not ``some``, Q is square.  See convcore.linalg.qr."""
+
+    def slogdet(self) -> Any:
+        """Return (sign, logabsdet) of each matrix, (..., n, n); see convcore.linalg.slogdet."""
+
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+        """Return (U, S, V) with U diag(S) V^H = input; convcore.linalg.svd returns V^H."""
+
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> Any:
+        """Return (X, A) with A X = b, or A^T X = b if ``transpose``, for triangular A."""
+
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
         """Count each number from 0 to the largest, or sum the weights of each."""
 
@@ -999,10 +1074,31 @@ class Tensor:
     ) -> Tensor:
         """Fill the tensor with 1 with probability p, and else 0."""
 
+    def cauchy_(
+        self,
+        median: builtins.float = 0.0,
+        sigma: builtins.float = 1.0,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill the tensor with Cauchy distributed numbers: median + sigma tan(pi (u - 1/2))."""
+
     def exponential_(
         self, lambd: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Tensor:
         """Fill the tensor with exponentially distributed numbers, of mean 1 / lambd."""
+
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fill the tensor with the numbers of trials, from 1, up to the first success."""
+
+    def log_normal_(
+        self,
+        mean: builtins.float = 1.0,
+        std: builtins.float = 2.0,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill the tensor with exponentials of normal numbers of that mean and standard deviation."""
 
     def multinomial(
         self,
@@ -1180,16 +1276,28 @@ class Tensor:
     def softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
         """Return exp(x) over the sum of exp(x) along an axis."""
 
+    def erfc(self) -> Tensor:
+        """Return 1 - erf(x) of each element x, accurate where that is small."""
+
     def erfinv(self) -> Tensor:
         """Return the inverse error function of each element; NaN outside [-1, 1]."""
+
+    def i0(self) -> Tensor:
+        """Return the modified Bessel function of the first kind and order 0 of each element."""
 
     def logaddexp(self, other: Tensor) -> Tensor:
         """Return log(exp(input) + exp(other)), element by element, without overflow."""
 
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
+        """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`."""
+
     def xlogy(self, other: Any) -> Tensor:
         """Return input * log(other), element by element, and 0 where ``input`` is 0."""
 
+    erfc_ = erfc
     erfinv_ = erfinv
+    i0_ = i0
+    logit_ = logit
     xlogy_ = xlogy
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last."""

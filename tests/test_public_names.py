@@ -16,6 +16,8 @@ ROOMS = (
     "convcore.autograd.functional",
     "convcore.autograd.graph",
     "convcore.cuda",
+    "convcore.distributions",
+    "convcore.linalg",
     "convcore.nn",
     "convcore.nn.functional",
     "convcore.nn.grad",
@@ -24,6 +26,7 @@ ROOMS = (
     "convcore.optim",
     "convcore.optim.lr_scheduler",
     "convcore.random",
+    "convcore.special",
     "convcore.utils.data",
     "convcore.utils.hooks",
 )

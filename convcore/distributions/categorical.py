@@ -45,10 +45,11 @@ class Categorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        if exactly_one(probs, logits):
+        exactly_one(probs, logits)
+        if probs is not None:
             _check_axis("probs", probs)
             self.probs = probs / probs.sum(-1, keepdim=True)
-        else:
+        elif logits is not None:
             _check_axis("logits", logits)
             self.logits = logits - logits.logsumexp(-1, keepdim=True)
         super().__init__(self._param.shape[:-1], validate_args=validate_args)

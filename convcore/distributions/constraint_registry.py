@@ -68,11 +68,11 @@ def _below(constraint: Any) -> Any:
 
 for _registry in (biject_to, transform_to):
     _registry.register(constraints.real, lambda constraint: transforms.identity_transform)
-    for _one in (constraints.greater_than, constraints.greater_than_eq):
-        _registry.register(_one, _above)
+    _registry.register(constraints.greater_than, _above)
+    _registry.register(constraints.greater_than_eq, _above)
     _registry.register(constraints.less_than, _below)
-    for _one in (constraints.interval, constraints.half_open_interval):
-        _registry.register(_one, _of_interval)
+    _registry.register(constraints.interval, _of_interval)
+    _registry.register(constraints.half_open_interval, _of_interval)
     _registry.register(
         constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform()
     )

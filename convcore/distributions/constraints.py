@@ -112,7 +112,8 @@ class _IndependentConstraint(Constraint):
         if result.dim() < count:
             expected = self.base_constraint.event_dim + count
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return wrap(result._array.reshape(*result.shape[: result.dim() - count], -1).all(-1))
+        flat = result._array.reshape(*result.shape[: result.dim() - count], -1)
+        return wrap(np.asarray(flat.all(-1)))
 
     def __repr__(self) -> str:
         return (

@@ -64,7 +64,8 @@ class Distribution:
             given = {}
             warnings.warn(
                 f"{type(self)} does not define `arg_constraints`. Please set "
-                "`arg_constraints = {}` or initialize the distribution with `validate_args=False` to turn off validation.",
+                "`arg_constraints = {}` or initialize the distribution with "
+                "`validate_args=False` to turn off validation.",
                 stacklevel=4,
             )
         for name, constraint in given.items():
@@ -95,7 +96,7 @@ class Distribution:
         return value.expand((*batch_shape, *value.shape[len(self._batch_shape) :]))
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        if _instance is None and type(self).__init__ != cls.__init__:
+        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
                 "method must also define a custom .expand() method."

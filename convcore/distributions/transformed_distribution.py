@@ -55,7 +55,7 @@ class TransformedDistribution(Distribution):
         inner = event_dim - len(base_distribution.event_shape)
         if inner > 0:
             base_distribution = Independent(base_distribution, inner)
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         shape = whole.forward_shape(expanded)
         event_dim += whole.codomain.event_dim - least
         cut = len(shape) - event_dim

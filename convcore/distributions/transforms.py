@@ -140,11 +140,11 @@ class _InverseTransform(Transform):
         return self._inv
 
     @property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return self._forward.codomain
 
     @property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return self._forward.domain
 
     @property
@@ -202,7 +202,7 @@ class ComposeTransform(Transform):
     __hash__ = object.__hash__
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -212,7 +212,7 @@ class ComposeTransform(Transform):
         return _widened(self.parts[0].domain, event_dim)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -296,11 +296,11 @@ class IndependentTransform(Transform):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
@@ -337,11 +337,11 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size)
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -376,8 +376,8 @@ def _exchanged(shape: Any, old: Size, new: Size) -> Size:
 class _Rising(Transform):
     """An invertible transform of numbers that rises, without parameters."""
 
-    domain = constraints.real
-    codomain = constraints.real
+    domain: Any = constraints.real
+    codomain: Any = constraints.real
     bijective = True
     sign: Any = 1
 
@@ -480,7 +480,9 @@ class PowerTransform(Transform):
 
     def __init__(self, exponent: Any, cache_size: int = 0):
         super().__init__(cache_size)
-        self.exponent = exponent if isinstance(exponent, Tensor) else wrap(np.float32(exponent))
+        self.exponent = (
+            exponent if isinstance(exponent, Tensor) else wrap(np.asarray(exponent, np.float32))
+        )
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
@@ -526,7 +528,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         return _widened(constraints.real, self._event_dim)
 
     codomain = domain
@@ -606,7 +608,7 @@ class StickBreakingTransform(_Rising):
 
     domain = constraints.real_vector
     codomain = constraints.simplex
-    sign = property(lambda self: Transform.sign.fget(self))  # type: ignore[attr-defined]
+    sign = Transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
         z = sigmoid(x - _offsets(x).log())

@@ -20,7 +20,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.elementwise import _as_float, _of_input, exp, log
+from convcore.functions.elementwise import Unary, _as_float, _of_input, exp, log
 from convcore.functions.piecewise import where
 from convcore.functions.reduce import sum
 from convcore.functions.shape import unsqueeze
@@ -50,13 +50,13 @@ def _polygamma(n: int, array: np.ndarray) -> np.ndarray:
     return np.asarray(value, array.dtype)
 
 
-lgamma = _of_input(
+lgamma: Unary = _of_input(
     _lgamma,
     "the logarithm of the gamma function's absolute value, of each element",
     lambda g, x: mul(g, digamma(x)),
     "lgamma",
 )
-digamma = _of_input(
+digamma: Unary = _of_input(
     _digamma,
     "the derivative of `lgamma` at each element",
     lambda g, x: mul(g, polygamma(1, x)),

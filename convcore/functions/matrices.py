@@ -16,9 +16,23 @@ from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, transpose
 
 __all__ = [
-    *("chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "det", "inverse", "logdet"),
-    *("lu", "lu_solve", "lu_unpack", "matrix_exp", "matrix_power", "pinverse", "qr", "slogdet"),
-    *("svd", "triangular_solve"),
+    "chain_matmul",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "det",
+    "inverse",
+    "logdet",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
+    "matrix_exp",
+    "matrix_power",
+    "pinverse",
+    "qr",
+    "slogdet",
+    "svd",
+    "triangular_solve",
 ]
 
 _QR = _return_type("qr", "Q", "R")

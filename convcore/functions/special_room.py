@@ -20,7 +20,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.elementwise import _as_float, exp, log1p, named, sgn, square
+from convcore.functions.elementwise import Unary, _as_float, exp, log1p, named, sgn, square
 from convcore.functions.piecewise import masked, where
 
 Gradient = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -163,24 +163,24 @@ def _over(y: Tensor, x: Tensor, limit: float) -> Tensor:
     return where(wrap(flat), limit, div(y, where(wrap(flat), 1.0, x)))
 
 
-i0 = _special(
+i0: Unary = _special(
     "i0",
     "the modified Bessel function of the first kind and order 0",
     lambda g, x, y: mul(g, i1(x)),
     node="I0",
 )
-i1 = _special(
+i1: Unary = _special(
     "i1",
     "the modified Bessel function of the first kind and order 1",
     lambda g, x, y: mul(g, sub(i0(x), _over(y, x, 0.5))),
 )
-i0e = _special(
+i0e: Unary = _special(
     "i0e",
     "exp(-|x|) i0(x) of each element x",
     lambda g, x, y: mul(g, sub(i1e(x), mul(sgn(x), y))),
     node="SpecialI0E",
 )
-i1e = _special(
+i1e: Unary = _special(
     "i1e",
     "exp(-|x|) i1(x) of each element x",
     lambda g, x, y: mul(g, sub(sub(i0e(x), mul(sgn(x), y)), _over(y, x, 0.5))),
@@ -190,8 +190,8 @@ bessel_j0 = _special("bessel_j0", "the Bessel function of the first kind and ord
 bessel_j1 = _special("bessel_j1", "the Bessel function of the first kind and order 1", None, "j1")
 bessel_y0 = _special("bessel_y0", "the Bessel function of the second kind and order 0", None, "y0")
 bessel_y1 = _special("bessel_y1", "the Bessel function of the second kind and order 1", None, "y1")
-modified_bessel_i0 = _special("modified_bessel_i0", "`i0` of each element", None, "i0")
-modified_bessel_i1 = _special("modified_bessel_i1", "`i1` of each element", None, "i1")
+modified_bessel_i0: Unary = _special("modified_bessel_i0", "`i0` of each element", None, "i0")
+modified_bessel_i1: Unary = _special("modified_bessel_i1", "`i1` of each element", None, "i1")
 modified_bessel_k0 = _special(
     "modified_bessel_k0", "the modified Bessel function of the second kind, order 0", None, "k0"
 )

@@ -181,10 +181,9 @@ def test_density_is_differentiable_in_value_and_parameters():
     loc = convcore.tensor(LOC, dtype=convcore.float64, requires_grad=True)
     scale = convcore.tensor(SCALE, dtype=convcore.float64, requires_grad=True)
     value = convcore.tensor([0.3, -0.2, 1.0], dtype=convcore.float64, requires_grad=True)
+    leaves = (loc, scale, value)
     for cls in (distributions.Normal, distributions.Laplace, distributions.Gumbel):
-        assert gradcheck(
-            lambda *args, cls=cls: cls(*args[:2]).log_prob(args[2]), (loc, scale, value)
-        )
+        assert gradcheck(lambda a, b, x, cls=cls: cls(a, b).log_prob(x), leaves)
 
 
 BAD = [

@@ -33,8 +33,15 @@ from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, movedim, reshape, squeeze, transpose, unsqueeze
 
 __all__ = [
-    *("det", "inv", "inv_ex", "logdet", "slogdet", "solve", "solve_ex"),
-    *("tensorinv", "tensorsolve"),
+    "det",
+    "inv",
+    "inv_ex",
+    "logdet",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "tensorinv",
+    "tensorsolve",
 ]
 
 _INV_EX = _return_type("linalg_inv_ex", "inverse", "info")

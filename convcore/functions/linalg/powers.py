@@ -33,7 +33,13 @@ from convcore.functions.shape import adjoint, reshape, unsqueeze
 from convcore.functions.slicing import narrow
 
 __all__ = [
-    *("cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"),
+    "cross",
+    "diagonal",
+    "matrix_exp",
+    "matrix_power",
+    "multi_dot",
+    "vander",
+    "vecdot",
 ]
 
 Needs = tuple[bool, ...]
