@@ -9,6 +9,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     nn/ optim/ utils/ amp/ backends/ cuda.py overrides.py   modules, optimizers, data, switches
+    linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
     inference/ inspection/ serialization/ models/ bench/ demo/ hub.py     uses of all that
     compat/         PyTorch's programs with convcore in PyTorch's place
@@ -66,13 +67,16 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import autograd as autograd
     from convcore import backends as backends
     from convcore import cuda as cuda
+    from convcore import distributions as distributions
     from convcore import engine as engine
     from convcore import futures as futures
     from convcore import multiprocessing as multiprocessing
+    from convcore import linalg as linalg
     from convcore import nn as nn
     from convcore import optim as optim
     from convcore import overrides as overrides
     from convcore import random as random
+    from convcore import special as special
     from convcore import utils as utils
     from convcore._constants import *
     from convcore._creation import *
@@ -112,7 +116,7 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
-    *("futures", "multiprocessing", "utils"),
+    *("distributions", "futures", "linalg", "multiprocessing", "special", "utils"),
     *("hub", "inference", "inspection", "models", "serialization"),
 )
 

@@ -22,8 +22,10 @@ FLOORS = (
     ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size _meta random",),
     ("autograd",),
     ("functions",),
-    ("nn", "optim", "utils", "cuda", "backends", "amp", "overrides", "futures")
-    + ("multiprocessing",),
+    (
+        *("nn", "optim", "utils", "cuda", "backends", "amp", "overrides", "futures"),
+        *("multiprocessing", "linalg", "special", "distributions"),
+    ),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inference", "inspection", "serialization", "models", "demo"),
     ("hub",),

@@ -18,6 +18,8 @@ ROOMS = (
     "convcore.cuda",
     "convcore.futures",
     "convcore.multiprocessing",
+    "convcore.distributions",
+    "convcore.linalg",
     "convcore.nn",
     "convcore.nn.functional",
     "convcore.nn.grad",
@@ -27,6 +29,7 @@ ROOMS = (
     "convcore.optim.lr_scheduler",
     "convcore.random",
     "convcore.serialization",
+    "convcore.special",
     "convcore.utils.data",
     "convcore.utils.hooks",
 )

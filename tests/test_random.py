@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+import convcore
 from convcore import _creation, _dtype, random
 from convcore._tensor import channels_last, wrap
 from convcore.random import Generator
@@ -389,3 +390,42 @@ def test_sizes_and_gradients():
 def test_draws_refuse(draw, error, text):
     with pytest.raises(error, match=text):
         draw()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_poisson_and_binomial_draw_pytorchs_numbers(torch, dtype):
+    for call in (
+        lambda m, line: m.poisson(line(0, 60)),
+        lambda m, line: m.binomial(line(0, 200).floor(), line(0, 1)),
+    ):
+        drawn = []
+        for lib in (convcore, torch):
+            lib.manual_seed(3)
+            line = lambda a, b, m=lib: m.linspace(a, b, 300, dtype=getattr(m, dtype))  # noqa: E731
+            drawn += [call(lib, line).numpy(), lib.rand(1).item()]
+        np.testing.assert_array_equal(drawn[0], drawn[2])
+        assert drawn[1] == drawn[3]
+
+
+def test_poisson_and_binomial_have_the_moments_of_their_distribution():
+    convcore.manual_seed(0)
+    for mean in (0.0, 3.0, 40.0):
+        drawn = convcore.poisson(convcore.full((4000,), mean))
+        assert abs(drawn.mean().item() - mean) <= 0.05 * mean
+        assert abs(drawn.var().item() - mean) <= 0.1 * mean
+    for count, prob in ((10.0, 0.3), (200.0, 0.8)):
+        n = convcore.full((4000,), count)
+        drawn = convcore.binomial(n, convcore.full((4000,), prob))
+        assert abs(drawn.mean().item() - count * prob) < 0.02 * count * prob
+        assert drawn.max() <= count
+    with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+        convcore.poisson(convcore.tensor([-1.0]))
+
+
+def test_a_single_multinomial_index_is_pytorchs(torch):
+    found = []
+    for lib in (convcore, torch):
+        lib.manual_seed(3)
+        weights = lib.linspace(0.1, 2, 30).reshape(6, 5)
+        found.append([lib.multinomial(weights, 1, True).tolist(), lib.rand(1).item()])
+    assert found[0] == found[1]

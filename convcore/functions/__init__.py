@@ -19,6 +19,7 @@ from convcore.functions.distance import *
 from convcore.functions.dropout import *
 from convcore.functions.einsum import *
 from convcore.functions.elementwise import *
+from convcore.functions.gamma import *
 from convcore.functions.index_along import *
 from convcore.functions.indexing import *
 from convcore.functions.joining import *
@@ -26,6 +27,7 @@ from convcore.functions.logic import *
 from convcore.functions.loss import *
 from convcore.functions.masked import *
 from convcore.functions.matmul import *
+from convcore.functions.matrices import *
 from convcore.functions.numerics import *
 from convcore.functions.order import *
 from convcore.functions.piecewise import *

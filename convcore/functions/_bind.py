@@ -19,8 +19,8 @@ from convcore.functions import arithmetic
 _NAMES = (
     *("activation", "arithmetic", "broadcast", "compare", "complex_parts", "conv"),
     *("convert", "cross_entropy", "distance", "dropout", "einsum", "elementwise"),
-    *("index_along", "indexing", "joining", "logic", "loss", "masked", "matmul"),
-    *("numerics", "order", "piecewise", "rearrange", "reduce", "rounding", "sampling"),
+    *("gamma", "index_along", "indexing", "joining", "logic", "loss", "masked", "matmul"),
+    *("matrices", "numerics", "order", "piecewise", "rearrange", "reduce", "rounding", "sampling"),
     *("scatter", "shape", "slicing", "softmax", "special", "splitting", "strided"),
     *("variance",),
 )

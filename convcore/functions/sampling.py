@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
+from convcore.functions._support.arguments import check_kind
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.piecewise import zeros_like
 from convcore.random import (
@@ -20,6 +21,7 @@ from convcore.random import (
     fill_uniform,
     multinomial,
 )
+from convcore.random.generator import resolve
 
 __all__: list[str] = []
 
@@ -109,18 +111,91 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
 
+    if self._array.dtype.kind != "f":
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {scalar_name(self._array.dtype)}"
+        )
+    transform = lambda u: np.log1p(-u) / -lambd  # noqa: E731
+    return _filled(self, "ExponentialBackward0", _inverted(transform, generator))
+
+
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with Cauchy distributed numbers: median + sigma tan(pi (u - 1/2)).
+
+    Raises
+    ------
+    RuntimeError
+        sigma is not above 0, or the dtype is of integers.
+    """
+    if self._array.dtype.kind != "f":
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {scalar_name(self._array.dtype)}"
+        )
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    transform = lambda u: median + sigma * np.tan(np.pi * (u - 0.5))  # noqa: E731
+    return _filled(self, "CauchyBackward0", _inverted(transform, generator))
+
+
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill the tensor with the numbers of trials, from 1, up to the first success.
+
+    Raises
+    ------
+    RuntimeError
+        p is not within (0, 1).
+    """
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    transform = lambda u: np.ceil(np.log(u) / np.log1p(-p))  # noqa: E731
+    return _filled(self, "GeometricBackward0", _inverted(transform, generator))
+
+
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill the tensor with exponentials of normal numbers of that mean and standard deviation.
+
+    Raises
+    ------
+    RuntimeError
+        std is not above 0.
+    """
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    check_kind("log_normal_cpu", self, "f")
+
+    def fill(array: np.ndarray) -> None:
+        source = resolve(generator)
+        with source._lock:
+            drawn = source._normals(array.size).reshape(array.shape)
+        array[...] = ignore_errstate(np.exp, drawn * std + mean)
+
+    return _filled(self, "LogNormalBackward0", fill)
+
+
+def _inverted(transform: Callable, generator: Generator | None) -> Callable:
+    """Return what fills an array with a transform of uniform numbers of 53 bits."""
+
     def fill(array: np.ndarray) -> None:
         drawn = np.empty_like(array, dtype=np.float64)
         fill_uniform(drawn, 0.0, 1.0, generator)
-        array[...] = ignore_errstate(lambda: np.log1p(-drawn) / -lambd)
+        array[...] = ignore_errstate(transform, drawn)
 
-    return _filled(self, "ExponentialBackward0", fill)
+    return fill
 
 
 METHODS = {
     "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
+    "cauchy_": cauchy_,
     "exponential_": exponential_,
+    "geometric_": geometric_,
+    "log_normal_": log_normal_,
     "multinomial": multinomial,
     "normal_": normal_,
     "random_": random_,

@@ -1,4 +1,4 @@
-"""logaddexp and xlogy, exact for infinities and zeros, and erfinv, the inverse of erf."""
+"""Logarithms exact at their edges, logit, and functions of the error function and its inverse."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions.arithmetic import compute, div, mul, operand, sub
+from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import _as_float, exp, sigmoid, square
-from convcore.functions.piecewise import masked
+from convcore.functions.piecewise import clamp, masked
 
-__all__ = ["erfinv", "logaddexp", "xlogy"]
+__all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]
 
 
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
@@ -111,6 +111,51 @@ def _erfinv_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor
     return mul(mul(grad, exp(square(y))), math.sqrt(math.pi) / 2)
 
 
+def _erfc(array: np.ndarray) -> np.ndarray:
+    from scipy import special
+
+    return np.asarray(special.erfc(array), array.dtype)
+
+
+erfc = _of_input(
+    _erfc,
+    "1 - erf(x) of each element x, accurate where that is small",
+    lambda g, x: mul(g, mul(exp(neg(square(x))), -2 / math.sqrt(math.pi))),
+    "erfc",
+)
+
+
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`.
+
+    Parameters
+    ----------
+    input : Tensor
+        NaN outside [0, 1] without eps.
+    eps : number
+        The elements are clamped to [eps, 1 - eps] first.
+    """
+    check_tensor("logit", input)
+    check_kind("logit_cpu", input, "fiub")
+    if eps is not None:
+        input = clamp(input, eps, 1 - eps)
+    x = _as_float(input._array)
+    out = wrap(ignore_errstate(lambda: np.asarray(np.log(x / (1 - x)), x.dtype)))
+    record("LogitBackward0", (input,), out, _logit_backward, (input,))
+    return out
+
+
+def _logit_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
+    return div(grad, mul(x, rsub(x, 1)))
+
+
+def i0(input: Tensor) -> Tensor:
+    """Return the modified Bessel function of the first kind and order 0 of each element."""
+    from convcore.functions import special_room  # few programs need what it has
+
+    return special_room.i0(input)
+
+
 METHODS = {
-    **in_place_methods(erfinv, xlogy),
+    **in_place_methods(erfc, erfinv, i0, logit, xlogy),
 }

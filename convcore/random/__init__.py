@@ -2,7 +2,7 @@
 
 generator.py has the Mersenne Twister, its state and its raw draws; fill.py distributions written
 into arrays, which all else is made of; tensors.py new random tensors; sampling.py permutations,
-multinomial and Bernoulli draws.
+multinomial and Bernoulli draws; rejection.py gamma, Poisson and binomial numbers.
 
 PyTorch is followed draw by draw.  Words, integers, permutations and uniform numbers are equal;
 normal numbers are equal up to the last digits of log, cos and sin.  Bernoulli trials with one
@@ -12,7 +12,7 @@ and ARM.
 
 from typing import TYPE_CHECKING
 
-from convcore.random import generator, sampling, tensors
+from convcore.random import generator, rejection, sampling, tensors
 from convcore.random.fill import fill_bernoulli as fill_bernoulli
 from convcore.random.fill import fill_normal as fill_normal
 from convcore.random.fill import fill_random as fill_random
@@ -22,8 +22,9 @@ from convcore.random.generator import DEFAULT_SEED as DEFAULT_SEED
 from convcore.random.generator import _generator_of as _generator_of  # pickles name it here
 from convcore.random.generator import fork_rng as fork_rng
 from convcore.random.generator import use_own_generator as use_own_generator
+from convcore.random.rejection import *
 from convcore.random.sampling import *
 from convcore.random.tensors import *
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
-    __all__ = sorted([*generator.__all__, *sampling.__all__, *tensors.__all__])
+    __all__ = sorted([*generator.__all__, *rejection.__all__, *sampling.__all__, *tensors.__all__])

@@ -117,7 +117,8 @@ def multinomial(
     if not (rows.sum(axis=1) > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     generator = resolve(generator)
-    draw = _with_replacement if replacement else _without_replacement
+    # A single index is drawn by the other method, as in PyTorch.
+    draw = _with_replacement if replacement and num_samples > 1 else _without_replacement
     drawn = draw(rows, num_samples, generator)
     return wrap(drawn if weights.ndim == 2 else drawn[0])
 

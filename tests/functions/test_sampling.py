@@ -16,6 +16,10 @@ import convcore
         lambda x: x.random_(10),
         lambda x: x.random_(-5, 5),
         lambda x: x.bernoulli_(x.detach().clone().fill_(0.3)),
+        lambda x: x.exponential_(2),
+        lambda x: x.cauchy_(1, 2),
+        lambda x: x.geometric_(0.3),
+        lambda x: x.log_normal_(0.5, 0.25),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -38,6 +42,29 @@ def test_sampling_in_place_follows_its_distribution():
     assert abs(x.bernoulli_(0.3, generator=generator).mean().item() - 0.3) < 0.02
     with pytest.raises(RuntimeError, match="lambda > 0"):
         x.exponential_(0.0)
+
+
+def test_bad_parameters_and_dtypes_are_refused_with_pytorchs_words(torch):
+    for call in (
+        lambda m: m.zeros(2).cauchy_(0, -1),
+        lambda m: m.zeros(2).geometric_(2),
+        lambda m: m.zeros(2).log_normal_(0, -1),
+        lambda m: m.zeros(2).long().exponential_(),
+        lambda m: m.zeros(2).long().log_normal_(),
+    ):
+        with pytest.raises(Exception) as theirs:
+            call(torch)
+        with pytest.raises(theirs.type) as ours:
+            call(convcore)
+        assert str(ours.value) == str(theirs.value)
+
+
+def test_medians_of_new_distributions():
+    convcore.manual_seed(1)
+    x = convcore.empty(20_001, dtype=convcore.float64)
+    assert abs(x.cauchy_(3.0).median().item() - 3) < 0.05
+    assert abs(x.geometric_(0.25).mean().item() - 4) < 0.1
+    assert abs(x.log_normal_(0.5, 0.3).log().mean().item() - 0.5) < 0.01
 
 
 def test_sampling_in_place_cuts_the_gradient():

@@ -66,3 +66,16 @@ def test_gradients_are_those_of_finite_differences(rng):
         assert gradgradcheck(function, (x, y))
     assert gradcheck(convcore.erfinv, (x,))
     assert gradgradcheck(convcore.erfinv, (x,))
+
+
+def test_erfc_and_logit_agree_with_pytorch(torch, rng):
+    x = drawn(rng, (3, 4), "float64", 0.1, 0.9)
+    agree(torch, lambda m, x: m.erfc(x * 3), x)
+    agree(torch, lambda m, x: x.logit(), x, nodes=1)
+    agree(torch, lambda m, x: m.logit(x, 0.3), x)
+    agree(torch, lambda m, x: m.logit(x.detach()), EDGES)
+    agree(torch, lambda m, x: m.erfc(x.detach()), EDGES)
+    leaf = convcore.from_numpy(x).requires_grad_()
+    assert gradcheck(convcore.logit, (leaf,))
+    assert gradgradcheck(convcore.erfc, (leaf,))
+    assert abs(convcore.logit(convcore.tensor(0.75)).item() - np.log(3)) < 1e-6

@@ -1,0 +1,96 @@
+"""Bernoulli."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._creation import arange
+from convcore._size import Size
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import no_grad
+from convcore.distributions import constraints
+from convcore.distributions.exp_family import ExponentialFamily
+from convcore.distributions.utils import (
+    broadcast_all,
+    exactly_one,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from convcore.functions.loss import binary_cross_entropy_with_logits
+from convcore.functions.piecewise import where
+from convcore.random import bernoulli
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ExponentialFamily):
+    """1 with probability ``probs``, else 0.
+
+    Parameters
+    ----------
+    probs : number or Tensor, or None
+    logits : number or Tensor, or None
+        The log-odds log(p / (1 - p)), in the place of probs.
+    validate_args : bool or None
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _parameters = ("probs", "logits")
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        if exactly_one(probs, logits):
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Return the log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Return the probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> Size:
+        return self._param.size()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        likely = (self.probs >= 0.5).to(self.probs.dtype)
+        return where(self.probs == 0.5, float("nan"), likely)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return bernoulli(self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return self._values(arange(2, dtype=self._param.dtype), expand)

@@ -1,0 +1,114 @@
+"""Binomial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._creation import arange
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import no_grad
+from convcore.distributions import constraints
+from convcore.distributions.distribution import Distribution
+from convcore.distributions.utils import (
+    broadcast_all,
+    exactly_one,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from convcore.functions.gamma import lgamma
+from convcore.random import binomial
+
+__all__ = ["Binomial"]
+
+
+class Binomial(Distribution):
+    """The number of successes in ``total_count`` trials.
+
+    Parameters
+    ----------
+    total_count : int or Tensor
+    probs : number or Tensor, or None
+    logits : number or Tensor, or None
+        The log-odds, in the place of probs.
+    validate_args : bool or None
+    """
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    has_enumerate_support = True
+    _parameters = ("total_count", "probs", "logits")
+
+    def __init__(
+        self,
+        total_count: Any = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ):
+        if exactly_one(probs, logits):
+            count, self.probs = broadcast_all(total_count, probs)
+            given = self.probs
+        else:
+            count, self.logits = broadcast_all(total_count, logits)
+            given = self.logits
+        self.total_count = count.to(given.dtype)
+        super().__init__(given.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Return the log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Return the probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        likely = ((self.total_count + 1) * self.probs).floor()
+        return likely.minimum(self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with no_grad():
+            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n, x = self.total_count, self.logits
+        choices = lgamma(n + 1) - lgamma(value + 1) - lgamma(n - value + 1)
+        softplus = x.clamp(min=0) + (-x.abs()).exp().log1p()
+        return choices + value * x - n * softplus
+
+    def entropy(self) -> Tensor:
+        n = int(self.total_count.max())
+        if not (self.total_count == n).all():
+            raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = int(self.total_count.max())
+        if not (self.total_count == n).all():
+            raise NotImplementedError(
+                "Inhomogeneous total count not supported by `enumerate_support`."
+            )
+        return self._values(arange(n + 1, dtype=self.total_count.dtype), expand)

@@ -1,0 +1,69 @@
+"""HalfNormal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.distributions import constraints
+from convcore.distributions.normal import Normal
+from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.transforms import AbsTransform
+from convcore.functions.piecewise import where
+
+__all__ = ["HalfNormal"]
+
+
+class HalfNormal(TransformedDistribution):
+    """Absolute values of normal numbers of mean 0.
+
+    Parameters
+    ----------
+    scale : Tensor or number
+        The normal numbers' standard deviation.
+    validate_args : bool or None
+    """
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale: Any, validate_args: bool | None = None):
+        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
+
+    @property
+    def scale(self) -> Tensor:
+        """The normal numbers' standard deviation."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale.detach() * 0
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.pow(2) * (1 - 2 / math.pi)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob: Tensor) -> Tensor:
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() - math.log(2)

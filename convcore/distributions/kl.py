@@ -1,0 +1,243 @@
+"""Kullback-Leibler divergences, by pairs of kinds of distributions.
+
+References
+----------
+S. Kullback and R. A. Leibler, "On information and sufficiency", Ann. Math. Statist. 22(1), 1951.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.distributions.bernoulli import Bernoulli
+from convcore.distributions.beta import Beta
+from convcore.distributions.binomial import Binomial
+from convcore.distributions.categorical import Categorical
+from convcore.distributions.cauchy import Cauchy
+from convcore.distributions.dirichlet import Dirichlet
+from convcore.distributions.distribution import Distribution
+from convcore.distributions.exponential import Exponential
+from convcore.distributions.gamma import Gamma
+from convcore.distributions.geometric import Geometric
+from convcore.distributions.gumbel import _EULER, Gumbel
+from convcore.distributions.half_normal import HalfNormal
+from convcore.distributions.independent import Independent, sum_rightmost
+from convcore.distributions.laplace import Laplace
+from convcore.distributions.multivariate_normal import MultivariateNormal, half_log_det
+from convcore.distributions.normal import Normal
+from convcore.distributions.one_hot_categorical import OneHotCategorical
+from convcore.distributions.poisson import Poisson
+from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.uniform import Uniform
+from convcore.functions.activation import softplus
+from convcore.functions.gamma import digamma, lgamma
+from convcore.functions.linalg import solve_triangular
+from convcore.functions.piecewise import where
+
+__all__ = ["kl_divergence", "register_kl"]
+
+_KL: dict[tuple[type, type], Callable] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable:
+    """Decorate the function of p and q that computes the divergence of a pair of kinds.
+
+    Raises
+    ------
+    TypeError
+        An argument is no subclass of Distribution.
+    """
+    for name, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
+
+    def register(function: Callable) -> Callable:
+        _KL[type_p, type_q] = function
+        return function
+
+    return register
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """Return the expectation under p of log p - log q, of shape batch_shape.
+
+    Raises
+    ------
+    NotImplementedError
+        There is no formula for the pair.
+    """
+    for kind_p in type(p).__mro__:
+        for kind_q in type(q).__mro__:
+            found = _KL.get((kind_p, kind_q))
+            if found is not None:
+                return found(p, q)
+    raise NotImplementedError(
+        f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+    )
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p: Any, q: Any) -> Tensor:
+    one = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    zero = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    one = where(q.probs == 0, math.inf, one)
+    zero = where(q.probs == 1, math.inf, zero)
+    return where(p.probs == 0, 0.0, one) + where(p.probs == 1, 0.0, zero)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Any, q: Any) -> Tensor:
+    return _dirichlet(p._dirichlet, q._dirichlet)
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Any, q: Any) -> Tensor:
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError(
+            "KL between Binomials where q.total_count > p.total_count is not implemented"
+        )
+    found = p.total_count * (
+        p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    )
+    return where(p.total_count > q.total_count, math.inf, found)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p: Any, q: Any) -> Tensor:
+    terms = p.probs * (p.logits - q.logits)
+    terms = where((q.probs == 0).expand_as(terms), math.inf, terms)
+    return where((p.probs == 0).expand_as(terms), 0.0, terms).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: Any, q: Any) -> Tensor:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Any, q: Any) -> Tensor:
+    sizes = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
+    return sizes.log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Any, q: Any) -> Tensor:
+    a, b = p.concentration, q.concentration
+    total = a.sum(-1)
+    apart = lgamma(total) - lgamma(b.sum(-1)) + (lgamma(b) - lgamma(a)).sum(-1)
+    return apart + ((a - b) * (digamma(a) - digamma(total).unsqueeze(-1))).sum(-1)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Any, q: Any) -> Tensor:
+    ratio = q.rate / p.rate
+    return -ratio.log() + ratio - 1
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Any, q: Any) -> Tensor:
+    a, b = p.concentration, q.concentration
+    front = b * (p.rate / q.rate).log() + lgamma(b) - lgamma(a)
+    return front + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
+
+
+@register_kl(Exponential, Gamma)
+def _exponential_gamma(p: Any, q: Any) -> Tensor:
+    ratio, a = q.rate / p.rate, q.concentration
+    return -a * ratio.log() + ratio + lgamma(a) + a * _EULER - (1 + _EULER)
+
+
+@register_kl(Gamma, Exponential)
+def _gamma_exponential(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Any, q: Any) -> Tensor:
+    ratio = p.scale / q.scale
+    low, high = q.loc / q.scale, p.loc / q.scale
+    middle = low - high
+    power = (middle + lgamma(1 + ratio)).exp()
+    return -ratio.log() - middle + ratio * _EULER + power - (1 + _EULER)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: Any, q: Any) -> Tensor:
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p: Any, q: Any) -> Tensor:
+    ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
+    return -ratio.log() + distance / q.scale + ratio * (-distance / p.scale).exp() - 1
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be "
+            "computed"
+        )
+    ours, theirs = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
+    ratio = solve_triangular(theirs, ours, upper=False).pow(2).sum((-2, -1))
+    distance = solve_triangular(theirs, (q.loc - p.loc).unsqueeze(-1), upper=False)
+    square = distance.squeeze(-1).pow(2).sum(-1)
+    return half_log_det(theirs) - half_log_det(ours) + 0.5 * (ratio + square - p.event_shape[0])
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Any, q: Any) -> Tensor:
+    ratio = (p.scale / q.scale).pow(2)
+    distance = ((p.loc - q.loc) / q.scale).pow(2)
+    return 0.5 * (ratio + distance - 1 - ratio.log())
+
+
+@register_kl(Laplace, Normal)
+def _laplace_normal(p: Any, q: Any) -> Tensor:
+    """E (x - loc)^2 is 2 scale^2 plus the squared distance of the means."""
+    variance = q.scale.pow(2)
+    square = 2 * p.scale.pow(2) + (p.loc - q.loc).pow(2)
+    return square / (2 * variance) + 0.5 * (2 * math.pi * variance).log() - p.entropy()
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Any, q: Any) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p: Any, q: Any) -> Tensor:
+    found = ((q.high - q.low) / (p.high - p.low)).log()
+    return where((q.low > p.low) | (q.high < p.high), math.inf, found)
+
+
+@register_kl(Uniform, Normal)
+def _uniform_normal(p: Any, q: Any) -> Tensor:
+    width = p.high - p.low
+    centre = ((p.high + p.low) / 2 - q.loc).pow(2)
+    spread = (width.pow(2) / 12 + centre) / (2 * q.scale.pow(2))
+    return (math.sqrt(2 * math.pi) * q.scale / width).log() + spread
+
+
+@register_kl(Independent, Independent)
+def _independent(p: Any, q: Any) -> Tensor:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError
+    found = kl_divergence(p.base_dist, q.base_dist)
+    return sum_rightmost(found, p.reinterpreted_batch_ndims)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: Any, q: Any) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError
+    return kl_divergence(p.base_dist, q.base_dist)

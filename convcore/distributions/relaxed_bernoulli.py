@@ -1,0 +1,125 @@
+"""RelaxedBernoulli: Bernoulli numbers softened by a temperature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.distributions import constraints
+from convcore.distributions.distribution import Distribution
+from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.transforms import SigmoidTransform
+from convcore.distributions.utils import (
+    broadcast_all,
+    clamp_probs,
+    exactly_one,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from convcore.random import rand
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(Distribution):
+    """The log-odds of RelaxedBernoulli's samples.
+
+    References
+    ----------
+    C. J. Maddison, A. Mnih and Y. W. Teh, "The concrete distribution", arXiv:1611.00712, 2017;
+    E. Jang, S. Gu and B. Poole, "Categorical reparameterization with Gumbel-softmax",
+    arXiv:1611.01144, 2017.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    _parameters = ("probs", "logits")
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ):
+        self.temperature = temperature
+        if exactly_one(probs, logits):
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        given = self.logits if probs is None else self.probs
+        super().__init__(given.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
+        new.temperature = self.temperature
+        return super().expand(batch_shape, new)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Return the log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Return the probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        drawn = clamp_probs(rand(shape, dtype=probs.dtype))
+        logistic = drawn.log() - (-drawn).log1p() + probs.log() - (-probs).log1p()
+        return logistic / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        (temperature, _) = broadcast_all(self.temperature, value)
+        distance = logits - value * temperature
+        return temperature.log() + distance - 2 * distance.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers of (0, 1), near 0 or 1 at a low temperature, differentiable in the probabilities.
+
+    Parameters
+    ----------
+    temperature : Tensor or number
+    probs, logits : as of Bernoulli
+    validate_args : bool or None
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ):
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The log-odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs

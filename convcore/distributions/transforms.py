@@ -1,0 +1,650 @@
+"""Transforms: invertible maps with the logarithm of their Jacobian determinant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._size import Size
+from convcore._tensor import Tensor, wrap
+from convcore.distributions import constraints
+from convcore.distributions.constraints import Constraint
+from convcore.functions.activation import logsigmoid, softplus
+from convcore.functions.broadcast import broadcast_shape
+from convcore.functions.elementwise import sigmoid
+from convcore.functions.joining import cat
+from convcore.functions.softmax import softmax
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "ComposeTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "identity_transform",
+]
+
+
+class Transform:
+    """The base of transforms y = f(x).
+
+    Parameters
+    ----------
+    cache_size : 0 or 1
+        With 1 the last x and y are kept, so that the inverse of a result is exact and free.
+
+    Notes
+    -----
+    A subclass has ``_call(x)``, ``_inverse(y)`` and ``log_abs_det_jacobian(x, y)``.
+    """
+
+    bijective = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0):
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._cached_x_y: tuple = (None, None)
+        self._inv: Transform | None = None
+
+    @property
+    def event_dim(self) -> int:
+        """The number of last axes that are transformed together."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return self.domain.event_dim
+        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse transform."""
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv
+
+    @property
+    def sign(self) -> Any:
+        """1 where the transform rises, -1 where it falls."""
+        raise NotImplementedError
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Return the same transform with another size of its cache."""
+        if self._cache_size == cache_size:
+            return self
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self._cache_size == 0:
+            return self._call(x)
+        if x is not self._cached_x_y[0]:
+            self._cached_x_y = x, self._call(x)
+        return self._cached_x_y[1]
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        if self._cache_size == 0:
+            return self._inverse(y)
+        if y is not self._cached_x_y[1]:
+            self._cached_x_y = self._inverse(y), y
+        return self._cached_x_y[0]
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return log |dy/dx|."""
+        raise NotImplementedError
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of y for a shape of x."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Return the shape of x for a shape of y."""
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _InverseTransform(Transform):
+    """The inverse of a transform, which it calls."""
+
+    def __init__(self, transform: Transform):
+        super().__init__(transform._cache_size)
+        self._inv = transform
+
+    @property
+    def _forward(self) -> Transform:
+        assert self._inv is not None
+        return self._inv
+
+    @property
+    def domain(self) -> Constraint:
+        return self._forward.codomain
+
+    @property
+    def codomain(self) -> Constraint:
+        return self._forward.domain
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self._forward.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self._forward.sign
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self._forward.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
+
+    __hash__ = object.__hash__
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._forward._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self._forward.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._forward.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._forward.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inv!r})"
+
+
+def _sum_last(value: Tensor, dims: int) -> Tensor:
+    return value.sum(tuple(range(-dims, 0))) if dims > 0 else value
+
+
+class ComposeTransform(Transform):
+    """Transforms one after another.
+
+    Parameters
+    ----------
+    parts : list of Transforms, the first applied first
+    cache_size : 0 or 1
+    """
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = object.__hash__
+
+    @property
+    def domain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            event_dim += part.domain.event_dim - part.codomain.event_dim
+            event_dim = max(event_dim, part.domain.event_dim)
+        return _widened(self.parts[0].domain, event_dim)
+
+    @property
+    def codomain(self) -> Any:
+        if not self.parts:
+            return constraints.real
+        event_dim = self.parts[0].domain.event_dim
+        for part in self.parts:
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+            event_dim = max(event_dim, part.codomain.event_dim)
+        return _widened(self.parts[-1].codomain, event_dim)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(part.bijective for part in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        sign: Any = 1
+        for part in self.parts:
+            sign = sign * part.sign
+        return sign
+
+    @property
+    def inv(self) -> Transform:
+        if self._inv is None:
+            self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if not self.parts:
+            return x.detach() * 0
+        steps = [x]
+        for part in self.parts[:-1]:
+            steps.append(part(steps[-1]))
+        steps.append(y)
+        event_dim, total = self.domain.event_dim, None
+        for part, before, after in zip(self.parts, steps[:-1], steps[1:], strict=True):
+            slope = part.log_abs_det_jacobian(before, after)
+            slope = _sum_last(slope, event_dim - part.domain.event_dim)
+            total = slope if total is None else total + slope
+            event_dim += part.codomain.event_dim - part.domain.event_dim
+        assert total is not None
+        return total
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        return "ComposeTransform(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
+
+
+def _widened(constraint: Any, event_dim: int) -> Any:
+    more = event_dim - constraint.event_dim
+    return constraints.independent(constraint, more) if more > 0 else constraint
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform whose last batch axes are taken as axes of the event."""
+
+    def __init__(
+        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
+    ):
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        slope = self.base_transform.log_abs_det_jacobian(x, y)
+        return _sum_last(slope, self.reinterpreted_batch_ndims)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+class ReshapeTransform(Transform):
+    """Another shape of the last axes."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0):
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        batch = x.shape[: x.dim() - len(self.in_shape)]
+        return wrap(np.zeros(batch, x._array.dtype))
+
+    def forward_shape(self, shape: Any) -> Any:
+        return _exchanged(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return _exchanged(shape, self.out_shape, self.in_shape)
+
+
+def _exchanged(shape: Any, old: Size, new: Size) -> Size:
+    if len(shape) < len(old):
+        raise ValueError("Too few dimensions on input")
+    cut = len(shape) - len(old)
+    if tuple(shape[cut:]) != tuple(old):
+        raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
+    return Size((*shape[:cut], *new))
+
+
+# Transforms of single numbers
+
+
+class _Rising(Transform):
+    """An invertible transform of numbers that rises, without parameters."""
+
+    domain: Any = constraints.real
+    codomain: Any = constraints.real
+    bijective = True
+    sign: Any = 1
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = object.__hash__
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else type(self)(cache_size=cache_size)
+
+
+class ExpTransform(_Rising):
+    """y = exp(x)."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class SigmoidTransform(_Rising):
+    """y = 1 / (1 + exp(-x))."""
+
+    codomain = constraints.unit_interval
+
+    def _call(self, x: Tensor) -> Tensor:
+        limits = np.finfo(x._array.dtype)
+        return sigmoid(x).clamp(min=float(limits.tiny), max=1.0 - float(limits.eps))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        limits = np.finfo(y._array.dtype)
+        y = y.clamp(min=float(limits.tiny), max=1.0 - float(limits.eps))
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(_Rising):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x)
+
+
+class TanhTransform(_Rising):
+    """y = tanh(x); with a cache the inverse of a result at the edges is exact."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return 0.5 * (y.log1p() - (-y).log1p())
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class AbsTransform(Transform):
+    """y = |x|, whose inverse is taken to be y."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbsTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, of positive numbers."""
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0):
+        super().__init__(cache_size)
+        self.exponent = (
+            exponent if isinstance(exponent, Tensor) else wrap(np.asarray(exponent, np.float32))
+        )
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return broadcast_shape(tuple(shape), self.exponent.shape)
+
+    inverse_shape = forward_shape
+
+
+class AffineTransform(Transform):
+    """y = loc + scale x.
+
+    Parameters
+    ----------
+    loc, scale : Tensors or numbers
+    event_dim : 0, 1 or 2
+        The number of last axes that are one event.
+    cache_size : 0 or 1
+    """
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0):
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @property
+    def domain(self) -> Any:
+        return _widened(constraints.real, self._event_dim)
+
+    codomain = domain
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AffineTransform):
+            return False
+        pairs = ((self.loc, other.loc), (self.scale, other.scale))
+        return all(np.array_equal(_plain(a), _plain(b)) for a, b in pairs)
+
+    __hash__ = object.__hash__
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return 1 if self.scale > 0 else -1 if self.scale < 0 else 0
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        scale: Any = self.scale
+        if isinstance(scale, Tensor):
+            slope = scale.abs().log().expand(broadcast_shape(scale.shape, x.shape))
+        else:
+            slope = wrap(np.full(x.shape, math.log(abs(scale)), x._array.dtype))
+        return _sum_last(slope, self._event_dim)
+
+    def forward_shape(self, shape: Any) -> Any:
+        shapes = (getattr(one, "shape", ()) for one in (self.loc, self.scale))
+        return Size(broadcast_shape(tuple(shape), *shapes))
+
+    inverse_shape = forward_shape
+
+
+def _plain(value: Any) -> Any:
+    return value._array if isinstance(value, Tensor) else value
+
+
+# Transforms of vectors and matrices
+
+
+class SoftmaxTransform(Transform):
+    """y = softmax(x) along the last axis; its inverse is the logarithm."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SoftmaxTransform)
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softmax(x, -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+
+class StickBreakingTransform(_Rising):
+    """From n - 1 numbers to a point of the simplex of n: each takes its share of what is left.
+
+    References
+    ----------
+    The Stan Development Team, "Stan Reference Manual", section "Unit simplex".
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    sign = Transform.sign
+
+    def _call(self, x: Tensor) -> Tensor:
+        z = sigmoid(x - _offsets(x).log())
+        left = (1 - z).cumprod(-1)
+        ones = wrap(np.ones((*x.shape[:-1], 1), x._array.dtype))
+        return cat([z, ones], -1) * cat([ones, left], -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        shorter = y[..., :-1]
+        left = (1 - shorter.cumsum(-1)).clamp(min=float(np.finfo(y._array.dtype).tiny))
+        return shorter.log() - left.log() + _offsets(shorter).log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        x = x - _offsets(x).log()
+        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return Size((*shape[:-1], shape[-1] - 1))
+
+
+def _offsets(x: Tensor) -> Tensor:
+    """Return n, n - 1 ... 1 for the last axis of n."""
+    return wrap(np.arange(x.shape[-1], 0, -1).astype(x._array.dtype))
+
+
+class LowerCholeskyTransform(_Rising):
+    """From a matrix to a lower triangle with a positive diagonal, the exponential of its own."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()

@@ -1,0 +1,340 @@
+"""Inverses, determinants and solutions of linear systems.
+
+References
+----------
+M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008: the gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.matrix_checks import (
+    check_same_dtype,
+    check_square,
+    each,
+    lapack,
+    raise_first,
+)
+from convcore.functions.arithmetic import conj, mul, neg, sub
+from convcore.functions.broadcast import broadcast_shape, cast, sum_to
+from convcore.functions.complex_parts import imag
+from convcore.functions.elementwise import log
+from convcore.functions.matmul import matmul
+from convcore.functions.order import _return_type
+from convcore.functions.shape import adjoint, movedim, reshape, squeeze, transpose, unsqueeze
+
+__all__ = [
+    "det",
+    "inv",
+    "inv_ex",
+    "logdet",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "tensorinv",
+    "tensorsolve",
+]
+
+_INV_EX = _return_type("linalg_inv_ex", "inverse", "info")
+_SLOGDET = _return_type("linalg_slogdet", "sign", "logabsdet")
+_SOLVE_EX = _return_type("linalg_solve_ex", "result", "info")
+
+Needs = tuple[bool, ...]
+
+
+def zero_pivot(matrix: np.ndarray) -> int:
+    """Return the number, from 1, of the first zero on the diagonal of U of P L U; 0 if none."""
+    from scipy.linalg import get_lapack_funcs
+
+    if 0 in matrix.shape:
+        return 0
+    (getrf,) = get_lapack_funcs(("getrf",), (matrix,))
+    return max(int(getrf(matrix)[2]), 0)
+
+
+def inv(A: Tensor) -> Tensor:
+    """Return the inverse of each matrix.
+
+    Parameters
+    ----------
+    A : (..., n, n)
+
+    Raises
+    ------
+    LinAlgError
+        A matrix is singular.
+    RuntimeError
+        The matrices are not square, or not of a floating-point or complex dtype.
+
+    Notes
+    -----
+    With the inverse Y the gradient is -Y^H grad Y^H (Giles 2008, 2.2.3).
+
+    Examples
+    --------
+    >>> import convcore
+    >>> inv(convcore.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    inverse, info = inv_ex(A)
+    raise_first("linalg.inv", info._array, _singular)
+    return inverse
+
+
+def _singular(order: int) -> str:
+    return (
+        f"The diagonal element {order} is zero, the inversion could not be completed because the "
+        "input matrix is singular."
+    )
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
+    """Return (inverse, info); info is 0, or the number of the diagonal element that was zero.
+
+    The inverse of a singular matrix is NaN; with ``check_errors`` it is an error, as in `inv`.
+    """
+    check_square("linalg.inv", A)
+    array = A._array
+    try:
+        inverse = ignore_errstate(np.linalg.inv, array)
+        info = np.zeros(array.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        info = each(zero_pivot, array)
+        inverse = _where_regular(np.linalg.inv, info, array)
+    if check_errors:
+        raise_first("linalg.inv_ex", info, _singular)
+    out = _INV_EX(wrap(inverse), wrap(info))
+    record("LinalgInvExBackward0", (A,), tuple(out), _inv_backward, (out.inverse,))
+    return out
+
+
+def _where_regular(solver: Any, info: np.ndarray, a: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    """Return a solver's results, NaN where ``info`` says that the matrix is singular."""
+    unit = np.eye(a.shape[-1], dtype=a.dtype)
+    singular = (info != 0)[..., None, None]
+    found = ignore_errstate(solver, np.where(singular, unit, a), *rest)
+    return np.where(singular, found.dtype.type(math.nan), found)
+
+
+def _inv_backward(needs: Needs, grads: tuple, y: Tensor) -> Tensor | None:
+    if grads[0] is None:
+        return None
+    back = adjoint(y)
+    return neg(matmul(back, matmul(grads[0], back)))
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """Return X with A X = B, or X A = B if not ``left``.
+
+    Parameters
+    ----------
+    A : (..., n, n)
+    B : (..., n, k), or vectors: (n,), or (..., n) with exactly the leading axes of A
+        Leading axes broadcast.  If not ``left``: (..., k, n).
+
+    Raises
+    ------
+    LinAlgError
+        A matrix is singular.
+    RuntimeError
+        Sizes or dtypes that do not go together.
+
+    Notes
+    -----
+    The gradients are G = A^-H grad for B and -G X^H for A (Giles 2008, 2.3.1).
+    """
+    result, info = _solve(A, B, left, "linalg.solve")
+    says = "The solver failed because the input matrix is singular."
+    raise_first("torch.linalg.solve", info._array, lambda order: says)
+    return result
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    """Return (result, info) of `solve`; of a singular matrix NaN, and the number of its zero."""
+    if check_errors:
+        solve(A, B, left=left)
+    return _SOLVE_EX(*_solve(A, B, left, "linalg.solve"))
+
+
+def _solve(A: Tensor, B: Tensor, left: bool, function: str) -> tuple[Tensor, Tensor]:
+    check_arguments(function.replace(".", "_"), A=A, B=B)
+    check_square(function, A)
+    check_same_dtype(function, A, B)
+    vector = B._array.ndim == 1 or B._array.shape == A._array.shape[:-1]
+    columns = unsqueeze(B, -1) if vector else B
+    n, got = A._array.shape[-1], columns._array.shape[-2 if left else -1]
+    if n != got:
+        equation = "AX = B" if left else "XA = B"
+        sizes = "x".join(map(str, columns._array.shape[-2:]))
+        raise RuntimeError(
+            f"{function}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and "
+            f"{sizes})"
+        )
+    if left:
+        result, info = _solved(A, columns)
+        return squeeze(result, -1) if vector else result, info
+    result, info = _solved(transpose(A, -2, -1), transpose(columns, -2, -1))
+    return transpose(result, -2, -1), info
+
+
+def _solved(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
+    """Return X and info for stacks of columns."""
+    a, b = A._array, B._array
+    lead = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    a = np.broadcast_to(a, (*lead, *a.shape[-2:]))
+    b = np.broadcast_to(b, (*lead, *b.shape[-2:]))
+    try:
+        x, info = ignore_errstate(np.linalg.solve, a, b), np.zeros(lead, np.int32)
+    except np.linalg.LinAlgError:
+        info = each(zero_pivot, a)
+        x = _where_regular(np.linalg.solve, info, a, b)
+    out = wrap(x)
+    record("LinalgSolveExBackward0", (A, B), out, _solve_backward, (A, B, out))
+    return out, wrap(info)
+
+
+def _solve_backward(needs: Needs, grad: Tensor, A: Tensor, B: Tensor, X: Tensor) -> tuple:
+    back, _ = _solved(adjoint(A), grad)
+    grad_a = sum_to(neg(matmul(back, adjoint(X))), A._array.shape) if needs[0] else None
+    return grad_a, sum_to(back, B._array.shape) if needs[1] else None
+
+
+# Determinants
+
+
+def det(A: Tensor) -> Tensor:
+    """Return the determinant of each matrix.
+
+    Parameters
+    ----------
+    A : (..., n, n)
+
+    Returns
+    -------
+    (...)
+
+    Notes
+    -----
+    The gradient is grad conj(det A) A^-H (Giles 2008, 2.2.4).  If a matrix is singular, the
+    cofactors are computed from singular values, where only the first derivative exists.
+    """
+    check_square("linalg.det", A, kernel="lu_cpu")
+    out = wrap(np.asarray(lapack("linalg.det", np.linalg.det, A._array), A._array.dtype))
+    record("LinalgDetBackward0", (A,), out, _det_backward, (A, out))
+    return out
+
+
+def _det_backward(needs: Needs, grad: Tensor, A: Tensor, d: Tensor) -> Tensor:
+    inverse, info = inv_ex(A)
+    if info._array.any() or not d._array.all():
+        return mul(_as_matrix(grad), wrap(_cofactors(A._array)))
+    return mul(_as_matrix(mul(grad, conj(d))), adjoint(inverse))
+
+
+def _as_matrix(x: Tensor) -> Tensor:
+    return unsqueeze(unsqueeze(x, -1), -1)
+
+
+def _cofactors(a: np.ndarray) -> np.ndarray:
+    """Return the conjugated cofactors conj(det U Vh) U diag(products of the other s) Vh."""
+    u, s, vh = np.linalg.svd(a)
+    unit = np.eye(s.shape[-1], dtype=bool)
+    others = np.where(unit, 1, s[..., None, :]).prod(-1)
+    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return (matmul(wrap(u * others[..., None, :] * phase), wrap(vh)))._array
+
+
+def slogdet(A: Tensor) -> Any:
+    """Return (sign, logabsdet): the determinant's sign, or phase, and the log of its size.
+
+    Parameters
+    ----------
+    A : (..., n, n)
+
+    Notes
+    -----
+    With t = tr(A^-1 dA), d log|det| is Re t and d sign is i sign Im t.  Of a singular matrix the
+    sign is 0 and the logarithm -inf.
+    """
+    check_square("linalg.slogdet", A)
+    array = A._array
+    sign, size = lapack("linalg.slogdet", np.linalg.slogdet, array)
+    real = array.real.dtype
+    out = _SLOGDET(wrap(np.asarray(sign, array.dtype)), wrap(np.asarray(size, real)))
+    record("LinalgSlogdetBackward0", (A,), tuple(out), _slogdet_backward, (A, out[0]))
+    return out
+
+
+def _slogdet_backward(needs: Needs, grads: tuple, A: Tensor, sign: Tensor) -> Tensor | None:
+    grad_sign, grad_size = grads
+    is_complex = sign._array.dtype.kind == "c"
+    total = None if grad_size is None else cast(grad_size, sign._array.dtype)
+    if grad_sign is not None and is_complex:
+        turn = mul(imag(mul(conj(grad_sign), sign)), 1j)
+        total = neg(turn) if total is None else sub(total, turn)
+    if total is None:
+        return None
+    return mul(_as_matrix(total), adjoint(inv_ex(A).inverse))
+
+
+def logdet(A: Tensor) -> Tensor:
+    """Return the logarithm of the determinant of each matrix; NaN where it is negative."""
+    check_square("logdet", A)
+    sign, size = slogdet(A)
+    if A._array.dtype.kind == "c":
+        return log(sign) + size
+    return size + log(sign.detach())
+
+
+# Tensors that are taken as matrices
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """Return the inverse of a tensor taken as a matrix: its first ``ind`` axes are the rows.
+
+    Raises
+    ------
+    RuntimeError
+        ``ind`` is not positive, or the matrix is not square.
+    """
+    check_arguments("linalg_tensorinv", A=A)
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    rows, columns = A._array.shape[:ind], A._array.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {math.prod(columns)} != {math.prod(rows)}"
+        )
+    return reshape(inv(reshape(A, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """Return X with tensordot(A, X, X.ndim) = B.
+
+    Parameters
+    ----------
+    A : (*B.shape, *X.shape), of as many rows as columns
+    B : Tensor
+    dims : axes of A that are moved to its end first
+    """
+    check_arguments("linalg_tensorsolve", A=A, B=B)
+    if dims is not None:
+        A = movedim(A, tuple(dims), tuple(range(-len(dims), 0)))
+    size, shape = math.prod(B._array.shape), A._array.shape[B._array.ndim :]
+    if math.prod(shape) != size:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {size}"
+        )
+    return reshape(solve(reshape(A, (size, size)), reshape(B, (size,))), shape)
