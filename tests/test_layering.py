@@ -22,7 +22,8 @@ FLOORS = (
     ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size random",),
     ("autograd",),
     ("functions",),
-    ("nn", "optim", "utils", "cuda", "backends"),
+    ("nn", "utils", "cuda", "backends"),
+    ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inference", "inspection", "serialization", "models", "demo"),
     ("cli",),
