@@ -8,7 +8,8 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
-    nn/ optim/ utils/ cuda.py backends.py       modules, optimizers, data loading, switches
+    nn/ utils/ cuda.py backends.py      modules, data loading, checkpointing, switches
+    optim/ func/                        optimizers and schedules; function transforms
     inference/ inspection/ serialization/ models/ bench/ demo/      uses of all that
     cli/            the command `convcore`
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import backends as backends
     from convcore import cuda as cuda
     from convcore import engine as engine
+    from convcore import func as func
     from convcore import nn as nn
     from convcore import optim as optim
     from convcore import random as random
@@ -96,6 +98,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     save: Callable[..., None]
     serialization: Any
     summary: Callable[..., Any]
+    vmap: Callable[..., Any]
 
 __version__ = "0.1.0"
 
@@ -104,7 +107,7 @@ __version__ = "0.1.0"
 
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
-    *("autograd", "backends", "cuda", "engine", "nn", "optim", "random", "utils"),
+    *("autograd", "backends", "cuda", "engine", "func", "nn", "optim", "random", "utils"),
     *("inference", "inspection", "models", "serialization"),
 )
 
@@ -141,6 +144,7 @@ _HIGHER = {
     "optimize_for_inference": "inference",
     "save": "serialization",
     "summary": "inspection",
+    "vmap": "func",
 }
 
 

@@ -10,8 +10,10 @@ from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
 from convcore.nn.utils.clip_grad import *  # noqa: F403
 from convcore.nn.utils.convert_parameters import *  # noqa: F403
-from convcore.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
-from convcore.nn.utils.weight_norm import remove_weight_norm, weight_norm
+from convcore.nn.utils.spectral_norm import remove_spectral_norm as remove_spectral_norm
+from convcore.nn.utils.spectral_norm import spectral_norm as spectral_norm
+from convcore.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm
+from convcore.nn.utils.weight_norm import weight_norm as weight_norm
 
 # Functions of modules that are loaded when they are asked for.
 _FUNCTIONS = {
