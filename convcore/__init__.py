@@ -9,6 +9,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     nn/ optim/ utils/ amp/ backends/ cuda.py overrides.py   modules, optimizers, data, switches
+    func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
     inference/ inspection/ serialization/ models/ bench/ demo/ hub.py     uses of all that
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import futures as futures
     from convcore import multiprocessing as multiprocessing
     from convcore import linalg as linalg
+    from convcore import func as func
     from convcore import nn as nn
     from convcore import optim as optim
     from convcore import overrides as overrides
@@ -107,6 +109,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     save: Callable[..., None]
     serialization: Any
     summary: Callable[..., Any]
+    vmap: Callable[..., Any]
 
 __version__ = "0.1.0"
 
@@ -116,7 +119,8 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
-    *("distributions", "futures", "linalg", "multiprocessing", "special", "utils"),
+    *("distributions", "futures", "func", "linalg", "multiprocessing", "special"),
+    "utils",
     *("hub", "inference", "inspection", "models", "serialization"),
 )
 
@@ -153,6 +157,7 @@ _HIGHER = {
     "optimize_for_inference": "inference",
     "save": "serialization",
     "summary": "inspection",
+    "vmap": "func",
 }
 
 

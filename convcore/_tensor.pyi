@@ -14,11 +14,13 @@ import convcore.functions.broadcast as _broadcast
 import convcore.functions.compare as _compare
 import convcore.functions.convert as _convert
 import convcore.functions.elementwise as _elementwise
+import convcore.functions.gamma as _gamma
 import convcore.functions.index_along as _index_along
 import convcore.functions.indexing as _indexing
 import convcore.functions.logic as _logic
 import convcore.functions.masked as _masked
 import convcore.functions.matmul as _matmul
+import convcore.functions.matrices as _matrices
 import convcore.functions.numerics as _numerics
 import convcore.functions.order as _order
 import convcore.functions.piecewise as _piecewise
@@ -477,6 +479,22 @@ class Tensor:
     arcsin_ = arcsin
     arctan_ = arctan
     arctan2_ = arctan2
+    def digamma(self) -> Tensor:
+        """Return the derivative of `lgamma` at each element."""
+
+    igamma = _gamma.igamma
+    igammac = _gamma.igammac
+    def lgamma(self) -> Tensor:
+        """Return the logarithm of the gamma function's absolute value, of each element."""
+
+    mvlgamma = _gamma.mvlgamma
+    digamma_ = digamma
+    igamma_ = igamma
+    igammac_ = igammac
+    lgamma_ = lgamma
+    mvlgamma_ = mvlgamma
+    polygamma = _gamma._polygamma_of
+    polygamma_ = polygamma
     index_add = _index_along.index_add
     index_copy = _index_along.index_copy
     index_fill = _index_along.index_fill
@@ -549,6 +567,21 @@ class Tensor:
     baddbmm_ = baddbmm
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
+    cholesky = _matrices.cholesky
+    cholesky_inverse = _matrices.cholesky_inverse
+    cholesky_solve = _matrices.cholesky_solve
+    det = _matrices.det
+    inverse = _matrices.inverse
+    logdet = _matrices.logdet
+    lu = _matrices.lu
+    lu_solve = _matrices.lu_solve
+    matrix_exp = _matrices.matrix_exp
+    matrix_power = _matrices.matrix_power
+    pinverse = _matrices.pinverse
+    qr = _matrices.qr
+    slogdet = _matrices.slogdet
+    svd = _matrices.svd
+    triangular_solve = _matrices.triangular_solve
     bincount = _numerics.bincount
     diff = _numerics.diff
     trace = _numerics.trace
@@ -639,7 +672,10 @@ class Tensor:
     trunc_ = trunc
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
+    cauchy_ = _sampling.cauchy_
     exponential_ = _sampling.exponential_
+    geometric_ = _sampling.geometric_
+    log_normal_ = _sampling.log_normal_
     multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
     random_ = _sampling.random_
@@ -700,10 +736,18 @@ class Tensor:
     def softmax(self, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
         """Return exp(x) over the sum of exp(x) along an axis."""
 
+    def erfc(self) -> Tensor:
+        """Return 1 - erf(x) of each element x, accurate where that is small."""
+
     erfinv = _special.erfinv
+    i0 = _special.i0
     logaddexp = _special.logaddexp
+    logit = _special.logit
     xlogy = _special.xlogy
+    erfc_ = erfc
     erfinv_ = erfinv
+    i0_ = i0
+    logit_ = logit
     xlogy_ = xlogy
     chunk = _splitting.chunk
     hsplit = _splitting.hsplit

@@ -23,9 +23,10 @@ FLOORS = (
     ("autograd",),
     ("functions",),
     (
-        *("nn", "optim", "utils", "cuda", "backends", "amp", "overrides", "futures"),
+        *("nn", "utils", "cuda", "backends", "amp", "overrides", "futures"),
         *("multiprocessing", "linalg", "special", "distributions"),
     ),
+    ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inference", "inspection", "serialization", "models", "demo"),
     ("hub",),

@@ -11,7 +11,7 @@ import numpy as np
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import retain_grad
-from convcore.autograd.node import Edge, edge
+from convcore.autograd.node import Edge, GradientEdge, edge
 from convcore.autograd.traversal import Traversal
 
 Tensors = Tensor | Sequence[Tensor]
@@ -56,7 +56,8 @@ def backward(
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     for tensor in wanted or ():
-        retain_grad(tensor)  # for those that are not leaves
+        if isinstance(tensor, Tensor):
+            retain_grad(tensor)  # for those that are not leaves
     traversal = Traversal(
         _edges(roots),
         _grads(roots, grad_tensors),
@@ -82,7 +83,7 @@ def grad(
 
     Parameters
     ----------
-    outputs, inputs : Tensor or sequence of Tensors
+    outputs, inputs : Tensor or sequence of Tensors, or of `autograd.graph.GradientEdge`
     grad_outputs : the outputs' gradients, of their shapes; None is 1, for outputs of one element
     retain_graph, create_graph
         As for `backward`.
@@ -146,25 +147,25 @@ def grad(
 
 
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
-    if isinstance(tensors, Tensor):
-        return (tensors,)
+    if isinstance(tensors, Tensor | GradientEdge):
+        return (tensors,)  # type: ignore[return-value]  # an edge stands for a tensor
     tensors = tuple(tensors)
     for tensor in tensors:
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor | GradientEdge):
             raise TypeError(f"expected a Tensor, but got {type(tensor).__name__}")
     return tensors
 
 
 def _check_inputs(inputs: Sequence[Tensor]) -> None:
     for tensor in inputs:
-        if not tensor.requires_grad:
+        if isinstance(tensor, Tensor) and not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
 
 
 def _edges(roots: Sequence[Tensor]) -> list[Edge]:
     edges: list[Edge] = []
     for number, root in enumerate(roots):
-        if not root.requires_grad:
+        if isinstance(root, Tensor) and not root.requires_grad:
             raise RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
@@ -186,6 +187,10 @@ def _grads(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
 
 
 def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
+    if isinstance(root, GradientEdge):
+        if not isinstance(gradient, Tensor):
+            raise RuntimeError("an output that is a GradientEdge needs its gradient to be given")
+        return gradient
     array = root._array
     if gradient is None:
         if array.size != 1:

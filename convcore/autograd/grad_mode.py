@@ -27,6 +27,7 @@ class _Mode(threading.local):
     enabled = True
     inference = False
     saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
+    hooks_forbidden: str | None = None  # the error of saved_tensors_hooks, if they are forbidden
     traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py
 
 

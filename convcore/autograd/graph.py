@@ -1,7 +1,86 @@
-"""Graph nodes, multi-tensor gradient hooks and saved-tensor hooks, under PyTorch's path."""
+"""Graph nodes and edges, multi-tensor gradient hooks, and what is done with saved tensors."""
 
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.hooks import register_multi_grad_hook
-from convcore.autograd.node import Node
+from convcore.autograd.node import GradientEdge, Node, edge
 from convcore.autograd.saved import saved_tensors_hooks
 
-__all__ = ["Node", "register_multi_grad_hook", "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Return the edge of the graph that a tensor's gradient arrives at.
+
+    It stands for the tensor among the ``inputs`` of `grad` and `backward`, and keeps no memory.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor does not require a gradient.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
+        )
+    node, output_nr = edge(tensor)
+    return GradientEdge(node, output_nr)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Note that the memory of a tensor, or of several, was changed in place."""
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        one._counter[0] += 1
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Save tensors for backward in the CPU's memory, where they are anyway."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda tensor: tensor, lambda tensor: tensor)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Make `saved_tensors_hooks` raise a RuntimeError with a message, as a context manager."""
+    if mode.saved_hooks:
+        raise RuntimeError(error_message)
+    before, mode.hooks_forbidden = mode.hooks_forbidden, error_message
+    try:
+        yield
+    finally:
+        mode.hooks_forbidden = before
+
+
+class _Copies:
+    """The context of `allow_mutation_on_saved_tensors`."""
+
+    def clear(self) -> None:
+        """Do nothing: the copies are freed with the graph."""
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
+    """Allow tensors to be changed in place after they were saved for backward.
+
+    Every tensor that is saved inside this context manager is copied; PyTorch copies those that are
+    changed, when they are.
+    """
+    with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
+        yield _Copies()

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
@@ -274,8 +274,18 @@ class _NodeClasses(dict):
 node_classes = _NodeClasses()
 
 
+class GradientEdge(NamedTuple):
+    """An edge of the graph, in the place of the tensor whose gradient arrives there."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
 def edge(tensor: Any) -> Edge:
     """Return a tensor's edge, (node, output number); (None, 0) if it needs no gradient."""
+    if isinstance(tensor, GradientEdge):
+        return tensor.node, tensor.output_nr
     if not isinstance(tensor, Tensor) or not tensor.requires_grad:
         return None, 0
     return tensor._grad_fn or accumulator(tensor), tensor._output_nr

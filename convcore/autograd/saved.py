@@ -183,6 +183,8 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        if mode.hooks_forbidden is not None:
+            raise RuntimeError(mode.hooks_forbidden)
         mode.saved_hooks = (*mode.saved_hooks, (self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *error: object) -> None:

@@ -15,7 +15,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.elementwise import _as_float, exp, sigmoid, square
+from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, square
 from convcore.functions.piecewise import clamp, masked
 
 __all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]

@@ -17,10 +17,18 @@ from convcore.nn import functional as functional
 from convcore.nn import grad as grad
 from convcore.nn import init as init
 from convcore.nn import modules as modules
+from convcore.nn import parallel as parallel
 from convcore.nn import utils as utils
 from convcore.nn.modules import *  # noqa: F403
+from convcore.nn.parallel import DataParallel as DataParallel
 from convcore.nn.parameter import Buffer as Buffer
 from convcore.nn.parameter import Parameter as Parameter
+from convcore.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from convcore.nn.parameter import UninitializedParameter as UninitializedParameter
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
-    __all__ = ["Buffer", "Parameter", "functional", "grad", "init", "utils", *modules.__all__]
+    __all__ = [
+        *("Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
+        *("functional", "grad", "init", "parallel", "utils"),
+        *modules.__all__,
+    ]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.views import check_writable
-from convcore.random import fill_normal, fill_uniform
+from convcore.random import fill_normal, fill_uniform, randperm
 
 __all__ = [
     "calculate_gain",
@@ -33,6 +33,10 @@ __all__ = [
     "normal",
     "normal_",
     "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
     "trunc_normal_",
     "uniform",
     "uniform_",
@@ -340,6 +344,79 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Fill a tensor with a (semi-)orthogonal matrix; return it.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        With two axes or more; all but the first count as one.
+    gain : float
+        Factor of the matrix.
+
+    Raises
+    ------
+    ValueError
+        The tensor has fewer than two axes.
+
+    References
+    ----------
+    A. M. Saxe, J. L. McClelland, S. Ganguli, "Exact solutions to the nonlinear dynamics of learning
+    in deep linear neural networks", ICLR 2014.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    return _draw(tensor, _fill_orthogonal, gain, generator) if tensor.numel() else tensor
+
+
+def _fill_orthogonal(array: np.ndarray, gain: float, generator: Any) -> None:
+    drawn = np.empty((len(array), array.size // len(array)), array.dtype)
+    fill_normal(drawn, 0.0, 1.0, generator)
+    tall = drawn.shape[0] >= drawn.shape[1]
+    q = orthonormal(wrap(drawn if tall else drawn.T))._array
+    array[...] = (q if tall else q.T).reshape(array.shape) * gain
+
+
+def orthonormal(matrix: Tensor) -> Tensor:
+    """Return Q of the QR decomposition whose R has a positive diagonal; of tall matrices."""
+    from scipy.linalg import qr  # slow to import, and rarely needed
+
+    found = np.empty_like(matrix._array)
+    for index in np.ndindex(found.shape[:-2]):
+        q, r = qr(matrix._array[index], mode="economic")
+        found[index] = q * np.sign(np.diagonal(r))
+    return wrap(found)
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Fill a matrix from N(0, std**2), with zeros at random places; return it.
+
+    Parameters
+    ----------
+    tensor : Tensor with two axes
+    sparsity : float
+        The share of each column that is zero, rounded up.
+
+    Raises
+    ------
+    ValueError
+        The tensor does not have two axes.
+
+    References
+    ----------
+    J. Martens, "Deep learning via Hessian-free optimization", ICML 2010.
+    """
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    normal_(tensor, 0, std, generator)
+    for column in range(columns):
+        tensor._array[randperm(rows)._array[:zeros], column] = 0
+    return tensor
+
+
 # Deprecated names
 
 
@@ -368,6 +445,8 @@ eye = _deprecated(eye_)
 kaiming_normal = _deprecated(kaiming_normal_)
 kaiming_uniform = _deprecated(kaiming_uniform_)
 normal = _deprecated(normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)
 uniform = _deprecated(uniform_)
 xavier_normal = _deprecated(xavier_normal_)
 xavier_uniform = _deprecated(xavier_uniform_)

@@ -9,7 +9,14 @@ import numpy as np
 from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 def _share(cls: type, data: Tensor | None) -> Any:
@@ -91,3 +98,94 @@ class Buffer(Tensor):
         if data is not None and data.requires_grad:
             buffer.requires_grad = True
         return buffer
+
+
+class UninitializedTensorMixin:
+    """What tensors whose shape is not known yet have in common."""
+
+    __slots__ = ()
+
+    cls_to_become: type
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give the tensor a shape, and memory that is not set to anything.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        device, dtype : optional
+            By default the tensor's own.
+        """
+        kind = self.dtype if dtype is None else dtype
+        self._array = np.empty(tuple(shape), kind.numpy)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Raise RuntimeError: the shape is not known yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def size(self, *args: Any) -> Any:
+        """Raise ValueError: the shape is not known yet."""
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter: this {type(self).__name__} has no shape "
+            "yet. This error happens when you are using a `LazyModule`. Call `forward` with a dummy "
+            "batch to initialize the parameters before"
+        )
+
+    numel = dim = nelement = size
+
+    def detach(self: Any) -> Any:
+        """Return the tensor itself: there is nothing to share yet."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet; see `materialize`."""
+
+    __slots__ = ()
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        """Make a parameter without a shape."""
+        kind = get_default_dtype() if dtype is None else dtype
+        return Parameter.__new__(cls, wrap(np.empty(0, kind.numpy)), requires_grad)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        """Return another parameter without a shape."""
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self._requires_grad, dtype=self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known yet; see `UninitializedTensorMixin.materialize`."""
+
+    __slots__ = ()
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        """Make a buffer without a shape."""
+        kind = get_default_dtype() if dtype is None else dtype
+        return wrap(np.empty(0, kind.numpy), cls)
+
+
+def is_lazy(param: Any) -> bool:
+    """Return whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)

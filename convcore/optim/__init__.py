@@ -1,9 +1,48 @@
-"""Optimizers (SGD, Adam, AdamW, RMSprop) and learning rate schedulers."""
+"""Optimizers (SGD, Adam, L-BFGS and others) and learning rate schedulers, and weight averaging."""
+
+import importlib
+from typing import Any
 
 from convcore.optim import lr_scheduler as lr_scheduler
+from convcore.optim._adafactor import Adafactor
+from convcore.optim._muon import Muon
+from convcore.optim.adadelta import Adadelta
+from convcore.optim.adagrad import Adagrad
 from convcore.optim.adam import Adam, AdamW
+from convcore.optim.adamax import Adamax
+from convcore.optim.asgd import ASGD
+from convcore.optim.lbfgs import LBFGS
+from convcore.optim.nadam import NAdam
 from convcore.optim.optimizer import Optimizer
+from convcore.optim.radam import RAdam
 from convcore.optim.rmsprop import RMSprop
+from convcore.optim.rprop import Rprop
 from convcore.optim.sgd import SGD
+from convcore.optim.sparse_adam import SparseAdam
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "swa_utils":  # it needs nn, which training by plain functions does not
+        return importlib.import_module("convcore.optim.swa_utils")
+    raise AttributeError(f"module 'convcore.optim' has no attribute {name!r}")

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._checks import check_numbers
-from convcore.optim._fused import Fused, arrays_of, check_options, written
+from convcore.optim._composed import begin, check_options, checked_betas
+from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["Adam", "AdamW"]
+
+_NAMES = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
 class Adam(Fused):
@@ -88,7 +90,7 @@ class Adam(Fused):
     ) -> None:
         defaults = {
             "lr": lr,
-            "betas": _checked_betas(betas),
+            "betas": checked_betas(betas),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -106,9 +108,9 @@ class Adam(Fused):
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> engine.Step:
         amsgrad, decay = options["amsgrad"], options["weight_decay"]
-        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]
+        names = _NAMES[: 3 if amsgrad else 2]
         if not state:
-            self._begin(state, names, parameter)
+            begin(state, names, parameter)
         steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]
@@ -127,6 +129,19 @@ class Adam(Fused):
         flags |= engine.AMSGRAD if amsgrad else 0
         arrays = [*arrays_of(parameter), *written(state, *names)]
         return engine.Step("adam", arrays, params, flags)
+
+    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        return begin({}, _NAMES[: 3 if options["amsgrad"] else 2], parameter)
+
+    def _rule(
+        self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> Tensor:
+        mean, square = running_means(gradient, state, options["betas"])
+        correction, correction_of_square = corrections(state, options["betas"])
+        if options["amsgrad"]:
+            square = state["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
+        root = square.sqrt() / math.sqrt(correction_of_square) + options["eps"]
+        return value - options["lr"] / correction * mean / root
 
 
 class AdamW(Adam):
@@ -179,27 +194,18 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-def _checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
-    """Return Adam's two decay rates as floats.
+def running_means(
+    gradient: Tensor, state: dict[str, Any], betas: tuple[float, float]
+) -> tuple[Tensor, Tensor]:
+    """Update and return the running means of the gradient and of its square."""
+    beta1, beta2 = betas
+    mean = state["exp_avg"] = state["exp_avg"].lerp(gradient, 1 - beta1)
+    square = beta2 * state["exp_avg_sq"] + (1 - beta2) * gradient * gradient
+    state["exp_avg_sq"] = square
+    return mean, square
 
-    Raises
-    ------
-    TypeError, ValueError
-        They are not two numbers from 0 to below 1.
-    """
-    if not isinstance(betas, (list, tuple)) or len(betas) != 2:
-        raise TypeError(f"betas must be two numbers, got {betas!r}")
-    check_numbers(**{f"betas[{number}]": beta for number, beta in enumerate(betas)})
-    for number, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {number}: {beta}")
-    if not (
-        all(isinstance(beta, float) for beta in betas)
-        or all(isinstance(beta, Tensor) for beta in betas)
-    ):
-        raise ValueError("betas must be either both floats or both Tensors")
-    for number, beta in enumerate(betas):
-        if isinstance(beta, Tensor) and beta.numel() != 1:
-            raise ValueError(f"Tensor betas[{number}] must be 1-element")
-    first, second = (float(beta) for beta in betas)
-    return first, second
+
+def corrections(state: dict[str, Any], betas: tuple[float, float]) -> tuple[float, float]:
+    """Return what the two running means are divided by, because they began at 0."""
+    steps = float(state["step"])
+    return 1 - betas[0] ** steps, 1 - betas[1] ** steps

@@ -15,10 +15,14 @@ from convcore.autograd.handle import RemovableHandle, add_hook
 
 __all__ = [
     "Optimizer",
+    "ParamsT",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",
 ]
+
+# What an optimizer takes, for annotations.
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 _global_pre_hooks: OrderedDict = OrderedDict()
 _global_post_hooks: OrderedDict = OrderedDict()
@@ -62,7 +66,7 @@ class Optimizer:
 
     Notes
     -----
-    Options that mean the same in each of `SGD`, `Adam`, `AdamW` and `RMSprop` that has them:
+    Options that mean the same in each optimizer that has them:
 
     lr : float or Tensor of one element
         Learning rate, the step size.
@@ -71,7 +75,8 @@ class Optimizer:
     maximize : bool
         Whether to move parameters along the gradient instead of against it.
     differentiable : bool
-        Only False: a step is not recorded in the graph.
+        Whether steps are recorded in the graph, so that losses after them can be differentiated by
+        what was before. Parameters must then not be leaves: clone them first.
     foreach, fused, capturable : bool, optional
         PyTorch's choices among its implementations; they change nothing here.
     """
@@ -184,7 +189,8 @@ class Optimizer:
                 "optimizer can only optimize Tensors, but one of the params is "
                 f"{type(parameter).__name__}"
             )
-        if not (parameter.is_leaf or parameter.retains_grad):
+        leaf = parameter.is_leaf or parameter.retains_grad
+        if not leaf and not self.defaults.get("differentiable"):
             raise ValueError("can't optimize a non-leaf Tensor")
 
     def _check_group(self, group: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._fused import Fused, arrays_of, check_options, written
+from convcore.optim._composed import begin, check_options
+from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["RMSprop"]
 
@@ -98,10 +99,7 @@ class RMSprop(Fused):
     ) -> engine.Step:
         centered, momentum = options["centered"], options["momentum"]
         if not state:
-            names = ["square_avg"]
-            names += ["momentum_buffer"] if momentum else []
-            names += ["grad_avg"] if centered else []
-            self._begin(state, names, parameter)
+            state.update(self._start(parameter, options))
         arrays = [*arrays_of(parameter), *written(state, "square_avg")]
         arrays += written(state, "grad_avg") if centered else []
         arrays += written(state, "momentum_buffer") if momentum else []
@@ -118,3 +116,23 @@ class RMSprop(Fused):
         flags |= engine.CENTERED if centered else 0
         flags |= engine.MOMENTUM if momentum else 0
         return engine.Step("rmsprop", arrays, params, flags)
+
+    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        names = ["square_avg"]
+        names += ["momentum_buffer"] if options["momentum"] else []
+        names += ["grad_avg"] if options["centered"] else []
+        return begin({}, names, parameter)
+
+    def _rule(
+        self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> Tensor:
+        alpha, momentum = options["alpha"], options["momentum"]
+        square = alpha * state["square_avg"] + (1 - alpha) * gradient * gradient
+        state["square_avg"] = square
+        if options["centered"]:
+            mean = state["grad_avg"] = state["grad_avg"].lerp(gradient, 1 - alpha)
+            square = square - mean * mean
+        move = gradient / (square.sqrt() + options["eps"])
+        if momentum:
+            move = state["momentum_buffer"] = momentum * state["momentum_buffer"] + move
+        return value - options["lr"] * move

@@ -10,7 +10,8 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.engine.layers import optimizers as engine
 from convcore.optim._checks import check_numbers
-from convcore.optim._fused import Fused, arrays_of, check_options, written
+from convcore.optim._composed import check_options
+from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["SGD"]
 
@@ -112,3 +113,19 @@ class SGD(Fused):
             1 - options["dampening"],
         )
         return engine.Step("sgd", arrays, params, flags)
+
+    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _rule(
+        self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> Tensor:
+        momentum, velocity = options["momentum"], state.get("momentum_buffer")
+        move = gradient
+        if momentum:
+            if velocity is not None:
+                move = momentum * velocity + (1 - options["dampening"]) * gradient
+            state["momentum_buffer"] = move.clone()
+            if options["nesterov"]:
+                move = gradient + momentum * move
+        return value - options["lr"] * move

@@ -38,6 +38,24 @@ SCHEDULES = {
     "one cycle, linear": lambda lib, o: lib.optim.lr_scheduler.OneCycleLR(
         o, 1.0, epochs=4, steps_per_epoch=5, anneal_strategy="linear", three_phase=True
     ),
+    "multiplicative": lambda lib, o: lib.optim.lr_scheduler.MultiplicativeLR(
+        o, [lambda e: 0.9, lambda e: 1 / (e + 1)]
+    ),
+    "polynomial": lambda lib, o: lib.optim.lr_scheduler.PolynomialLR(o, 6, power=2.0),
+    "cyclic": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(o, [0.01, 0.1], 1.0, 3, 4),
+    "cyclic, halved": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
+        o, 0.1, 1.0, 3, mode="triangular2", cycle_momentum=False
+    ),
+    "cyclic, shrinking": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
+        o, 0.1, 1.0, 3, mode="exp_range", gamma=0.9
+    ),
+    "cyclic, scaled": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
+        o, 0.1, 1.0, 2, scale_fn=lambda x: 0.5**x, scale_mode="iterations"
+    ),
+    "restarts": lambda lib, o: lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 2, 2, 0.01),
+    "averaging": lambda lib, o: lib.optim.swa_utils.SWALR(o, [0.05, 0.2], 4),
+    "averaging, linear": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.05, 3, "linear"),
+    "averaging at once": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.05, 0),
     "warm-up": warm_up,
     "chained": lambda lib, o: lib.optim.lr_scheduler.ChainedScheduler(
         [

@@ -508,8 +508,6 @@ def test_options_that_are_no_numbers_are_named(name, option, value):
 def test_other_things_than_tensors_are_refused():
     with pytest.raises(TypeError, match=r"optimizer can only optimize Tensors.* is int"):
         optim.SGD([1])
-    with pytest.raises(ValueError, match="differentiable"):
-        optim.SGD([leaf([1.0])], differentiable=True)
 
 
 def test_the_same_parameter_twice_warns():

@@ -14,6 +14,7 @@ Layers, a family a file:
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
 - ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
 - ``activation``, ``loss``, ``distance``.
+- ``lazy``: layers that take their number of input channels from the first input.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
 
 A layer takes its parameters in ``__init__`` and calls a function of `convcore.nn.functional` in
@@ -31,6 +32,7 @@ from convcore.nn.modules.dropout import *  # noqa: F403
 from convcore.nn.modules.flatten import *  # noqa: F403
 from convcore.nn.modules.fold import *  # noqa: F403
 from convcore.nn.modules.instancenorm import *  # noqa: F403
+from convcore.nn.modules.lazy import *  # noqa: F403
 from convcore.nn.modules.linear import *  # noqa: F403
 from convcore.nn.modules.loss import *  # noqa: F403
 from convcore.nn.modules.module import Module as Module

@@ -12,7 +12,7 @@ from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class AffineNorm(Module):
@@ -209,3 +209,47 @@ class BatchNorm3d(_BatchNorm):
     """Batch normalization of (N, C, D, H, W); the rest as `BatchNorm2d`."""
 
     ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the batches of all processes; in one process, of its batch.
+
+    Parameters are those of `BatchNorm2d`, and ``process_group``, which is ignored. An input has two
+    axes or more.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        options = eps, momentum, affine, track_running_stats, device, dtype
+        super().__init__(num_features, *options, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Return the module with all batch normalizations in it replaced by this class.
+
+        Parameters and statistics stay the same objects.
+        """
+        result = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            result = cls.__new__(cls)
+            result.__dict__.update(module.__dict__)
+            result.process_group = process_group
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

@@ -2,13 +2,16 @@
 
 from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
-from convcore.optim.lr_scheduler.cosine import CosineAnnealingLR
+from convcore.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from convcore.optim.lr_scheduler.cyclic import CyclicLR
 from convcore.optim.lr_scheduler.factors import (
     ConstantLR,
     ExponentialLR,
     LambdaLR,
     LinearLR,
+    MultiplicativeLR,
     MultiStepLR,
+    PolynomialLR,
     StepLR,
 )
 from convcore.optim.lr_scheduler.one_cycle import OneCycleLR
@@ -18,13 +21,21 @@ __all__ = [
     "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "MultiplicativeLR",
     "OneCycleLR",
+    "PolynomialLR",
     "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
 ]
+
+
+class _LRScheduler(LRScheduler):
+    """`LRScheduler` under PyTorch's older name, which programs derive schedules from."""

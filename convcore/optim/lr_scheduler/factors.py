@@ -12,7 +12,16 @@ from convcore.optim._checks import check_numbers
 from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer
 from convcore.optim.optimizer import Optimizer
 
-__all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "StepLR"]
+__all__ = [
+    "ConstantLR",
+    "ExponentialLR",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "PolynomialLR",
+    "StepLR",
+]
 
 
 class LambdaLR(LRScheduler):
@@ -80,6 +89,21 @@ class LambdaLR(LRScheduler):
         self._warn_if_called_alone()
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [lr * function(self.last_epoch) for lr, function in pairs]
+
+
+class MultiplicativeLR(LambdaLR):
+    """Multiply the learning rate of the epoch before by a function of the epoch.
+
+    Parameters and errors are those of `LambdaLR`.
+    """
+
+    def get_lr(self) -> list[Any]:
+        """Compute the groups' learning rates of this epoch; `step` calls it."""
+        self._warn_if_called_alone()
+        pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
+        if self._is_initial:
+            return [group["lr"] for group, _ in pairs]
+        return [group["lr"] * function(self.last_epoch) for group, function in pairs]
 
 
 class _Multiplied(LRScheduler):
@@ -300,6 +324,42 @@ class LinearLR(_Multiplied):
     def _factor_since_beginning(self) -> float:
         rise = self.end_factor - self.start_factor
         return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
+
+
+class PolynomialLR(_Multiplied):
+    """Let the learning rate fall to 0 as a power of the epochs that are left.
+
+    lr(t) = lr(0) * (1 - t / total_iters)^power, and 0 after that.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for `LRScheduler`.
+    total_iters : int
+        The epoch from which on the learning rate is 0.
+    power : float
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
+    ) -> None:
+        check_numbers(total_iters=total_iters, power=power)
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1
+        left, before = (1.0 - t / self.total_iters for t in (self.last_epoch, self.last_epoch - 1))
+        return (left / before) ** self.power
+
+    def _factor_since_beginning(self) -> float:
+        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
 
 
 def _numbers(name: str, values: Any) -> list[Any]:

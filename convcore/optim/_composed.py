@@ -1,0 +1,229 @@
+"""Optimizer steps written in tensor operations, which can be recorded in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from convcore._creation import tensor
+from convcore._dtype import float32, float64, get_default_dtype
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import enable_grad, set_grad_enabled
+from convcore.autograd.views import check_writable
+from convcore.functions.complex_parts import view_as_complex, view_as_real
+from convcore.optim._checks import check_numbers
+from convcore.optim.optimizer import Optimizer
+
+
+class Composed(Optimizer):
+    """An optimizer that computes a parameter's new value and state by tensor operations.
+
+    A subclass makes a parameter's state in `_start`, and computes its new value in `_rule`.
+    """
+
+    # Options missing from states of older versions of PyTorch, and their values then.
+    _later_options: ClassVar[dict[str, Any]] = {
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+    }
+    # Entries of a state that need not have the shape of their parameter.
+    _of_other_shapes: tuple[str, ...] = ("step",)
+    _decoupled = False  # whether weight decay always shrinks the parameter itself
+    _takes_complex = True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._later_options.items():
+                group.setdefault(name, value)
+        for own in self.state.values():
+            step = own.get("step") if isinstance(own, dict) else None
+            if step is not None and not isinstance(step, Tensor):
+                own["step"] = counter(float(step))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters that have a gradient; see `Optimizer.step`."""
+        differentiable = bool(self.defaults.get("differentiable"))
+        with set_grad_enabled(differentiable):
+            loss = self._loss(closure)
+            for parameter in self._all_parameters():
+                if parameter._grad is not None:
+                    check_writable(parameter)
+                    self._check_shapes(parameter)
+            for group in self.param_groups:
+                options = group if differentiable else numbers_of(group)
+                parameters = [p for p in group["params"] if p._grad is not None]
+                if len({*parameters}) == len(parameters):
+                    self._move(parameters, options)
+                else:  # a parameter listed twice is updated twice
+                    for parameter in parameters:
+                        self._move([parameter], options)
+        return loss
+
+    def _loss(self, closure: Callable[[], Any] | None) -> Any:
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+    def _move(self, parameters: list[Tensor], options: dict[str, Any]) -> None:
+        """Update parameters; a parameter and its state stay as they are if its rule raises."""
+        for parameter in parameters:
+            state = dict(self.state.get(parameter) or self._start(parameter, options))
+            if "step" in state:
+                state["step"] = state["step"] + 1
+            real = {name: as_real(value) for name, value in state.items()}
+            value, gradient = as_real(parameter), as_real(parameter.grad)
+            if options.get("maximize"):
+                gradient = -gradient
+            value, gradient = self._decayed(value, gradient, options)
+            value = self._rule(value, gradient, real, options)
+            parameter.copy_(_like(value, parameter))
+            self.state[parameter].update(
+                {name: _like(value, state.get(name)) for name, value in real.items()}
+            )
+
+    def _decayed(
+        self, value: Tensor, gradient: Tensor, options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor]:
+        """Return a parameter's value and gradient after weight decay."""
+        decay = options.get("weight_decay", 0)
+        if not decay:
+            return value, gradient
+        if self._decoupled or options.get("decoupled_weight_decay"):
+            return value * (1 - options["lr"] * decay), gradient
+        return value, gradient + decay * value
+
+    def _check_shapes(self, parameter: Tensor) -> None:
+        """Raise RuntimeError if the gradient or the state is of another shape.
+
+        The state may be another net's, and ``data`` may have been assigned since.
+        """
+        if not self._takes_complex and parameter.is_complex():
+            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+        shape = parameter._array.shape
+        state = self.state[parameter].items() if parameter in self.state else ()
+        for name, value in (("grad", parameter._grad), *state):
+            if name in self._of_other_shapes or not isinstance(value, Tensor):
+                continue
+            if value._array.shape != shape:
+                raise RuntimeError(
+                    f"{name} must have the shape of its parameter, {list(shape)}, got "
+                    f"{list(value._array.shape)}"
+                )
+
+    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        """Return a parameter's state before its first step."""
+        raise NotImplementedError
+
+    def _rule(
+        self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
+    ) -> Tensor:
+        """Return a parameter's new value, and put new tensors into its ``state``.
+
+        The step is counted, the gradient's sign and weight decay are seen to.  Complex tensors come
+        as real ones with a last axis of two.
+        """
+        raise NotImplementedError
+
+
+def begin(state: dict[str, Any], names: Iterable[str], parameter: Tensor) -> dict[str, Any]:
+    """Initialise a state: step count 0, and zeros in the parameter's format under ``names``."""
+    state["step"] = counter(0.0)
+    for name in names:
+        state[name] = wrap(np.zeros_like(parameter._array))
+    return state
+
+
+def counter(value: float) -> Tensor:
+    """Return a number of a state, such as the step count, as a tensor."""
+    return tensor(value, dtype=float64 if get_default_dtype() is float64 else float32)
+
+
+def as_real(value: Any) -> Any:
+    """Return a complex tensor as a real one with a last axis of two; anything else as it is."""
+    return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def _like(value: Any, model: Any) -> Any:
+    """Return a new value as a complex tensor if the old one, ``model``, was one."""
+    return view_as_complex(value) if isinstance(model, Tensor) and model.is_complex() else value
+
+
+# Options that must be at least 0, and their names in messages.
+_NOT_NEGATIVE = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
+    "momentum": "momentum value",
+    "weight_decay": "weight_decay value",
+    "alpha": "alpha value",
+    "rho": "rho value",
+    "lr_decay": "lr_decay value",
+    "initial_accumulator_value": "initial_accumulator_value value",
+    "momentum_decay": "momentum_decay value",
+}
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Raise for an option that is out of its range, among those that optimizers have in common.
+
+    Raises
+    ------
+    TypeError
+        An option is not a number.
+    ValueError
+        An option is negative, or ``lr`` is a tensor of several elements.
+    RuntimeError
+        ``fused`` is set together with ``foreach`` or ``differentiable``, which PyTorch refuses.
+    """
+    lr = options["lr"]
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    for name, called in _NOT_NEGATIVE.items():
+        if name in options:
+            check_numbers(**{name: options[name]})
+            if not options[name] >= 0:
+                raise ValueError(f"Invalid {called}: {options[name]}")
+    if options.get("differentiable") and options.get("fused"):
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if options.get("foreach") and options.get("fused"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
+    """Return Adam's two decay rates as floats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are not two numbers from 0 to below 1.
+    """
+    if not isinstance(betas, (list, tuple)) or len(betas) != 2:
+        raise TypeError(f"betas must be two numbers, got {betas!r}")
+    check_numbers(**{f"betas[{number}]": beta for number, beta in enumerate(betas)})
+    for number, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {number}: {beta}")
+    if not (
+        all(isinstance(beta, float) for beta in betas)
+        or all(isinstance(beta, Tensor) for beta in betas)
+    ):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for number, beta in enumerate(betas):
+        if isinstance(beta, Tensor) and beta.numel() != 1:
+            raise ValueError(f"Tensor betas[{number}] must be 1-element")
+    first, second = (float(beta) for beta in betas)
+    return first, second
+
+
+def numbers_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with tensors of one element as Python numbers."""
+    return {name: _number(value) for name, value in options.items()}
+
+
+def _number(value: Any) -> Any:
+    """Return a number, or the element of a tensor, as a Python number."""
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,5 @@
+"""AdamW, under PyTorch's path."""
+
+from convcore.optim.adam import AdamW
+
+__all__ = ["AdamW"]
