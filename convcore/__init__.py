@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._dtype import *
     from convcore._settings import *
     from convcore._size import *
+    from convcore._storage import *
     from convcore._tensor import *
     from convcore._tensor_str import *
     from convcore.autograd.grad_mode import *
@@ -115,6 +116,7 @@ _FAMILIES = (
     "_tensor",
     "_dtype",
     "_size",
+    "_storage",
     "_device",
     "_creation",
     "_constants",

@@ -9,6 +9,8 @@ import numpy as np
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
+from convcore._storage import TypedStorage, UntypedStorage
+from convcore._storage import layout as _layout
 from convcore.autograd.handle import RemovableHandle
 from convcore.random.generator import Generator
 
@@ -219,6 +221,49 @@ class Tensor:
     def relu_(self) -> Tensor:
         """Replace the negative elements by 0, in place."""
 
+    def acosh(self) -> Tensor:
+        """Return the inverse hyperbolic cosine of each element, NaN of those below 1."""
+
+    def angle(self) -> Tensor:
+        """Return the angle of each complex number in radians; of real ones 0 or, if negative, pi."""
+
+    arccosh = acosh
+    def arcsinh(self) -> Tensor:
+        """Return the inverse hyperbolic sine of each element."""
+
+    def arctanh(self) -> Tensor:
+        """Return the inverse hyperbolic tangent of each element, NaN outside [-1, 1]."""
+
+    asinh = arcsinh
+    atanh = arctanh
+    def deg2rad(self) -> Tensor:
+        """Return angles in radians that are given in degrees."""
+
+    def hypot(self, other: Tensor) -> Tensor:
+        """Return sqrt(input^2 + other^2), element by element, without overflow."""
+
+    def rad2deg(self) -> Tensor:
+        """Return angles in degrees that are given in radians."""
+
+    def sinc(self) -> Tensor:
+        """Return sin(pi x) / (pi x) of each element x, and 1 of 0."""
+
+    acosh_ = acosh
+    asinh_ = arcsinh
+    atanh_ = arctanh
+    deg2rad_ = deg2rad
+    hypot_ = hypot
+    rad2deg_ = rad2deg
+    sinc_ = sinc
+    def arccosh_(self) -> Tensor:
+        """Replace the tensor, in place, by `acosh` of it."""
+
+    def arcsinh_(self) -> Tensor:
+        """Replace the tensor, in place, by `asinh` of it."""
+
+    def arctanh_(self) -> Tensor:
+        """Replace the tensor, in place, by `atanh` of it."""
+
     def add(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """Return input + alpha * other, element by element."""
 
@@ -279,6 +324,27 @@ class Tensor:
         """Replace the tensor, in place, by `neg` of it."""
 
     neg_ = neg
+    def histc(self, bins: builtins.int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+        """Count the elements in equal bins from ``min`` to ``max``; from end to end if both are 0."""
+
+    def histogram(
+        self,
+        bins: Any,
+        *,
+        range: Sequence[builtins.float] | None = None,
+        weight: Tensor | None = None,
+        density: builtins.bool = False,
+    ) -> Any:
+        """Count the elements in bins, or sum their weights, as (hist, bin_edges)."""
+
+    def unique_consecutive(
+        self,
+        return_inverse: builtins.bool = False,
+        return_counts: builtins.bool = False,
+        dim: builtins.int | None = None,
+    ) -> Any:
+        """Return one of each run of equal elements, in order."""
+
     def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
         """Return a view of ``input`` expanded to ``size``."""
 
@@ -372,10 +438,14 @@ class Tensor:
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
 
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
     @property
     def real(self) -> Tensor:
         """Return a view of the real parts; a real tensor itself."""
 
+    @real.setter
+    def real(self, value: Any) -> None: ...
     def clone(self, *, memory_format: memory_format = ...) -> Tensor:
         """Return a copy, through which gradients flow back."""
 
@@ -466,6 +536,13 @@ class Tensor:
     def zero_(self) -> Tensor:
         """Replace every value by zero."""
 
+    def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
+        """Return the p-norm of input - other, over all elements."""
+
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """Return the tensor with those slices along an axis scaled whose p-norm is above maxnorm."""
+
+    renorm_ = renorm
     def abs(self) -> Tensor:
         """Return the absolute value of each element, a real number."""
 
@@ -610,6 +687,77 @@ class Tensor:
     def arctan2_(self, other: Tensor) -> Tensor:
         """Replace the tensor, in place, by `atan2` of it."""
 
+    def conj_physical(self) -> Tensor:
+        """Return the complex conjugate of each element; real numbers as they are."""
+
+    def copysign(self, other: Any) -> Tensor:
+        """Return the size of each element with the sign of another, a Tensor's or a number."""
+
+    def fix(self) -> Tensor:
+        """Return each element without its fraction."""
+
+    def float_power(self, exponent: Any) -> Tensor:
+        """Return input to the power of exponent, computed in float64, or in complex128."""
+
+    def frexp(self) -> Any:
+        """Return (mantissa, exponent): input = mantissa * 2^exponent, mantissas from [0.5, 1)."""
+
+    def gcd(self, other: Tensor) -> Tensor:
+        """Return the greatest common divisor of integers, element by element."""
+
+    def heaviside(self, values: Tensor) -> Tensor:
+        """Return 0 for negative elements, 1 for positive ones, and ``values`` for 0; no gradient."""
+
+    def is_conj(self) -> builtins.bool:
+        """Return False: conjugates are computed at once."""
+
+    def is_neg(self) -> builtins.bool:
+        """Return False: signs are computed at once."""
+
+    def is_same_size(self, other: Tensor) -> builtins.bool:
+        """Return whether two tensors have the same shape."""
+
+    def isneginf(self) -> Tensor:
+        """Return where the elements are minus infinity."""
+
+    def isposinf(self) -> Tensor:
+        """Return where the elements are plus infinity."""
+
+    def isreal(self) -> Tensor:
+        """Return where the imaginary part is 0."""
+
+    def lcm(self, other: Tensor) -> Tensor:
+        """Return the least common multiple of integers, element by element."""
+
+    def ldexp(self, other: Tensor) -> Tensor:
+        """Return input * 2^other, element by element."""
+
+    def logaddexp2(self, other: Tensor) -> Tensor:
+        """Return log2(2^input + 2^other), element by element, without overflow."""
+
+    def nextafter(self, other: Tensor) -> Tensor:
+        """Return the next number after each element towards another; no gradient."""
+
+    def resolve_conj(self) -> Tensor:
+        """Return the tensor itself: conjugates are computed at once."""
+
+    def resolve_neg(self) -> Tensor:
+        """Return the tensor itself: signs are computed at once."""
+
+    def signbit(self) -> Tensor:
+        """Return where the elements are negative, -0.0 among them."""
+
+    copysign_ = copysign
+    float_power_ = float_power
+    gcd_ = gcd
+    heaviside_ = heaviside
+    lcm_ = lcm
+    ldexp_ = ldexp
+    nextafter_ = nextafter
+    conj_physical_ = conj_physical
+    def fix_(self) -> Tensor:
+        """Replace the tensor, in place, by `trunc` of it."""
+
     def index_add(
         self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
     ) -> Tensor:
@@ -662,6 +810,9 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
+
     def bitwise_and(self, other: Any) -> Tensor:
         """Return the bits that both integers, or bools, have."""
 
@@ -772,6 +923,144 @@ class Tensor:
     baddbmm_ = baddbmm
     def __matmul__(self, y: Any) -> Tensor: ...
     def __rmatmul__(self, y: Any) -> Tensor: ...
+    def is_inference(self) -> builtins.bool:
+        """Return False: tensors made in `inference_mode` are ordinary ones."""
+
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """Return a copy of what `narrow` gives."""
+
+    def split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Split a tensor along an axis into views of the given sizes."""
+
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Do what `chunk` does."""
+
+    def unsafe_split(self, split_size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Do what `split` does."""
+
+    def apply_(self, callable: Callable) -> Tensor:
+        """Replace each element by a Python function of it, in place; slow."""
+
+    def as_subclass(self, cls: builtins.type) -> Tensor:
+        """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
+
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
+        """Set the main diagonal to a number, in place; the axes must be equal if there are several."""
+
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Return whether two tensors see the same elements of the same memory."""
+
+    @property
+    def layout(self) -> _layout:
+        """The layout: strided, always."""
+
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
+        """Replace each element by a function of it and of two other tensors', in place; slow."""
+
+    def map_(self, tensor: Tensor, callable: Callable) -> Tensor:
+        """Replace each element by a function of it and of another tensor's, in place; slow."""
+
+    def new(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Do what ``Tensor(...)`` does, with this tensor's dtype."""
+
+    def new_empty_strided(self, size: Any, stride: Any, **kwargs: Any) -> Tensor:
+        """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
+
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Return the tensor itself: only transfers to an accelerator are helped by pinned memory."""
+
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Give the tensor another shape, in place; what does not fit its memory gets new memory."""
+
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+        """Give the tensor the shape of another, in place: see ``resize_``."""
+
+    def set_(
+        self,
+        source: Any = None,
+        storage_offset: builtins.int = 0,
+        size: Any = None,
+        stride: Any = None,
+    ) -> Tensor:
+        """Give the tensor the memory of another tensor or storage, and shape and strides in it."""
+
+    def share_memory_(self) -> Tensor:
+        """Return the tensor itself: threads share its memory, and forked processes get a copy."""
+
+    def storage(self) -> TypedStorage:
+        """Return the memory that the tensor and its views share, as elements of its dtype."""
+
+    def to_dense(self, dtype: Any = None) -> Tensor:
+        """Return the tensor itself, which is dense, or in another dtype."""
+
+    def to_mkldnn(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raise NotImplementedError: there are no MKL-DNN tensors."""
+
+    def untyped_storage(self) -> UntypedStorage:
+        """Return the bytes that the tensor and its views share."""
+
+    def is_distributed(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    is_pinned = is_distributed
+    is_shared = is_distributed
+    is_coalesced = is_distributed
+    @property
+    def is_ipu(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_meta(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mkldnn(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mps(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mtia(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_nested(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_quantized(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_sparse_csr(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_vulkan(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_xla(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_xpu(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    def coalesce(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raise NotImplementedError: there are no sparse tensors."""
+
+    indices = coalesce
+    values = coalesce
+    sparse_mask = coalesce
+    to_sparse = coalesce
+    to_sparse_coo = coalesce
+    to_sparse_bsr = coalesce
+    to_sparse_bsc = coalesce
+    to_sparse_csc = coalesce
+    to_sparse_csr = coalesce
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
         """Count each number from 0 to the largest, or sum the weights of each."""
 
@@ -884,6 +1173,75 @@ class Tensor:
     clamp_max_ = clamp_max
     clamp_min_ = clamp_min
     nan_to_num_ = nan_to_num
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """Return beta * input + alpha * the sum of the products of two batches of matrices."""
+
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """Return beta * input + alpha * the outer product of two vectors."""
+
+    def corrcoef(self) -> Tensor:
+        """Return the correlation coefficients of variables, the rows: `cov` over deviations."""
+
+    def cov(
+        self,
+        *,
+        correction: builtins.int = 1,
+        fweights: Tensor | None = None,
+        aweights: Tensor | None = None,
+    ) -> Tensor:
+        """Return the covariance matrix of variables, the rows, over observations, the columns."""
+
+    def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """Return the vector product of vectors of three elements along an axis."""
+
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """Return the matrix with all elements along a diagonal."""
+
+    def kron(self, other: Tensor) -> Tensor:
+        """Return the Kronecker product: each element of ``input`` times all of ``other``."""
+
+    addbmm_ = addbmm
+    addr_ = addr
+    def cummax(self, dim: builtins.int) -> Any:
+        """Return the largest element so far along an axis, and its last place, as (values, indices)."""
+
+    def cummin(self, dim: builtins.int) -> Any:
+        """Return the smallest element so far along an axis, and its last place, as for `cummax`."""
+
+    def kthvalue(
+        self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False
+    ) -> Any:
+        """Return the k-th smallest element along an axis, counted from 1, as (values, indices)."""
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+        """Return the commonest element along an axis, the least of several, as (values, indices)."""
+
+    def msort(self) -> Tensor:
+        """Return the elements sorted along the first axis."""
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """Return the median of the elements that are no NaN, the lower one of two."""
+
+    def nanquantile(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> Tensor:
+        """Return the quantiles of the elements that are no NaN; the rest as for `quantile`."""
+
+    def quantile(
+        self,
+        q: Any,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> Tensor:
+        """Return the quantiles of all elements, or along an axis; NaN where there is NaN."""
+
     def flip(self, dims: Any, *more: builtins.int) -> Tensor:
         """Return a copy with the order along some axes reversed."""
 
@@ -972,9 +1330,7 @@ class Tensor:
     def round(self, *, decimals: builtins.int = 0) -> Tensor:
         """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
 
-    def trunc(self) -> Tensor:
-        """Return each element without its fraction."""
-
+    trunc = fix
     def __floordiv__(self, other: Any) -> Tensor: ...
     def __ifloordiv__(self, other: Any) -> Tensor: ...
     def __imod__(self, other: Any) -> Tensor: ...
@@ -988,7 +1344,7 @@ class Tensor:
     frac_ = frac
     remainder_ = remainder
     round_ = round
-    trunc_ = trunc
+    trunc_ = fix
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1079,6 +1435,57 @@ class Tensor:
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """Do what `scatter_add` does, in place."""
 
+    def as_strided_scatter(
+        self, src: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None
+    ) -> Tensor:
+        """Return a contiguous copy in which `as_strided` of the other arguments gives ``src``."""
+
+    def diagonal_scatter(
+        self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """Return a copy in which `diagonal` of the other arguments gives ``src``."""
+
+    def index_reduce(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        source: Tensor,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """Return a copy where source[i] joins place index[i] of an axis by a product, mean, maximum ..."""
+
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """Return a copy with other values at indices counted as if the tensor had one axis."""
+
+    def scatter_reduce(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        src: Tensor,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """Return a copy where each place holds the sum, mean, ... of what indices send there."""
+
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+        """Return a copy in which `select` of an axis and an index gives ``src``."""
+
+    def slice_scatter(
+        self,
+        src: Tensor,
+        dim: builtins.int = 0,
+        start: builtins.int | None = None,
+        end: builtins.int | None = None,
+        step: builtins.int = 1,
+    ) -> Tensor:
+        """Return a copy in which the slice start:end:step of an axis is ``src``."""
+
+    index_reduce_ = index_reduce
+    put_ = put
+    scatter_reduce_ = scatter_reduce
     def adjoint(self) -> Tensor:
         """Return the last two axes exchanged, and complex numbers conjugated."""
 
@@ -1193,6 +1600,9 @@ class Tensor:
     xlogy_ = xlogy
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last."""
+
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Cut a tensor along the third axis."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Cut a tensor along the second axis, a vector along its only one."""

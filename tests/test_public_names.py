@@ -54,7 +54,7 @@ LEFT_OUT = {
 }
 # Classes whose arguments PyTorch does not tell, and decorators, whose argument nobody names.
 NOT_COMPARED = {
-    *("Generator", "Size", "memory_format"),
+    *("Generator", "Size", "layout", "memory_format"),
     *("enable_grad", "no_grad", "unserializable_hook"),
 }
 

@@ -9,7 +9,6 @@ an ndarray, and `wrap` makes that a leaf of the graph.
 from convcore._creation.data import (
     as_tensor,
     asarray,
-    complex,
     from_dlpack,
     from_numpy,
     tensor,
@@ -42,7 +41,6 @@ __all__ = [
     "arange",
     "as_tensor",
     "asarray",
-    "complex",
     "empty",
     "empty_like",
     "eye",

@@ -7,13 +7,16 @@ from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
 from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.cross_entropy import *  # noqa: F403
+from convcore.functions.ctc_loss import *  # noqa: F403
 from convcore.functions.distance import *  # noqa: F403
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
 from convcore.functions.interpolation import *  # noqa: F403
 from convcore.functions.layer_norm import *  # noqa: F403
+from convcore.functions.likelihood_loss import *  # noqa: F403
 from convcore.functions.loss import *  # noqa: F403
+from convcore.functions.margin_loss import *  # noqa: F403
 from convcore.functions.matmul import linear as linear
 from convcore.functions.max_unpooling import *  # noqa: F403
 from convcore.functions.normalization import *  # noqa: F403
