@@ -9,8 +9,7 @@ import numpy as np
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._storage import TypedStorage, UntypedStorage
-from convcore._storage import layout as _layout
+from convcore._storage import TypedStorage, UntypedStorage, layout as _layout
 from convcore.autograd.handle import RemovableHandle
 from convcore.random.generator import Generator
 
@@ -952,7 +951,7 @@ class Tensor:
 
     @property
     def layout(self) -> _layout:
-        """The layout: strided, always."""
+        """Return how the elements lie in memory: strided, always."""
 
     def map2_(self, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
         """Replace each element by a function of it and of two other tensors', in place; slow."""

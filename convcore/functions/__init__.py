@@ -35,6 +35,7 @@ from convcore.functions.matmul import *
 from convcore.functions.memory import *
 from convcore.functions.numerics import *
 from convcore.functions.order import *
+from convcore.functions.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from convcore.functions.piecewise import *
 from convcore.functions.products import *
 from convcore.functions.ranks import *
@@ -52,11 +53,18 @@ from convcore.functions.splitting import *
 from convcore.functions.strided import *
 from convcore.functions.variance import *
 
-# In-place methods that are functions too.
-_IN_PLACE = ["abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "asin_", "asinh_", "atan_", "atanh_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_", "cosh_", "deg2rad_", "detach_", "erf_", "exp2_", "exp_", "expm1_", "fill_", "fix_", "floor_", "frac_", "gcd_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "nan_to_num_", "neg_", "negative_", "rad2deg_", "reciprocal_", "resize_as_", "round_", "rsqrt_", "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_"]
+# Methods that are functions too.
+_IN_PLACE = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
+    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_
+    exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
+    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_
+    sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+"""
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
+    _METHODS = [*_IN_PLACE.split(), "detach"]
     globals().update((name, with_out(name, globals()[name])) for name in NAMES)
-    globals().update((name, getattr(Tensor, name)) for name in (*_IN_PLACE, "detach"))
+    globals().update((name, getattr(Tensor, name)) for name in _METHODS)
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]
-    __all__ += [*_IN_PLACE, "detach"]
+    __all__ += [*_METHODS, "channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]

@@ -93,11 +93,14 @@ class _Problem:
             if one.size != batch:
                 raise RuntimeError(f"{name} must be of size batch_size")
             if one.size and one.min() < 0:
-                raise RuntimeError(f"Expected {name} to have value at least 0, but got {one.min()}")
+                raise RuntimeError(
+                    f"Expected {name} to have value at least 0, but got value {one.min()} (while "
+                    "checking arguments for ctc_loss_allocate_outputs)"
+                )
         if times.size and times.max() > steps:
             raise RuntimeError(
                 f"Expected input_lengths to have value at most {steps}, but got value "
-                f"{times.max()} (while checking arguments for ctc_loss_cpu)"
+                f"{times.max()} (while checking arguments for ctc_loss_allocate_outputs)"
             )
         longest = int(lengths.max(initial=0))
         labels = np.full((batch, longest), blank, np.int64)
@@ -125,7 +128,7 @@ class _Problem:
             raise RuntimeError(
                 f"Expected tensor to have size at least {longest} at dimension 1, but got size "
                 f"{targets.shape[1]} for argument #2 'targets' (while checking arguments for "
-                "ctc_loss_cpu)"
+                "ctc_loss_allocate_outputs)"
             )
         return targets[:, :longest][inside]
 
@@ -182,17 +185,15 @@ def _final(alphas: np.ndarray, problem: _Problem) -> np.ndarray:
     """Return the losses: minus the log-probability to end at the last label or blank."""
     rows = np.arange(alphas.shape[1])
     if not len(alphas):
-        return np.where(problem.lengths == 0, 0.0, np.inf)
+        return np.where(problem.lengths == 0, -0.0, np.inf)
     last = alphas[np.maximum(problem.times - 1, 0), rows]
     ends = last[rows, 2 * problem.lengths]
     labels = last[rows, np.maximum(2 * problem.lengths - 1, 0)]
     found = -np.where(problem.lengths > 0, np.logaddexp(ends, labels), ends)
-    return np.where(problem.times == 0, np.where(problem.lengths == 0, 0.0, np.inf), found)
+    return np.where(problem.times == 0, np.where(problem.lengths == 0, -0.0, np.inf), found)
 
 
-def _slopes(
-    x: np.ndarray, alphas: np.ndarray, losses: np.ndarray, problem: _Problem
-) -> np.ndarray:
+def _slopes(x: np.ndarray, alphas: np.ndarray, losses: np.ndarray, problem: _Problem) -> np.ndarray:
     """Return the gradient for the log-probabilities: Graves et al., equation 16."""
     steps, batch, classes = x.shape
     both = alphas + _backward(_spread(x, problem), problem)

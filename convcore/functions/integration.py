@@ -97,8 +97,8 @@ def gradient(
     steps = spacing if isinstance(spacing, Sequence) else [spacing] * len(over)
     if len(steps) != len(over):
         raise RuntimeError(
-            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal "
-            f"to the number of dimensions, {len(over)}, but got a list of length {len(steps)}"
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+            f"equal to the number of dimensions, {len(over)}, but got a list of length {len(steps)}"
         )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")

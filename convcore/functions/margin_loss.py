@@ -53,11 +53,14 @@ def margin_ranking_loss(
     reduction = _reduction(reduction, size_average, reduce)
     ranks = [one._array.ndim for one in (input1, input2, target)]
     if len(set(ranks)) > 1:
-        sizes = [f"{name} size: {one.shape}" for name, one in
-                 (("input1", input1), ("input2", input2), ("target", target))]
+        sizes = [
+            f"{name}: {one.shape}"
+            for name, one in (("input1", input1), ("input2", input2), ("target", target))
+        ]
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            + ", ".join(sizes) + " "
+            + ", ".join(sizes)
+            + " "
         )
     return _reduce(clamp_min(add(mul(neg(target), sub(input1, input2)), margin), 0), reduction)
 
@@ -101,7 +104,7 @@ def cosine_embedding_loss(
     rank, signs = target._array.ndim, target._array
     if rank > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    for place, one in enumerate((input1, input2)):
+    for one in (input1, input2):
         if one._array.ndim != rank + 1:
             raise RuntimeError(
                 f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with "
@@ -232,9 +235,15 @@ def multi_margin_loss(
     rows, given = _rows("multi_margin_loss", input), np.atleast_1d(target._array)
     if given.shape != rows._array.shape[:1]:
         raise RuntimeError(
-            f"inconsistent target size, expected {len(rows._array)} but got {list(target.shape)}"
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{len(rows._array)}], but got "
+            f"{list(target.shape)}. Input has shape {list(input.shape)}."
         )
     classes = rows._array.shape[1]
+    if weight is not None and weight._array.size != classes:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
+        )
     if given.size and not (given.min() >= 0 and given.max() < classes):
         raise RuntimeError("target out of range")
     column = wrap(given[:, np.newaxis])
@@ -248,7 +257,7 @@ def multi_margin_loss(
 
 
 def _rows(function: str, x: Tensor) -> Tensor:
-    if x._array.ndim > 2 or x._array.ndim and not x._array.shape[-1]:
+    if x._array.ndim > 2 or (x._array.ndim and not x._array.shape[-1]):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
             f"{list(x.shape)}"
@@ -276,12 +285,11 @@ def multilabel_margin_loss(
     rows = _rows("multilabel_margin_loss", input)
     if target._array.shape != input._array.shape:
         raise RuntimeError(
-            f"inconsistent target size: {list(target.shape)} for input of size: "
-            f"{list(input.shape)}"
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     labels = target._array.reshape(rows._array.shape)
     if labels.size and not (labels.min() >= -1 and labels.max() < labels.shape[1]):
-        raise RuntimeError("target out of range")
+        raise RuntimeError("argument #2 'target' is out of range")
     counts = np.logical_and.accumulate(labels >= 0, axis=1)
     is_label = np.zeros(labels.shape, bool)
     n, place = np.nonzero(counts)

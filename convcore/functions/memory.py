@@ -247,7 +247,7 @@ def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> T
 
 
 def _layout(self: Tensor) -> layout:
-    """The layout: strided, always."""
+    """Return how the elements lie in memory: strided, always."""
     return strided
 
 

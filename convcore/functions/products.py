@@ -22,12 +22,13 @@ from convcore.functions.joining import _checked, cat, meshgrid, stack
 from convcore.functions.matmul import bmm, matmul, outer
 from convcore.functions.piecewise import clamp
 from convcore.functions.reduce import sum
-from convcore.functions.shape import reshape, t, unsqueeze
+from convcore.functions.shape import permute, reshape, t, unsqueeze
 from convcore.functions.slicing import diag_embed, diagonal, select
 
 __all__ = [
     "addbmm",
     "addr",
+    "bilinear",
     "block_diag",
     "cartesian_prod",
     "combinations",
@@ -212,6 +213,38 @@ def addbmm(
     return _added(input, sum(bmm(batch1, batch2), 0), beta, alpha)
 
 
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return input1^T @ weight[k] @ input2 + bias[k], over the last axes.
+
+    Parameters
+    ----------
+    input1, input2 : (*, I1) and (*, I2)
+    weight : (K, I1, I2)
+    bias : (K,) or None
+
+    Returns
+    -------
+    Tensor, (*, K)
+    """
+    check_arguments("bilinear", input1=input1, input2=input2, weight=weight)
+    (*lead, first), (*others, second) = input1._array.shape, input2._array.shape
+    if lead != others:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {lead} and {others}"
+        )
+    sizes = weight._array.shape
+    for name, found, axis in (("input1", first, 1), ("input2", second, 2)):
+        if found != sizes[axis]:
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {found} but expected "
+                f"{sizes[axis]}"
+            )
+    columns = reshape(permute(weight, (1, 0, 2)), first, sizes[0] * second)
+    left = reshape(matmul(reshape(input1, -1, first), columns), -1, sizes[0], second)
+    out = reshape(sum(mul(left, reshape(input2, -1, 1, second)), -1), *lead, sizes[0])
+    return out if bias is None else add(out, bias)
+
+
 def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     product = product if alpha == 1 else mul(product, alpha)
     if beta == 0:
@@ -219,5 +252,5 @@ def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return add(x if beta == 1 else mul(x, beta), product)
 
 
-FUNCTIONS_ONLY = {"block_diag", "cartesian_prod", "combinations", "vander"}
+FUNCTIONS_ONLY = {"bilinear", "block_diag", "cartesian_prod", "combinations", "vander"}
 METHODS = in_place_methods(addbmm, addr)

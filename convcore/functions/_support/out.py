@@ -16,9 +16,23 @@ from convcore.autograd.views import check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
 
-NAMES = frozenset(
-    ["abs", "acos", "acosh", "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "angle", "any", "asin", "asinh", "atan", "atan2", "atanh", "baddbmm", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bmm", "bucketize", "cat", "ceil", "clamp", "clip", "column_stack", "complex", "concat", "concatenate", "conj_physical", "copysign", "cos", "cosh", "cross", "cummax", "cummin", "cumprod", "cumsum", "deg2rad", "diag", "diff", "div", "divide", "dot", "dstack", "eq", "erf", "erfinv", "exp", "exp2", "expm1", "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "frexp", "gather", "gcd", "ge", "ger", "greater", "greater_equal", "gt", "heaviside", "histc", "histogram", "hstack", "hypot", "index_select", "inner", "isneginf", "isposinf", "kron", "kthvalue", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logcumsumexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "lt", "masked_select", "matmul", "max", "maximum", "mean", "median", "min", "minimum", "mm", "mode", "msort", "mul", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "narrow_copy", "ne", "neg", "negative", "nextafter", "nonzero", "norm", "not_equal", "outer", "polar", "pow", "prod", "quantile", "rad2deg", "reciprocal", "remainder", "renorm", "round", "row_stack", "rsqrt", "searchsorted", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sort", "sqrt", "square", "stack", "std", "sub", "subtract", "sum", "take", "take_along_dim", "tan", "tanh", "tensordot", "topk", "tril", "triu", "true_divide", "trunc", "var", "vdot", "vstack", "where", "xlogy"]
-)
+_TABLE = """
+    abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
+    asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor bmm bucketize cat ceil clamp clip column_stack complex concat
+    concatenate conj_physical copysign cos cosh cross cummax cummin cumprod cumsum deg2rad diag diff
+    div divide dot dstack eq erf erfinv exp exp2 expm1 fix float_power floor floor_divide fmax fmin
+    fmod frac frexp gather gcd ge ger greater greater_equal gt heaviside histc histogram hstack
+    hypot index_select inner isneginf isposinf kron kthvalue lcm ldexp le lerp less less_equal log
+    log10 log1p log2 logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
+    logical_xor logsumexp lt masked_select matmul max maximum mean median min minimum mm mode msort
+    mul multiply mv nan_to_num nanmean nanmedian nanquantile narrow_copy ne neg negative nextafter
+    nonzero norm not_equal outer polar pow prod quantile rad2deg reciprocal remainder renorm round
+    row_stack rsqrt searchsorted sgn sigmoid sign signbit sin sinc sinh sort sqrt square stack std
+    sub subtract sum take take_along_dim tan tanh tensordot topk tril triu true_divide trunc var
+    vdot vstack where xlogy
+"""
+NAMES = frozenset(_TABLE.split())
 
 
 def with_out(name: str, function: Callable) -> Callable:
@@ -87,9 +101,10 @@ def _write(out: Tensor, array: np.ndarray) -> None:
             warnings.warn(
                 "An output with one or more elements was resized since it had shape "
                 f"{list(out._array.shape)}, which does not match the required output shape "
-                f"{list(array.shape)}. This behavior is deprecated, and in a future PyTorch release "
-                "outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                f"{list(array.shape)}. This behavior is deprecated, and in a future PyTorch "
+                "release outputs will not be resized unless they have zero elements. You can "
+                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                "t.resize_(0).",
                 stacklevel=5,
             )
         out._array = np.empty(array.shape, out._array.dtype)

@@ -12,6 +12,7 @@ Layers, a family a file:
 - ``conv``, ``linear``, ``fold``: convolutions, fully connected layers, im2col and col2im.
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group and layer norm), ``dropout``.
+- ``lp_pooling`` (and fractional), ``adaptive`` (softmax), ``margin_loss`` (and other losses).
 - ``activation``, ``loss``, ``distance``.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
 
@@ -22,6 +23,7 @@ A layer takes its parameters in ``__init__`` and calls a function of `convcore.n
 from typing import TYPE_CHECKING
 
 from convcore.nn.modules.activation import *  # noqa: F403
+from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
 from convcore.nn.modules.conv import *  # noqa: F403
@@ -32,6 +34,8 @@ from convcore.nn.modules.fold import *  # noqa: F403
 from convcore.nn.modules.instancenorm import *  # noqa: F403
 from convcore.nn.modules.linear import *  # noqa: F403
 from convcore.nn.modules.loss import *  # noqa: F403
+from convcore.nn.modules.lp_pooling import *  # noqa: F403
+from convcore.nn.modules.margin_loss import *  # noqa: F403
 from convcore.nn.modules.module import Module as Module
 from convcore.nn.modules.normalization import *  # noqa: F403
 from convcore.nn.modules.padding import *  # noqa: F403

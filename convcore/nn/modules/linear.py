@@ -1,4 +1,4 @@
-"""Linear (fully connected) and Identity layers."""
+"""Linear (fully connected), Bilinear and Identity layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = ["Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
@@ -85,3 +85,59 @@ class Linear(Module):
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class Bilinear(Module):
+    """Bilinear layer: x1^T @ weight[k] @ x2 + bias[k], over the last axes.
+
+    Parameters
+    ----------
+    in1_features, in2_features, out_features : int
+    bias : bool
+        Whether there is a bias.
+    device, dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight : Parameter, (out_features, in1_features, in2_features)
+    bias : Parameter, (out_features,), or None
+    """
+
+    _printed_attributes = ("in1_features", "in2_features", "out_features")
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        sizes = out_features, in1_features, in2_features
+        self.weight = Parameter(empty(*sizes, dtype=dtype, device=device))
+        if bias:
+            self.bias = Parameter(empty(out_features, dtype=dtype, device=device))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters from the uniform distribution within 1 / sqrt(in1_features) of 0."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Return the products of both inputs, (..., out_features)."""
+        return functional.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return f"{super().extra_repr()}, bias={self.bias is not None}"

@@ -1,4 +1,4 @@
-"""Group normalization and layer normalization layers."""
+"""Group, layer and local response normalization layers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from numbers import Integral
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.functions.local_response import cross_map_lrn
 from convcore.nn import functional
 from convcore.nn.modules.batchnorm import AffineNorm
+from convcore.nn.modules.module import Module
 
-__all__ = ["GroupNorm", "LayerNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm"]
 
 
 class GroupNorm(AffineNorm):
@@ -140,3 +142,42 @@ class LayerNorm(AffineNorm):
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
+
+
+class LocalResponseNorm(Module):
+    """Local response normalization of (N, C, *sizes), over neighbouring channels.
+
+    Parameters
+    ----------
+    size : int
+        How many channels.
+    alpha, beta, k : float
+        The output is x / (k + alpha * mean square)^beta.
+
+    References
+    ----------
+    A. Krizhevsky, I. Sutskever, G. Hinton, "ImageNet classification with deep convolutional neural
+    networks", NeurIPS 2012, section 3.3.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide ``input`` by a power of its neighbours' mean square."""
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """`LocalResponseNorm` as Torch 7 computed it, for nets converted from there."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide ``input`` by a power of its neighbours' mean square."""
+        return cross_map_lrn(input, self.size, self.alpha, self.beta, self.k)
