@@ -70,10 +70,10 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import cuda as cuda
     from convcore import distributions as distributions
     from convcore import engine as engine
-    from convcore import futures as futures
-    from convcore import multiprocessing as multiprocessing
-    from convcore import linalg as linalg
     from convcore import func as func
+    from convcore import futures as futures
+    from convcore import linalg as linalg
+    from convcore import multiprocessing as multiprocessing
     from convcore import nn as nn
     from convcore import optim as optim
     from convcore import overrides as overrides
@@ -86,6 +86,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._dtype import *
     from convcore._settings import *
     from convcore._size import *
+    from convcore._storage import *
     from convcore._tensor import *
     from convcore._tensor_str import *
     from convcore.autograd.grad_mode import *
@@ -131,6 +132,7 @@ _FAMILIES = (
     "_tensor",
     "_dtype",
     "_size",
+    "_storage",
     "_device",
     "_creation",
     "_constants",

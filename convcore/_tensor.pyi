@@ -9,26 +9,35 @@ import numpy as np
 import convcore.autograd.hooks as _autograd_hooks
 import convcore.functions._bind as _bind
 import convcore.functions.activation as _activation
+import convcore.functions.angles as _angles
 import convcore.functions.arithmetic as _arithmetic
+import convcore.functions.binning as _binning
 import convcore.functions.broadcast as _broadcast
 import convcore.functions.compare as _compare
 import convcore.functions.convert as _convert
+import convcore.functions.distance as _distance
 import convcore.functions.elementwise as _elementwise
+import convcore.functions.floats as _floats
 import convcore.functions.gamma as _gamma
 import convcore.functions.index_along as _index_along
 import convcore.functions.indexing as _indexing
+import convcore.functions.integration as _integration
 import convcore.functions.logic as _logic
 import convcore.functions.masked as _masked
 import convcore.functions.matmul as _matmul
 import convcore.functions.matrices as _matrices
+import convcore.functions.memory as _memory
 import convcore.functions.numerics as _numerics
 import convcore.functions.order as _order
 import convcore.functions.piecewise as _piecewise
+import convcore.functions.products as _products
+import convcore.functions.ranks as _ranks
 import convcore.functions.rearrange as _rearrange
 import convcore.functions.reduce as _reduce
 import convcore.functions.rounding as _rounding
 import convcore.functions.sampling as _sampling
 import convcore.functions.scatter as _scatter
+import convcore.functions.scatter_reduce as _scatter_reduce
 import convcore.functions.shape as _shape
 import convcore.functions.slicing as _slicing
 import convcore.functions.special as _special
@@ -39,6 +48,7 @@ import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
+from convcore._storage import layout as _layout
 
 class memory_format:
     _name: str
@@ -107,8 +117,8 @@ class Tensor:
         """Whether the tensor is on the CPU."""
 
     @property
-    def is_meta(self) -> builtins.bool:
-        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
+    def is_meta(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
 
     @property
     def is_cuda(self) -> builtins.bool:
@@ -140,12 +150,8 @@ class Tensor:
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
 
-    def is_shared(self) -> builtins.bool:
-        """Return whether the elements lie in memory that other processes may share."""
-
-    def share_memory_(self) -> Tensor:
-        """Move the elements to memory that child processes share, and return the tensor."""
-
+    is_shared = _memory._false
+    share_memory_ = _memory.share_memory_
     def is_contiguous(self, memory_format: memory_format = ...) -> builtins.bool:
         """Return whether the elements lie densely in the given memory format."""
 
@@ -235,6 +241,35 @@ class Tensor:
     prelu = _activation.prelu
     relu = _activation.relu
     relu_ = _activation.relu_
+    def acosh(self) -> Tensor:
+        """Return the inverse hyperbolic cosine of each element, NaN of those below 1."""
+
+    angle = _angles.angle
+    arccosh = acosh
+    def arcsinh(self) -> Tensor:
+        """Return the inverse hyperbolic sine of each element."""
+
+    def arctanh(self) -> Tensor:
+        """Return the inverse hyperbolic tangent of each element, NaN outside [-1, 1]."""
+
+    asinh = arcsinh
+    atanh = arctanh
+    deg2rad = _angles.deg2rad
+    hypot = _angles.hypot
+    rad2deg = _angles.rad2deg
+    def sinc(self) -> Tensor:
+        """Return sin(pi x) / (pi x) of each element x, and 1 of 0."""
+
+    acosh_ = acosh
+    asinh_ = arcsinh
+    atanh_ = arctanh
+    deg2rad_ = deg2rad
+    hypot_ = hypot
+    rad2deg_ = rad2deg
+    sinc_ = sinc
+    arccosh_ = acosh
+    arcsinh_ = arcsinh
+    arctanh_ = arctanh
     add = _arithmetic.add
     def conj(self) -> Tensor:
         """Return the complex conjugate of a tensor or number; of a real one, itself."""
@@ -273,6 +308,9 @@ class Tensor:
     def __truediv__(self, other: Any) -> Tensor: ...
     negative_ = neg
     neg_ = neg
+    histc = _binning.histc
+    histogram = _binning.histogram
+    unique_consecutive = _binning.unique_consecutive
     broadcast_to = _broadcast.broadcast_to
     expand = _broadcast.expand
     expand_as = _broadcast.expand_as
@@ -312,10 +350,14 @@ class Tensor:
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
 
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
     @property
     def real(self) -> Tensor:
         """Return a view of the real parts; a real tensor itself."""
 
+    @real.setter
+    def real(self, value: Any) -> None: ...
     clone = _convert.clone
     def bool(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.bool; itself if that is its dtype."""
@@ -365,6 +407,9 @@ class Tensor:
     new_ones = _convert.new_ones
     new_tensor = _convert.new_tensor
     new_zeros = _convert.new_zeros
+    dist = _distance.dist
+    renorm = _distance.renorm
+    renorm_ = renorm
     abs = _elementwise.abs
     absolute = abs
     def acos(self) -> Tensor:
@@ -479,6 +524,37 @@ class Tensor:
     arcsin_ = arcsin
     arctan_ = arctan
     arctan2_ = arctan2
+    conj_physical = _floats.conj_physical
+    copysign = _floats.copysign
+    def fix(self) -> Tensor:
+        """Return each element without its fraction."""
+
+    float_power = _floats.float_power
+    frexp = _floats.frexp
+    gcd = _floats.gcd
+    heaviside = _floats.heaviside
+    is_conj = _floats.is_conj
+    is_neg = _floats.is_neg
+    is_same_size = _floats.is_same_size
+    isneginf = _floats.isneginf
+    isposinf = _floats.isposinf
+    isreal = _floats.isreal
+    lcm = _floats.lcm
+    ldexp = _floats.ldexp
+    logaddexp2 = _floats.logaddexp2
+    nextafter = _floats.nextafter
+    resolve_conj = _floats.resolve_conj
+    resolve_neg = _floats.resolve_neg
+    signbit = _floats.signbit
+    copysign_ = copysign
+    float_power_ = float_power
+    gcd_ = gcd
+    heaviside_ = heaviside
+    lcm_ = lcm
+    ldexp_ = ldexp
+    nextafter_ = nextafter
+    conj_physical_ = conj_physical
+    fix_ = fix
     def digamma(self) -> Tensor:
         """Return the derivative of `lgamma` at each element."""
 
@@ -509,6 +585,7 @@ class Tensor:
     index_put_ = index_put
     def __getitem__(self, key: Any) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
+    logcumsumexp = _integration.logcumsumexp
     bitwise_and = _logic.bitwise_and
     bitwise_left_shift = _logic.bitwise_left_shift
     bitwise_not = _logic.bitwise_not
@@ -582,6 +659,88 @@ class Tensor:
     slogdet = _matrices.slogdet
     svd = _matrices.svd
     triangular_solve = _matrices.triangular_solve
+    is_inference = _memory.is_inference
+    narrow_copy = _memory.narrow_copy
+    split_with_sizes = _memory.split_with_sizes
+    unsafe_chunk = _memory.unsafe_chunk
+    unsafe_split = _memory.unsafe_split
+    apply_ = _memory.apply_
+    as_subclass = _memory.as_subclass
+    fill_diagonal_ = _memory.fill_diagonal_
+    is_set_to = _memory.is_set_to
+    @property
+    def layout(self) -> _layout:
+        """Return how the elements lie in memory: strided, always."""
+
+    map2_ = _memory.map2_
+    map_ = _memory.map_
+    new = _memory.new
+    new_empty_strided = _memory.new_empty_strided
+    pin_memory = _memory.pin_memory
+    resize_ = _memory.resize_
+    resize_as_ = _memory.resize_as_
+    set_ = _memory.set_
+    storage = _memory.storage
+    to_dense = _memory.to_dense
+    def to_mkldnn(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raise NotImplementedError: there are no MKL-DNN tensors."""
+
+    untyped_storage = _memory.untyped_storage
+    is_distributed = is_shared
+    is_pinned = is_shared
+    is_coalesced = is_shared
+    @property
+    def is_ipu(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mkldnn(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mps(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_mtia(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_nested(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_quantized(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_sparse_csr(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_vulkan(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_xla(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    @property
+    def is_xpu(self, *args: Any) -> builtins.bool:
+        """Return False: tensors are dense and on the CPU."""
+
+    def coalesce(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raise NotImplementedError: there are no sparse tensors."""
+
+    indices = coalesce
+    values = coalesce
+    sparse_mask = coalesce
+    to_sparse = coalesce
+    to_sparse_coo = coalesce
+    to_sparse_bsr = coalesce
+    to_sparse_bsc = coalesce
+    to_sparse_csc = coalesce
+    to_sparse_csr = coalesce
     bincount = _numerics.bincount
     diff = _numerics.diff
     trace = _numerics.trace
@@ -621,6 +780,23 @@ class Tensor:
     clamp_max_ = clamp_max
     clamp_min_ = clamp_min
     nan_to_num_ = nan_to_num
+    addbmm = _products.addbmm
+    addr = _products.addr
+    corrcoef = _products.corrcoef
+    cov = _products.cov
+    cross = _products.cross
+    diagflat = _products.diagflat
+    kron = _products.kron
+    addbmm_ = addbmm
+    addr_ = addr
+    cummax = _ranks.cummax
+    cummin = _ranks.cummin
+    kthvalue = _ranks.kthvalue
+    mode = _ranks.mode
+    msort = _ranks.msort
+    nanmedian = _ranks.nanmedian
+    nanquantile = _ranks.nanquantile
+    quantile = _ranks.quantile
     flip = _rearrange.flip
     fliplr = _rearrange.fliplr
     flipud = _rearrange.flipud
@@ -653,9 +829,7 @@ class Tensor:
     frac = _rounding.frac
     remainder = _rounding.remainder
     round = _rounding.round
-    def trunc(self) -> Tensor:
-        """Return each element without its fraction."""
-
+    trunc = fix
     def __floordiv__(self, other: Any) -> Tensor: ...
     def __ifloordiv__(self, other: Any) -> Tensor: ...
     def __imod__(self, other: Any) -> Tensor: ...
@@ -669,7 +843,7 @@ class Tensor:
     frac_ = frac
     remainder_ = remainder
     round_ = round
-    trunc_ = trunc
+    trunc_ = fix
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
     cauchy_ = _sampling.cauchy_
@@ -687,6 +861,16 @@ class Tensor:
     take_along_dim = _scatter.take_along_dim
     scatter_ = scatter
     scatter_add_ = scatter_add
+    as_strided_scatter = _scatter_reduce.as_strided_scatter
+    diagonal_scatter = _scatter_reduce.diagonal_scatter
+    index_reduce = _scatter_reduce.index_reduce
+    put = _scatter_reduce.put
+    scatter_reduce = _scatter_reduce.scatter_reduce
+    select_scatter = _scatter_reduce.select_scatter
+    slice_scatter = _scatter_reduce.slice_scatter
+    index_reduce_ = index_reduce
+    put_ = put
+    scatter_reduce_ = scatter_reduce
     adjoint = _shape.adjoint
     flatten = _shape.flatten
     moveaxis = _shape.movedim
@@ -750,6 +934,7 @@ class Tensor:
     logit_ = logit
     xlogy_ = xlogy
     chunk = _splitting.chunk
+    dsplit = _splitting.dsplit
     hsplit = _splitting.hsplit
     split = _splitting._split
     tensor_split = _splitting.tensor_split

@@ -422,19 +422,6 @@ def test_memory_format_can_be_chosen():
         _creation.zeros_like([1])
 
 
-def test_complex_joins_two_tensors():
-    joined = _creation.complex(tensor([1.0, 2.0]), tensor([3.0]))
-    assert joined.dtype is _dtype.complex64 and joined._array.tolist() == [1 + 3j, 2 + 3j]
-    with pytest.raises(RuntimeError, match="Expected both inputs to be"):
-        _creation.complex(tensor([1]), tensor([1]))
-    with pytest.raises(RuntimeError, match="Expected object of scalar type"):
-        _creation.complex(tensor([1.0]), tensor([1.0], dtype=_dtype.float64))
-    with pytest.raises(TypeError, match="argument 'real' must be Tensor"):
-        _creation.complex(1, 2)
-    with pytest.raises(NotImplementedError, match="imag requires grad"):
-        _creation.complex(tensor([1.0]), tensor([1.0], requires_grad=True))
-
-
 def test_legacy_constructor_tells_sizes_from_data():
     make = legacy.legacy_tensor
     assert make().shape == (0,)

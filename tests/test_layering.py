@@ -19,7 +19,9 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 FLOORS = (
     ("kernels",),
     ("engine",),
-    ("_tensor _tensor_str _creation _constants _dtype _device _reads _settings _size _meta random",),
+    (
+        "_tensor _tensor_str _creation _dtype random _device _size _meta _constants _reads _settings",
+    ),
     ("autograd",),
     ("functions",),
     (

@@ -55,7 +55,7 @@ LEFT_OUT = {
 }
 # Classes whose arguments PyTorch does not tell, and decorators, whose argument nobody names.
 NOT_COMPARED = {
-    *("Generator", "Size", "memory_format"),
+    *("Generator", "Size", "layout", "memory_format"),
     *("enable_grad", "no_grad", "unserializable_hook"),
 }
 

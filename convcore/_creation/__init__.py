@@ -6,7 +6,13 @@ arguments.py the checks of arguments, memory.py new arrays in a memory format.  
 an ndarray, and `wrap` makes that a leaf of the graph.
 """
 
-from convcore._creation.data import as_tensor, asarray, complex, from_dlpack, from_numpy, tensor
+from convcore._creation.data import (
+    as_tensor,
+    asarray,
+    from_dlpack,
+    from_numpy,
+    tensor,
+)
 from convcore._creation.legacy import (
     BoolTensor,
     ByteTensor,
@@ -35,7 +41,6 @@ __all__ = [
     "arange",
     "as_tensor",
     "asarray",
-    "complex",
     "empty",
     "empty_like",
     "eye",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, check_tensor, leaf
+from convcore._creation.arguments import DtypeLike, leaf
 from convcore._device import check_device
 from convcore._tensor import Tensor, wrap
 
@@ -117,36 +117,6 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
             f"from_dlpack takes an object with __dlpack__, but got {type(ext_tensor).__name__}"
         )
     return wrap(_checked_array(np.from_dlpack(ext_tensor)))
-
-
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Return the complex tensor of two real ones, which broadcast.
-
-    Raises
-    ------
-    RuntimeError
-        The parts are not both float32 or both float64.
-    NotImplementedError
-        A part requires grad: there is no gradient of this function.
-    """
-    for name, part in (("real", real), ("imag", imag)):
-        check_tensor("complex", name, part)
-        if part.requires_grad:
-            raise NotImplementedError(f"complex() has no gradient, but {name} requires grad")
-    if real.dtype not in (_dtype.float32, _dtype.float64):
-        raise RuntimeError(
-            "Expected both inputs to be Float or Double tensors but got "
-            f"{real.dtype} and {imag.dtype}"
-        )
-    if real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for "
-            "second argument"
-        )
-    shape = np.broadcast_shapes(real._array.shape, imag._array.shape)
-    array = np.empty(shape, real.dtype.to_complex().numpy)
-    array.real, array.imag = real._array, imag._array
-    return wrap(array)
 
 
 def _checked_array(array: np.ndarray) -> np.ndarray:

@@ -89,6 +89,8 @@ class autocast:
         _state.reset(self._token)
 
     def __call__(self, function: Callable) -> Callable:
+        """Return a function that runs within the context."""
+
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with autocast(self.device, self.fast_dtype, self._enabled):

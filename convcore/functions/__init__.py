@@ -6,9 +6,14 @@ same functions, so that it can be differentiated again.  _bind.py hangs them on 
 
 from typing import TYPE_CHECKING
 
+from convcore._tensor import Tensor
 from convcore.functions import _bind
+from convcore.functions._support.out import NAMES, with_out
 from convcore.functions.activation import *
+from convcore.functions.angles import *
 from convcore.functions.arithmetic import *
+from convcore.functions.bilinear import *
+from convcore.functions.binning import *
 from convcore.functions.broadcast import *
 from convcore.functions.compare import *
 from convcore.functions.complex_parts import *
@@ -19,23 +24,30 @@ from convcore.functions.distance import *
 from convcore.functions.dropout import *
 from convcore.functions.einsum import *
 from convcore.functions.elementwise import *
+from convcore.functions.floats import *
 from convcore.functions.gamma import *
 from convcore.functions.index_along import *
 from convcore.functions.indexing import *
+from convcore.functions.integration import *
 from convcore.functions.joining import *
 from convcore.functions.logic import *
 from convcore.functions.loss import *
 from convcore.functions.masked import *
 from convcore.functions.matmul import *
 from convcore.functions.matrices import *
+from convcore.functions.memory import *
 from convcore.functions.numerics import *
 from convcore.functions.order import *
+from convcore.functions.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from convcore.functions.piecewise import *
+from convcore.functions.products import *
+from convcore.functions.ranks import *
 from convcore.functions.rearrange import *
 from convcore.functions.reduce import *
 from convcore.functions.rounding import *
 from convcore.functions.sampling import *
 from convcore.functions.scatter import *
+from convcore.functions.scatter_reduce import *
 from convcore.functions.shape import *
 from convcore.functions.slicing import *
 from convcore.functions.softmax import *
@@ -44,5 +56,18 @@ from convcore.functions.splitting import *
 from convcore.functions.strided import *
 from convcore.functions.variance import *
 
+# Methods that are functions too.
+_IN_PLACE = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
+    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_
+    exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
+    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_
+    sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+"""
+
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
+    _METHODS = [*_IN_PLACE.split(), "detach"]
+    globals().update((name, with_out(name, globals()[name])) for name in NAMES)
+    globals().update((name, getattr(Tensor, name)) for name in _METHODS)
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]
+    __all__ += [*_METHODS, "channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]

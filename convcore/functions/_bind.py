@@ -17,12 +17,12 @@ from convcore.functions import arithmetic
 
 # The order is that of the names in the package and of Tensor's methods.
 _NAMES = (
-    *("activation", "arithmetic", "broadcast", "compare", "complex_parts", "conv"),
-    *("convert", "cross_entropy", "distance", "dropout", "einsum", "elementwise"),
-    *("gamma", "index_along", "indexing", "joining", "logic", "loss", "masked", "matmul"),
-    *("matrices", "numerics", "order", "piecewise", "rearrange", "reduce", "rounding", "sampling"),
-    *("scatter", "shape", "slicing", "softmax", "special", "splitting", "strided"),
-    *("variance",),
+    *("activation", "angles", "arithmetic", "binning", "broadcast", "compare", "complex_parts"),
+    *("conv", "convert", "cross_entropy", "distance", "dropout", "einsum", "elementwise"),
+    *("floats", "gamma", "index_along", "indexing", "integration", "joining", "logic", "loss"),
+    *("masked", "matmul", "matrices", "memory", "numerics", "order", "piecewise", "products"),
+    *("ranks", "rearrange", "reduce", "rounding", "sampling", "scatter", "scatter_reduce"),
+    *("shape", "slicing", "softmax", "special", "splitting", "strided", "variance"),
 )
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 

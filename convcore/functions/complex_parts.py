@@ -1,17 +1,68 @@
-"""Real and imaginary parts of complex tensors, and views between complex numbers and pairs."""
+"""Complex tensors from parts or polar coordinates, their parts, and views as pairs of numbers."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.node import record
 from convcore.autograd.views import view
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions.arithmetic import mul
-from convcore.functions.broadcast import cast
-from convcore.functions.convert import contiguous
+from convcore.functions.broadcast import broadcast_shape, cast, fitted
+from convcore.functions.convert import contiguous, copy_
+from convcore.functions.elementwise import cos, sin
 
-__all__ = ["imag", "real", "view_as_complex", "view_as_real"]
+__all__ = ["complex", "imag", "polar", "real", "view_as_complex", "view_as_real"]
+
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Return the complex tensor of two real ones, which broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        The parts are not both float32 or both float64.
+    """
+    dtype = _checked_parts("complex", real=real, imag=imag)
+    shape = broadcast_shape(real._array.shape, imag._array.shape)
+    array = np.empty(shape, dtype)
+    array.real, array.imag = real._array, imag._array
+    out = wrap(array)
+    parts = lambda needs, grad: (_real(grad), _imag(grad))  # noqa: E731
+    record("ComplexBackward0", (real, imag), out, fitted(parts, real, imag))
+    return out
+
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Return the complex tensor of sizes and angles in radians, which broadcast.
+
+    Raises
+    ------
+    RuntimeError
+        They are not both float32 or both float64.
+    """
+    _checked_parts("polar", abs=abs, angle=angle)
+    return complex(mul(abs, cos(angle)), mul(abs, sin(angle)))
+
+
+def _checked_parts(function: str, **parts: Tensor) -> np.dtype:
+    """Return the complex dtype of two parts."""
+    check_arguments(function, **parts)
+    first, second = (part.dtype for part in parts.values())
+    if first._name not in ("float32", "float64") or not second.is_floating_point:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{scalar_name(first.numpy)} and {scalar_name(second.numpy)}"
+        )
+    if first is not second:
+        raise RuntimeError(
+            f"Expected object of scalar type {scalar_name(first.numpy)} but got scalar type "
+            f"{scalar_name(second.numpy)} for second argument"
+        )
+    return first.to_complex().numpy
 
 
 def real(input: Tensor) -> Tensor:
@@ -77,8 +128,19 @@ def view_as_complex(input: Tensor) -> Tensor:
     return view(input, whole, "ViewAsComplexBackward0", lambda needs, grad: view_as_real(grad))
 
 
-FUNCTIONS_ONLY = {"view_as_complex", "view_as_real"}
+_real, _imag = real, imag
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    copy_(real(self), value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    copy_(imag(self), value)
+
+
+FUNCTIONS_ONLY = {"complex", "polar", "view_as_complex", "view_as_real"}
 METHODS = {
-    "imag": property(imag),
-    "real": property(real),
+    "imag": property(imag, _set_imag),
+    "real": property(real, _set_real),
 }

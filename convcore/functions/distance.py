@@ -1,4 +1,4 @@
-"""Distances and angles of vectors: cosine similarity, pairwise distance, L_p normalisation."""
+"""Distances and angles of vectors: cosine similarity, cdist, pdist, L_p normalisation, renorm."""
 
 from __future__ import annotations
 
@@ -7,13 +7,29 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import no_grad
+from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
-from convcore.functions.broadcast import expand_as
-from convcore.functions.piecewise import clamp_min
+from convcore.functions.broadcast import expand_as, fitted
+from convcore.functions.elementwise import square
+from convcore.functions.index_along import index_select
+from convcore.functions.matmul import matmul
+from convcore.functions.piecewise import clamp_min, masked, where
 from convcore.functions.reduce import norm, sum
+from convcore.functions.shape import transpose, unsqueeze
 
-__all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+__all__ = [
+    "cdist",
+    "cosine_similarity",
+    "dist",
+    "normalize",
+    "pairwise_distance",
+    "pdist",
+    "renorm",
+]
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
@@ -51,4 +67,114 @@ def pairwise_distance(
     return norm(add(sub(x1, x2), eps), p, -1, keepdim)
 
 
-FUNCTIONS_ONLY = __all__
+def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
+    """Return the p-norm of input - other, over all elements."""
+    check_arguments("dist", input=input, other=other)
+    return norm(sub(input, other), p)
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Return the p-norm distances of each row of x1 to each row of x2.
+
+    Parameters
+    ----------
+    x1, x2 : (*, P, M) and (*, R, M), of one floating-point dtype; the first axes broadcast
+    p : number, not negative
+    compute_mode : str
+        Whether Euclidean distances come from a matrix product: 'use_mm_for_euclid_dist',
+        'donot_use_mm_for_euclid_dist', or the default, where there are more than 25 rows.
+
+    Returns
+    -------
+    Tensor, (*, P, R)
+
+    Raises
+    ------
+    RuntimeError
+        The shapes do not fit together, or p is negative.
+    """
+    check_arguments("cdist", x1=x1, x2=x2)
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x._array.ndim < 2:
+            raise RuntimeError(
+                f"cdist only supports at least 2D tensors, {name} got: {x._array.ndim}D"
+            )
+    (rows, size), (others, length) = x1._array.shape[-2:], x2._array.shape[-2:]
+    if size != length:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {size} X2: {length}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    large = rows > 25 or others > 25
+    by_product = compute_mode == "use_mm_for_euclid_dist" or (
+        large and not compute_mode.startswith("donot")
+    )
+    if p == 2 and by_product:
+        return _euclidean(x1, x2)
+    return norm(sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, -1)
+
+
+def _euclidean(x: Tensor, y: Tensor) -> Tensor:
+    """Return the distances from |x|^2 - 2 x.y + |y|^2, with a gradient of 0 where they are 0."""
+    with no_grad():
+        squares = sub(
+            add(sum(square(x), -1, True), transpose(sum(square(y), -1, True), -2, -1)),
+            mul(matmul(x, transpose(y, -2, -1)), 2),
+        )
+    out = wrap(np.sqrt(np.maximum(squares._array, 0)))
+    record("CdistBackward0", (x, y), out, fitted(_euclidean_backward, x, y), (x, y, out))
+    return out
+
+
+def _euclidean_backward(
+    needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor, out: Tensor
+) -> tuple:
+    over = masked(div(grad, out), out._array != 0)
+    grads = []
+    for a, b, share in ((x, y, over), (y, x, transpose(over, -2, -1))):
+        grads.append(sub(mul(a, sum(share, -1, True)), matmul(share, b)))
+    return grads[0] if needs[0] else None, grads[1] if needs[1] else None
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Return the p-norm distances of all pairs of rows of a matrix: (0, 1), (0, 2), ...
+
+    Raises
+    ------
+    RuntimeError
+        The tensor is no matrix, or p is negative.
+    """
+    check_tensor("pdist", input)
+    if input._array.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._array.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = np.triu_indices(len(input._array), 1)
+    pairs = [index_select(input, 0, wrap(places)) for places in (first, second)]
+    return norm(sub(*pairs), p, -1)
+
+
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Return the tensor with those slices along an axis scaled whose p-norm is above maxnorm."""
+    check_tensor("renorm", input)
+    rank = input._array.ndim
+    if rank < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {rank} dimensions")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    over = [axis for axis in range(rank) if axis != wrap_dim(dim, rank)]
+    size = norm(input, p, over, True)
+    long = wrap(size._array > maxnorm)
+    return mul(input, where(long, div(maxnorm, add(size, 1e-7)), 1.0))
+
+
+FUNCTIONS_ONLY = {"cdist", "cosine_similarity", "normalize", "pairwise_distance", "pdist"}
+METHODS = in_place_methods(renorm)

@@ -1,4 +1,4 @@
-"""unfold, fold (im2col, col2im), pixel_shuffle and pixel_unshuffle, with their gradients."""
+"""unfold, fold (im2col, col2im), pixel and channel shuffles, with their gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from convcore.engine.geometry import Axis, index, is_sequence
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 
-__all__ = ["fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+__all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
 Pair = tuple[int, int]
 Window = tuple[Pair, Pair, Pair, Pair]  # kernel_size, dilation, padding, stride
@@ -225,6 +225,45 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     channels[...] = np.moveaxis(array.reshape(*lead, c, h, r, w, r), (-3, -1), (-4, -3))
     result = wrap(output)
     record("PixelUnshuffleBackward0", (input,), result, lambda needs, grad: pixel_shuffle(grad, r))
+    return result
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Take channels in turn from each of some groups of neighbouring channels.
+
+    Parameters
+    ----------
+    input : (N, C, *sizes), with one spatial axis at least
+    groups : int
+        It divides C.
+
+    References
+    ----------
+    X. Zhang, X. Zhou, M. Lin, J. Sun, "ShuffleNet", CVPR 2018.
+    """
+    check_tensor("channel_shuffle", input)
+    array, groups = input._array, index("groups", groups)
+    if array.ndim <= 2:
+        raise RuntimeError(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes "
+            f"{list(array.shape)}"
+        )
+    if groups < 1:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    channels = array.shape[1]
+    if channels % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and "
+            f"{groups} groups."
+        )
+    output = _empty_like(array, array.shape)
+    order = np.arange(channels).reshape(groups, -1).T.reshape(-1)
+    output[...] = array[:, order]
+    result = wrap(output)
+    back = lambda needs, grad: channel_shuffle(grad, channels // groups)  # noqa: E731
+    record("NativeChannelShuffleBackward0", (input,), result, back)
     return result
 
 

@@ -15,7 +15,7 @@ from convcore.functions.joining import cat, stack
 from convcore.functions.shape import ints, wrap_dim
 from convcore.functions.slicing import along, slice_of
 
-__all__ = ["chunk", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
+__all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -183,6 +183,18 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
             f"{rank} dimensions!"
         )
     return _split_evenly(input, indices_or_sections, 0, "vsplit")
+
+
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut a tensor along the third axis."""
+    check_tensor("dsplit", input)
+    rank = input._array.ndim
+    if rank < 3:
+        raise RuntimeError(
+            "torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with "
+            f"{rank} dimensions!"
+        )
+    return _split_evenly(input, indices_or_sections, 2, "dsplit")
 
 
 def _split_evenly(x: Tensor, where: Any, axis: int, function: str) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._storage import memory_of
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import needs_history
@@ -57,7 +58,7 @@ def as_strided(
     """
     check_tensor("as_strided", input)
     array, sizes, steps = input._array, ints(size), ints(stride)
-    memory = _memory(array)
+    memory = memory_of(array)
     if storage_offset is None:
         storage_offset = (_address(array) - _address(memory)) // array.itemsize
     _check(sizes, steps, storage_offset, array.itemsize, memory.nbytes)
@@ -78,20 +79,6 @@ def as_strided(
 
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
-
-
-def _memory(array: np.ndarray) -> np.ndarray:
-    """Return what an array is a view of in the end, with its elements in the order of memory."""
-    root = found = array
-    while found is not None:  # views by strides have a base that is no array, but has one
-        if isinstance(found, np.ndarray):
-            root = found
-        found = getattr(found, "base", None)
-    order = sorted(range(root.ndim), key=lambda axis: -root.strides[axis])
-    memory = root.transpose(order)
-    if not memory.flags.c_contiguous:
-        raise RuntimeError("as_strided needs a tensor whose memory has no gaps; clone() it first")
-    return memory
 
 
 def _check(

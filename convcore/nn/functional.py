@@ -9,14 +9,21 @@ from convcore.functions.bilinear import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
 from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.cross_entropy import *  # noqa: F403
+from convcore.functions.ctc_loss import *  # noqa: F403
 from convcore.functions.distance import *  # noqa: F403
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
 from convcore.functions.embedding import *  # noqa: F403
+from convcore.functions.fractional_pooling import *  # noqa: F403
+from convcore.functions.grid_sample import *  # noqa: F403
 from convcore.functions.interpolation import *  # noqa: F403
 from convcore.functions.layer_norm import *  # noqa: F403
+from convcore.functions.likelihood_loss import *  # noqa: F403
+from convcore.functions.local_response import *  # noqa: F403
 from convcore.functions.loss import *  # noqa: F403
+from convcore.functions.lp_pooling import *  # noqa: F403
+from convcore.functions.margin_loss import *  # noqa: F403
 from convcore.functions.matmul import linear as linear
 from convcore.functions.max_unpooling import *  # noqa: F403
 from convcore.functions.multi_head_attention import *  # noqa: F403
@@ -25,6 +32,7 @@ from convcore.functions.one_hot import *  # noqa: F403
 from convcore.functions.padding import *  # noqa: F403
 from convcore.functions.patches import *  # noqa: F403
 from convcore.functions.pooling import *  # noqa: F403
+from convcore.functions.randomized import *  # noqa: F403
 from convcore.functions.rms_norm import *  # noqa: F403
 from convcore.functions.softmax import *  # noqa: F403
 

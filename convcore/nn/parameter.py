@@ -133,8 +133,8 @@ class UninitializedTensorMixin:
     def size(self, *args: Any) -> Any:
         """Raise ValueError: the shape is not known yet."""
         raise ValueError(
-            f"Attempted to use an uninitialized parameter: this {type(self).__name__} has no shape "
-            "yet. This error happens when you are using a `LazyModule`. Call `forward` with a dummy "
+            f"Attempted to use an uninitialized parameter: this {type(self).__name__} has no "
+            "shape yet. This error happens when you are using a `LazyModule`. Call `forward` with a dummy "
             "batch to initialize the parameters before"
         )
 

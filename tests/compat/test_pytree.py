@@ -19,7 +19,7 @@ def test_flatten_and_unflatten():
     assert pytree.tree_map(str, TREE)["b"] == Point("4", OrderedDict(c="5"))
     assert pytree.tree_map_only(int, lambda x: -x, TREE)["a"] == [-1, (-2, -3)]
     assert pytree.tree_map(lambda a, b: a + b, [1, (2,)], [3, (4,)]) == [4, (6,)]
-    with pytest.raises(ValueError, match="has length 1 but the spec refers to .* 7 items"):
+    with pytest.raises(ValueError, match=r"has length 1 but the spec refers to .* 7 items"):
         pytree.tree_unflatten([1], spec)
 
 

@@ -9,6 +9,7 @@ import pytest
 from against_torch import agree, same_error
 
 import convcore
+from convcore.autograd import gradcheck
 
 COMPLEX: dict[str, Callable] = {
     "real": lambda lib, z: z.real * 2,
@@ -44,3 +45,36 @@ def test_complex_view_errors_like_torch(torch):
         lambda lib, x: lib.view_as_complex(x[:, :2].t()[:2].t().flip(0)[:, ::2]),
     ):
         same_error(torch, function, x)
+
+
+def test_complex_numbers_of_parts_agree_with_pytorch(torch, rng, seed):
+    x = rng.uniform(0.1, 1, (2, 3))
+    for name in ("complex", "polar"):
+        call = lambda m, x, y, name=name: getattr(m, name)(x, y)  # noqa: E731
+        agree(torch, call, x, x[::-1].copy(), seed=seed)
+        same_error(torch, call, x, x.astype("float32"))
+        same_error(torch, call, x.astype(int), x)
+    with pytest.raises(TypeError, match=r"argument 'real' .*must be Tensor"):
+        convcore.complex(1, 2)
+    joined = convcore.complex(convcore.tensor([1.0, 2.0]), convcore.tensor([3.0]))
+    assert joined.tolist() == [1 + 3j, 2 + 3j]
+    assert convcore.polar(convcore.tensor(2.0), convcore.tensor(0.0)).item() == 2
+
+
+def test_parts_are_assigned_as_in_pytorch(torch, rng):
+    def call(m, z, x):
+        z = z.clone()
+        z.real = x
+        z.imag = 2
+        return z
+
+    agree(torch, call, rng.normal(size=3) + 1j, rng.normal(size=3))
+    x = convcore.zeros(2)
+    x.real = 3
+    assert x.tolist() == [3, 3]
+
+
+def test_gradients_are_those_of_finite_differences(rng):
+    x, y = (convcore.from_numpy(rng.normal(size=(3,))).requires_grad_() for _ in range(2))
+    assert gradcheck(convcore.complex, (x, y))
+    assert gradcheck(convcore.polar, (x, y))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from against_torch import agree
+from against_torch import agree, same_error
 
 import convcore
+from convcore.autograd import gradcheck
 from convcore.nn import functional as F
 
 
@@ -31,3 +32,30 @@ def test_distance_of_a_vector_to_itself_is_the_length_of_eps():
     x = convcore.arange(4.0).double()
     distance = F.pairwise_distance(x, x, eps=0.5)
     assert abs(distance.item() - (4 * 0.5**2) ** 0.5) < 1e-12
+
+
+def test_distances_of_all_pairs_agree_with_pytorch(torch, rng):
+    x, y = rng.normal(size=(3, 4)), rng.normal(size=(2, 5, 4))
+    for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+        agree(torch, lambda m, x, p=p: m.pdist(x.detach(), p), x, rtol=1e-9)
+        agree(torch, lambda m, x, y, p=p: m.cdist(x.detach(), y.detach(), p), x, y, rtol=1e-9)
+    many = rng.normal(size=(30, 4))
+    agree(torch, lambda m, x, y: m.cdist(x.detach(), y.detach()), many, x, rtol=1e-6)
+    agree(torch, lambda m, x, y: m.dist(x, y[0, :3], 3), x, y, rtol=1e-9)
+    agree(torch, lambda m, x: m.renorm(x, 2, 0, 1.5), x, rtol=1e-6)
+    agree(torch, lambda m, x: x.clone().renorm_(1, 1, 2.0), x, rtol=1e-6)
+    same_error(torch, lambda m, x: m.cdist(x, x[0]), x)
+    same_error(torch, lambda m, x: m.pdist(x, -1), x)
+
+
+def test_gradients_of_distances_are_those_of_finite_differences(rng):
+    x, y = (convcore.from_numpy(rng.normal(size=(3, 2))).requires_grad_() for _ in range(2))
+    for p in (1.0, 2.0, 3.0):
+        assert gradcheck(lambda x, y, p=p: convcore.cdist(x, y, p), (x, y))
+    by_product = "use_mm_for_euclid_dist"
+    assert gradcheck(lambda x, y: convcore.cdist(x, y, 2.0, by_product), (x, y))
+    assert gradcheck(convcore.pdist, (x,))
+    assert gradcheck(lambda x: convcore.renorm(x, 2, 0, 0.5), (x,))
+    same = convcore.ones(2, 2, requires_grad=True)
+    convcore.cdist(same, same.detach(), 2.0, by_product).sum().backward()
+    assert same.grad.tolist() == [[0, 0], [0, 0]]

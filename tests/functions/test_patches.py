@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from against_torch import agree, same_error
 from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, lay_out, numbers
 from hypothesis import given
@@ -287,3 +288,18 @@ def test_patches_functions_raise_pytorchs_errors(library, call, error, text, req
         module, tensor = convcore.functions.patches, convcore.from_numpy
     with pytest.raises(error, match=text):
         call(module, tensor)
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 3), (1, 6, 2, 3), (1, 6, 2, 2, 2)])
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_shuffled_channels_agree_with_pytorch(torch, rng, shape, groups):
+    agree(torch, lambda m, x: m.nn.functional.channel_shuffle(x, groups), rng.normal(size=shape))
+    x = np.arange(6).reshape(1, 6, 1)
+    found = convcore.channel_shuffle(convcore.from_numpy(x), groups).flatten().tolist()
+    assert found == x.reshape(groups, -1).T.flatten().tolist()
+
+
+def test_channels_that_cannot_be_shuffled_are_pytorchs_errors(torch):
+    same_error(torch, lambda m, x: m.channel_shuffle(x, 4), np.ones((1, 6, 2)))
+    same_error(torch, lambda m, x: m.channel_shuffle(x, 0), np.ones((1, 6, 2)))
+    same_error(torch, lambda m, x: m.channel_shuffle(x, 2), np.ones((1, 6)))

@@ -23,6 +23,7 @@ SPLITS: dict[str, Callable] = {
     "tensor-split-tensor": lambda lib, x, v: x.tensor_split(lib.tensor([2, 9])),
     "hsplit": lambda lib, x, v: x.hsplit(2),
     "vsplit": lambda lib, x, v: lib.vsplit(x, [1]),
+    "dsplit": lambda lib, x, v: x[None].dsplit(2),
     "unbind": lambda lib, x, v: x.unbind(),
     "unbind-1": lambda lib, x, v: lib.unbind(x, 1),
     "iterate": lambda lib, x, v: [row * n for n, row in enumerate(x)],

@@ -29,6 +29,7 @@ __all__ = [
     "Mish",
     "MultiheadAttention",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SiLU",
@@ -272,6 +273,32 @@ class PReLU(_Activation):
     def reset_parameters(self) -> None:
         """Set the weight to its initial value."""
         self.weight.data.fill_(self.init)
+
+
+class RReLU(_Activation):
+    """Leaky ReLU whose slopes are drawn for each element in training, and their mean in eval.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Between which slopes are drawn.
+    inplace : bool
+        Whether the input is overwritten.
+    """
+
+    _printed_attributes = ("lower", "upper")
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function to each element of ``input``."""
+        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
 class Sigmoid(_Activation):

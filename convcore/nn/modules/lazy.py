@@ -72,7 +72,7 @@ class LazyModuleMixin:
 
 
 def _infer_parameters(module: Any, args: tuple, kwargs: dict) -> None:
-    """Give the parameters a shape before the first forward pass, and make the module a plain one."""
+    """Give the parameters a shape before the first forward pass; make the module a plain one."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(f"module {module._get_name()} has not been fully initialized")

@@ -1,4 +1,4 @@
-"""Group, layer and root mean square normalization layers."""
+"""Group, layer, root mean square and local response normalization layers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore.functions.local_response import cross_map_lrn
 from convcore.nn import functional, init
 from convcore.nn.modules.batchnorm import AffineNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class GroupNorm(AffineNorm):
@@ -207,3 +208,42 @@ class RMSNorm(Module):
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
+
+
+class LocalResponseNorm(Module):
+    """Local response normalization of (N, C, *sizes), over neighbouring channels.
+
+    Parameters
+    ----------
+    size : int
+        How many channels.
+    alpha, beta, k : float
+        The output is x / (k + alpha * mean square)^beta.
+
+    References
+    ----------
+    A. Krizhevsky, I. Sutskever, G. Hinton, "ImageNet classification with deep convolutional neural
+    networks", NeurIPS 2012, section 3.3.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide ``input`` by a power of its neighbours' mean square."""
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:  # noqa: D102
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """`LocalResponseNorm` as Torch 7 computed it, for nets converted from there."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide ``input`` by a power of its neighbours' mean square."""
+        return cross_map_lrn(input, self.size, self.alpha, self.beta, self.k)

@@ -1,4 +1,4 @@
-"""PixelShuffle and PixelUnshuffle: channels to pixels (sub-pixel convolution) and back."""
+"""PixelShuffle and PixelUnshuffle, channels to pixels and back; ChannelShuffle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,27 @@ from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 
-__all__ = ["PixelShuffle", "PixelUnshuffle"]
+__all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
+
+
+class ChannelShuffle(Module):
+    """Take channels in turn from each of some groups of neighbouring channels of (N, C, *sizes).
+
+    Parameters
+    ----------
+    groups : int
+        It divides C.
+    """
+
+    _printed_attributes = ("groups",)
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return ``input`` with its channels in another order."""
+        return functional.channel_shuffle(input, self.groups)
 
 
 class PixelShuffle(Module):

@@ -9,7 +9,6 @@ from typing import Any
 from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
 from convcore.nn.utils import rnn as rnn
-from convcore.nn.utils import rnn as rnn
 from convcore.nn.utils.clip_grad import *  # noqa: F403
 from convcore.nn.utils.convert_parameters import *  # noqa: F403
 from convcore.nn.utils.spectral_norm import remove_spectral_norm as remove_spectral_norm

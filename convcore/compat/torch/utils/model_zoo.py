@@ -1,8 +1,8 @@
 """The older path of `torch.hub`'s weights."""
 
+from convcore.compat.torch.hub import tqdm as tqdm
 from convcore.hub import _get_torch_home as _get_torch_home
 from convcore.hub import download_url_to_file as _download_url_to_file
-from convcore.compat.torch.hub import tqdm as tqdm
 from convcore.hub import load_state_dict_from_url
 
 load_url = load_state_dict_from_url

@@ -1,0 +1,194 @@
+"""Storages: a tensor's memory as bytes (`untyped_storage`) or as elements (`storage`), and layouts.
+
+A storage is the memory that a tensor and its views share.  It is looked at, not allocated: its
+address, its size, and whether two tensors have the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._device import device as _device
+from convcore._tensor import Tensor, wrap
+
+__all__ = [
+    "TypedStorage",
+    "UntypedStorage",
+    "is_storage",
+    "layout",
+    "sparse_coo",
+    "sparse_csr",
+    "strided",
+]
+
+
+class layout:
+    """How a tensor's elements are stored: strided here, always; one object each."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+
+
+def memory_of(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of the memory that an array is a view of in the end."""
+    root = found = array
+    while found is not None:  # views by strides have a base that is no array, but has one
+        if isinstance(found, np.ndarray):
+            root = found
+        found = getattr(found, "base", None)
+    order = sorted(range(root.ndim), key=lambda axis: -root.strides[axis])
+    root = root.transpose(order)
+    if not root.flags.c_contiguous:
+        raise RuntimeError("this needs a tensor whose memory has no gaps; clone() it first")
+    return root.reshape(-1).view(np.uint8)
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share.
+
+    Parameters
+    ----------
+    memory : ndarray of uint8
+    """
+
+    __slots__ = ("_memory",)
+
+    def __init__(self, memory: np.ndarray):
+        self._memory = memory
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return self._memory.__array_interface__["data"][0]
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return self._memory.size
+
+    size = nbytes
+    __len__ = nbytes
+
+    def element_size(self) -> int:
+        """Return 1, the size of a byte."""
+        return 1
+
+    @property
+    def device(self) -> _device:
+        """Where the memory is: always the CPU."""
+        return _device("cpu")
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: the memory is the CPU's."""
+        return False
+
+    @property
+    def _cdata(self) -> int:
+        return self.data_ptr()
+
+    def is_shared(self) -> bool:
+        """Return False: processes do not share it."""
+        return False
+
+    def tolist(self) -> list[int]:
+        """Return the bytes as a list."""
+        return self._memory.tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._memory[key]
+        return UntypedStorage(found) if isinstance(key, slice) else int(found)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr()
+        return same and len(self) == len(other)  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+
+class TypedStorage:
+    """The memory that a tensor and its views share, as elements of its dtype.
+
+    Parameters
+    ----------
+    wrap_storage : UntypedStorage
+    dtype : dtype
+    """
+
+    __slots__ = ("_untyped_storage", "dtype")
+
+    def __init__(self, *, wrap_storage: UntypedStorage, dtype: _dtype.dtype):
+        self._untyped_storage = wrap_storage
+        self.dtype = dtype
+
+    @property
+    def _elements(self) -> np.ndarray:
+        return self._untyped_storage._memory.view(self.dtype.numpy)
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self._untyped_storage.data_ptr()
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        """Return the bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def device(self) -> _device:
+        """Where the memory is: always the CPU."""
+        return self._untyped_storage.device
+
+    def untyped(self) -> UntypedStorage:
+        """Return the bytes."""
+        return self._untyped_storage
+
+    def is_shared(self) -> bool:
+        """Return False: processes do not share it."""
+        return False
+
+    def tolist(self) -> list:
+        """Return the elements as a list."""
+        return self._elements.tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._elements[key]
+        return found.tolist() if isinstance(key, slice) else found.item()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._elements[key] = value
+
+
+def is_storage(obj: Any) -> bool:
+    """Return whether an object is a storage."""
+    return isinstance(obj, TypedStorage | UntypedStorage)
+
+
+def as_tensor(storage: TypedStorage | UntypedStorage, dtype: np.dtype) -> Tensor:
+    """Return a storage's memory as a vector of elements of a dtype."""
+    untyped = storage if isinstance(storage, UntypedStorage) else storage._untyped_storage
+    return wrap(untyped._memory.view(dtype))

@@ -1,0 +1,112 @@
+"""`out=`: results written into tensors that the caller gives, for every function of a table."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import can_cast_numpy
+from convcore._tensor import Tensor, scalar_name
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.views import check_writable
+from convcore.functions._support.arguments import typename
+from convcore.functions._support.errstate import ignore_errstate
+
+_TABLE = """
+    abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
+    asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor bmm bucketize cat ceil clamp clip column_stack complex concat
+    concatenate conj_physical copysign cos cosh cross cummax cummin cumprod cumsum deg2rad diag diff
+    div divide dot dstack eq erf erfinv exp exp2 expm1 fix float_power floor floor_divide fmax fmin
+    fmod frac frexp gather gcd ge ger greater greater_equal gt heaviside histc histogram hstack
+    hypot index_select inner isneginf isposinf kron kthvalue lcm ldexp le lerp less less_equal log
+    log10 log1p log2 logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
+    logical_xor logsumexp lt masked_select matmul max maximum mean median min minimum mm mode msort
+    mul multiply mv nan_to_num nanmean nanmedian nanquantile narrow_copy ne neg negative nextafter
+    nonzero norm not_equal outer polar pow prod quantile rad2deg reciprocal remainder renorm round
+    row_stack rsqrt searchsorted sgn sigmoid sign signbit sin sinc sinh sort sqrt square stack std
+    sub subtract sum take take_along_dim tan tanh tensordot topk tril triu true_divide trunc var
+    vdot vstack where xlogy
+"""
+NAMES = frozenset(_TABLE.split())
+
+
+def with_out(name: str, function: Callable) -> Callable:
+    """Return a function that takes ``out``, a tensor or as many as there are results.
+
+    They are resized to the results' shapes, with a warning if they held anything, and keep their
+    dtypes.  Nothing of them is changed if the function raises.
+    """
+
+    @functools.wraps(function)
+    def accepting(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None:
+            return function(*args, **kwargs)
+        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
+        _check(name, outs, (*args, *kwargs.values()))
+        results = function(*args, **kwargs)
+        several = isinstance(results, tuple)
+        _store(outs, results if several else (results,))
+        if not several:
+            return outs[0]
+        return type(results)(*outs) if hasattr(results, "_fields") else outs
+
+    accepting.__module__, accepting.__qualname__ = "convcore.functions", name  # for pickle
+    return accepting
+
+
+def _check(name: str, outs: tuple, args: tuple) -> None:
+    for one in outs:
+        if not isinstance(one, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {typename(one)}")
+    if mode.enabled and any(one.requires_grad for one in _tensors((*outs, *args))):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
+
+
+def _tensors(args: tuple) -> Iterable[Tensor]:
+    for arg in args:
+        for one in arg if isinstance(arg, tuple | list) else (arg,):
+            if isinstance(one, Tensor):
+                yield one
+
+
+def _store(outs: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> None:
+    if len(outs) != len(results):
+        raise TypeError(
+            f"argument 'out' must be a tuple of {len(results)} Tensors, not {len(outs)}"
+        )
+    for out, result in zip(outs, results, strict=True):
+        dtypes = result._array.dtype, out._array.dtype
+        if not can_cast_numpy(*dtypes):
+            found, wanted = map(scalar_name, dtypes)
+            raise RuntimeError(
+                f"result type {found} can't be cast to the desired output type {wanted}"
+            )
+        if out._array.shape == result._array.shape:
+            check_writable(out)
+    for out, result in zip(outs, results, strict=True):
+        _write(out, result._array)
+
+
+def _write(out: Tensor, array: np.ndarray) -> None:
+    if out._array.shape != array.shape:
+        if out._array.size:
+            warnings.warn(
+                "An output with one or more elements was resized since it had shape "
+                f"{list(out._array.shape)}, which does not match the required output shape "
+                f"{list(array.shape)}. This behavior is deprecated, and in a future PyTorch "
+                "release outputs will not be resized unless they have zero elements. You can "
+                "explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                "t.resize_(0).",
+                stacklevel=5,
+            )
+        out._array = np.empty(array.shape, out._array.dtype)
+    ignore_errstate(np.copyto, out._array, array, casting="unsafe")
+    out._counter[0] += 1

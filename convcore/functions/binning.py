@@ -1,0 +1,272 @@
+"""Places of numbers between boundaries: searchsorted, bucketize, histograms; runs of equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions.arithmetic import operand
+from convcore.functions.order import _return_type
+
+__all__ = [
+    "bucketize",
+    "histc",
+    "histogram",
+    "histogramdd",
+    "searchsorted",
+    "unique_consecutive",
+]
+
+_HISTOGRAM = _return_type("histogram", "hist", "bin_edges")
+_HISTOGRAMDD = _return_type("histogramdd", "hist", "bin_edges")
+
+
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Return where each number would have to be inserted in a sorted sequence.
+
+    Parameters
+    ----------
+    sorted_sequence : (N,), or (*sizes, N), in ascending order along the last axis
+    input : Tensor or number; (*sizes, M) unless the sequence is a vector
+    out_int32 : bool
+        Return int32, not int64.
+    right : bool, or ``side`` 'left' or 'right'
+        Whether equal numbers are passed by.
+    sorter : Tensor of int64, or None
+        The order that sorts the sequence, if it is not sorted.
+
+    Raises
+    ------
+    RuntimeError
+        The sizes do not fit together.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.searchsorted(convcore.tensor([1, 3, 5]), convcore.tensor([3, 6]))
+    tensor([1, 3])
+    """
+    check_tensor("searchsorted", sorted_sequence)
+    if side not in (None, "left", "right"):
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+            "while right was True"
+        )
+    bounds, values = sorted_sequence._array, _plain(input, "searchsorted()")
+    if bounds.ndim != 1 and bounds.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries tensor and input value tensor must match, but we got "
+            f"boundaries tensor {list(bounds.shape)} and input value tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        bounds = np.take_along_axis(bounds, sorter._array, -1)
+    return _searched(bounds, values, "right" if right or side == "right" else "left", out_int32)
+
+
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    """Return the number of the bucket between boundaries in which each number is.
+
+    Parameters
+    ----------
+    input : Tensor or number
+    boundaries : vector, in ascending order
+    out_int32 : bool
+        Return int32, not int64.
+    right : bool
+        Whether a bucket holds its left boundary, and not its right one.
+    """
+    if boundaries._array.ndim != 1:
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})"
+        )
+    side = "right" if right else "left"
+    return _searched(boundaries._array, _plain(input, "bucketize()"), side, out_int32)
+
+
+def _plain(value: Any, function: str) -> np.ndarray:
+    value = operand(value, function)
+    return value._array if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _searched(bounds: np.ndarray, values: np.ndarray, side: Any, out_int32: bool) -> Tensor:
+    dtype = np.int32 if out_int32 else np.int64
+    if bounds.ndim == 1:
+        return wrap(np.asarray(np.searchsorted(bounds, values, side), dtype))
+    found = np.empty(values.shape, dtype)
+    for place in np.ndindex(values.shape[:-1]):
+        found[place] = np.searchsorted(bounds[place], values[place], side)
+    return wrap(found)
+
+
+# Histograms
+
+
+def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    """Count the elements in equal bins from ``min`` to ``max``; from end to end if both are 0.
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point dtype
+    bins : int
+    min, max : numbers
+        What lies outside, and NaN, is not counted.
+
+    Raises
+    ------
+    RuntimeError
+        No bins, or a range that is not finite or runs backwards.
+    """
+    check_tensor("histc", input)
+    check_kind("histogram_cpu", input, "f")
+    array = input._array.reshape(-1)
+    if bins <= 0:
+        raise RuntimeError(_NO_BINS.format(bins))
+    low, high = _range("histc", array, (float(min), float(max)))
+    count = np.histogram(array, np.linspace(low, high, bins + 1))[0]
+    return wrap(count.astype(array.dtype))
+
+
+_NO_BINS = "torch.histogram(): bins must be > 0, but got {} for dimension 0"
+
+
+def _range(function: str, array: np.ndarray, ends: tuple[float, float]) -> tuple[float, float]:
+    """Return both ends of a histogram: of all elements if they are equal."""
+    low, high = ends
+    if low == high and array.size:
+        low, high = float(array.min()), float(array.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.{function}: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        if function == "histc":
+            raise RuntimeError("torch.histc: max must be larger than min")
+        raise RuntimeError(
+            "torch.histogramdd: min should not exceed max, but got "
+            f"min {low:g} max {high:g} for dimension 0"
+        )
+    return (low - 0.5, high + 0.5) if low == high and function == "histogram" else _apart(low, high)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    return (low - 1, high + 1) if low == high else (low, high)
+
+
+def histogram(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """Count the elements in bins, or sum their weights, as (hist, bin_edges).
+
+    Parameters
+    ----------
+    input : Tensor of a floating-point dtype
+    bins : int, or Tensor of ascending edges
+    range : (float, float) or None
+        From where to where equal bins are; None: from the least to the largest element.
+    weight : Tensor of input's shape, or None
+    density : bool
+        Divide by the sum and by the bins' widths.
+    """
+    check_tensor("histogram", input)
+    check_kind("histogram_cpu", input, "f")
+    array = input._array.reshape(-1)
+    edges = _edges(array, bins, range)
+    weights = None if weight is None else weight._array.reshape(-1)
+    hist = np.histogram(array, edges, weights=weights, density=density)[0]
+    return _HISTOGRAM(wrap(hist.astype(array.dtype)), wrap(edges))
+
+
+def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.ndarray:
+    if isinstance(bins, Tensor):
+        return bins._array
+    if bins <= 0:
+        raise RuntimeError(_NO_BINS.format(bins))
+    low, high = _range("histogram", array, (0.0, 0.0) if ends is None else (ends[0], ends[1]))
+    return np.linspace(low, high, bins + 1, dtype=array.dtype)
+
+
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """Count points, the rows of a matrix, in boxes, as (hist, bin_edges): see `histogram`.
+
+    Parameters
+    ----------
+    input : (N, D)
+    bins : int, or one a dimension, or as many vectors of edges
+    range : 2 * D numbers or None
+    """
+    check_tensor("histogramdd", input)
+    check_kind("histogram_cpu", input, "f")
+    points = input._array.reshape(-1, input._array.shape[-1])
+    per_axis = [bins] * points.shape[1] if isinstance(bins, int) else list(bins)
+    edges = [
+        _edges(points[:, k], one, None if range is None else range[2 * k : 2 * k + 2])
+        for k, one in enumerate(per_axis)
+    ]
+    weights = None if weight is None else weight._array.reshape(-1)
+    hist = np.histogramdd(points, edges, weights=weights, density=density)[0]
+    return _HISTOGRAMDD(wrap(hist.astype(points.dtype)), tuple([wrap(edge) for edge in edges]))
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return one of each run of equal elements, in order.
+
+    Parameters
+    ----------
+    input : Tensor
+    return_inverse, return_counts : bool
+        Return, besides, in which run each element is, and how long each run is.
+    dim : int or None
+        Compare the slices along this axis instead of the elements.
+    """
+    check_tensor("unique_consecutive", input)
+    array = input._array
+    axis = 0 if dim is None else wrap_dim(dim, array.ndim)
+    rows = array.reshape(-1) if dim is None else np.moveaxis(array, axis, 0)
+    differ = rows[1:] != rows[:-1]
+    changes = differ.any(axis=tuple(range(1, rows.ndim)))
+    starts = np.flatnonzero(np.concatenate(([True], changes)))[: len(rows)]
+    results = [wrap(np.moveaxis(rows[starts], 0, axis).copy())]
+    if return_inverse:
+        runs = np.concatenate(([0], np.cumsum(changes)))[: len(rows)].astype(np.int64)
+        results.append(wrap(runs.reshape(array.shape) if dim is None else runs))
+    if return_counts:
+        results.append(wrap(np.diff(starts, append=len(rows)).astype(np.int64)))
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+FUNCTIONS_ONLY = {"bucketize", "histogramdd", "searchsorted"}

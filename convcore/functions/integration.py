@@ -1,0 +1,190 @@
+"""Integrals and slopes of sampled functions: trapezoid, gradient; and logcumsumexp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions.arithmetic import add, mul, neg, sub
+from convcore.functions.broadcast import cast
+from convcore.functions.elementwise import exp, log
+from convcore.functions.joining import cat
+from convcore.functions.numerics import diff
+from convcore.functions.piecewise import where
+from convcore.functions.rearrange import flip
+from convcore.functions.reduce import cumsum, sum
+from convcore.functions.shape import movedim, reshape, unsqueeze
+from convcore.functions.slicing import slice_of
+
+__all__ = ["cumulative_trapezoid", "gradient", "logcumsumexp", "trapezoid", "trapz"]
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
+    """Integrate along an axis by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values.
+    x : Tensor or None
+        Where they are: a vector, or a Tensor that broadcasts with ``y``.
+    dx : number
+        The distance of neighbours, if ``x`` is not given.
+    dim : int
+
+    Examples
+    --------
+    >>> import convcore
+    >>> convcore.trapezoid(convcore.tensor([0.0, 1.0, 4.0]), dx=2)
+    tensor(6.)
+    """
+    check_tensor("trapezoid", y)
+    return sum(_trapezoids(y, x, dx, wrap_dim(dim, y._array.ndim)), dim)
+
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1
+) -> Tensor:
+    """Return the integrals from the first place to each other; the rest as for `trapezoid`."""
+    check_tensor("cumulative_trapezoid", y)
+    return cumsum(_trapezoids(y, x, dx, wrap_dim(dim, y._array.ndim)), dim)
+
+
+def _trapezoids(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
+    size = y._array.shape[axis]
+    doubled = add(slice_of(y, axis, 1, size), slice_of(y, axis, 0, max(size - 1, 0)))
+    if x is None:
+        return mul(mul(doubled, dx), 0.5)
+    if x._array.ndim == 1:
+        if x._array.size != size:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        x = reshape(x, [-1 if one == axis else 1 for one in range(y._array.ndim)])
+    return mul(mul(doubled, diff(x, dim=axis - y._array.ndim)), 0.5)
+
+
+def gradient(
+    input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """Return the slopes of sampled values along each axis, by central differences.
+
+    Parameters
+    ----------
+    input : Tensor
+    spacing : number, numbers or vectors of coordinates, one an axis
+        The distance of neighbours; 1 if it is not given.
+    dim : int, ints, or None for all axes
+    edge_order : 1 or 2
+        The order of the error at both ends.
+
+    Raises
+    ------
+    RuntimeError
+        An axis has no more than ``edge_order`` elements.
+    """
+    check_tensor("gradient", input)
+    rank = input._array.ndim
+    dims = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
+    over = [wrap_dim(one, rank) for one in dims]
+    steps = spacing if isinstance(spacing, Sequence) else [spacing] * len(over)
+    if len(steps) != len(over):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+            f"equal to the number of dimensions, {len(over)}, but got a list of length {len(steps)}"
+        )
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    return tuple([_slopes(input, axis, h, edge_order) for axis, h in zip(over, steps, strict=True)])
+
+
+def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
+    size = x._array.shape[axis]
+    if size <= edge_order:
+        raise RuntimeError(
+            "torch.gradient expected each dimension size to be at least edge_order+1"
+        )
+    if x._array.dtype.kind not in "fc":
+        x = cast(x, np.dtype(np.float32))
+    if isinstance(spacing, Tensor) and spacing._array.ndim:
+        steps = np.diff(spacing._array)
+    else:
+        h = spacing._array if isinstance(spacing, Tensor) else 1.0 if spacing is None else spacing
+        steps = np.full(size - 1, h, x._array.dtype)
+
+    def weighed(first: int, count: int, *weights: Any) -> Tensor:
+        total: Any = None
+        for place, weight in enumerate(weights, first):
+            by = np.asarray(weight, x._array.dtype).reshape(-1, *(1,) * (x._array.ndim - 1 - axis))
+            term = mul(slice_of(x, axis, place, place + count), wrap(by))
+            total = term if total is None else add(total, term)
+        return total
+
+    a, b = steps[:-1], steps[1:]
+    inner = weighed(0, size - 2, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
+    if edge_order == 1:
+        ends = (
+            weighed(0, 1, -1 / steps[0], 1 / steps[0]),
+            weighed(size - 2, 1, -1 / steps[-1], 1 / steps[-1]),
+        )
+    else:
+        (a, b), (c, d) = steps[:2], steps[-2:]
+        ends = (
+            weighed(0, 1, -(2 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b))),
+            weighed(
+                size - 3, 1, d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d))
+            ),
+        )
+    return cat([ends[0], inner, ends[1]], axis)
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
+    check_tensor("logcumsumexp", input)
+    check_kind("logcumsumexp_out_cpu", input, "f")
+    axis = wrap_dim(dim, input._array.ndim)
+    array = np.atleast_1d(input._array)
+    value = ignore_errstate(np.logaddexp.accumulate, array, axis) if array.size else array.copy()
+    out = wrap(value.reshape(input._array.shape))
+    if mode.enabled:
+
+        def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+            if mode.enabled:
+                return _shared(grad, x, y, axis)
+            return sub(_returned(grad, x, y, axis), _returned(neg(grad), x, y, axis))
+
+        record("LogcumsumexpBackward0", (input,), out, backward, (input, out))
+    return out
+
+
+def _returned(grad: Tensor, x: Tensor, y: Tensor, axis: int) -> Tensor:
+    """Return the part of the gradient that comes from its positive elements."""
+    positive = wrap(np.asarray(grad._array > 0))
+    finite = wrap(np.where(np.isneginf(y._array), 0, y._array))
+    logs = sub(where(positive, log(where(positive, grad, 1.0)), -math.inf), finite)
+    if not x._array.ndim:
+        return exp(add(logs, x))
+    return exp(add(flip(logcumsumexp(flip(logs, (axis,)), axis), (axis,)), x))
+
+
+def _shared(grad: Tensor, x: Tensor, y: Tensor, axis: int) -> Tensor:
+    """Return the gradient as a sum over all pairs, exp(x_j - y_i), which has further gradients."""
+    if not x._array.ndim:
+        return mul(grad, exp(sub(x, y)))
+    grad, x, y = (movedim(one, axis, -1) for one in (grad, x, y))
+    size = x._array.shape[-1]
+    later = wrap(np.tri(size, dtype=bool))
+    shares = exp(where(later, sub(unsqueeze(x, -2), unsqueeze(y, -1)), -math.inf))
+    return movedim(sum(mul(unsqueeze(grad, -1), shares), -2), -1, axis)
+
+
+trapz = trapezoid
+
+FUNCTIONS_ONLY = {"cumulative_trapezoid", "gradient", "trapezoid", "trapz"}

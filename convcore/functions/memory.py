@@ -1,0 +1,312 @@
+"""A tensor's memory: storage, set_, resize_, pinning; functions of each element; layouts.
+
+What only other devices and layouts have is asked for here and answered: False, or an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import _creation
+from convcore._dtype import C_NAMES, of
+from convcore._storage import (
+    TypedStorage,
+    UntypedStorage,
+    as_tensor,
+    layout,
+    memory_of,
+    strided,
+)
+from convcore._tensor import Tensor, wrap
+from convcore.autograd.views import check_writable, view
+from convcore.functions._support.arguments import check_tensor
+from convcore.functions.convert import clone
+from convcore.functions.indexing import applied
+from convcore.functions.shape import ints
+from convcore.functions.slicing import narrow
+from convcore.functions.splitting import chunk, split
+from convcore.functions.strided import as_strided
+
+__all__ = ["is_inference", "narrow_copy", "split_with_sizes", "unsafe_chunk", "unsafe_split"]
+
+
+# Storages
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """Return the bytes that the tensor and its views share."""
+    return UntypedStorage(memory_of(self._array))
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """Return the memory that the tensor and its views share, as elements of its dtype."""
+    return TypedStorage(wrap_storage=untyped_storage(self), dtype=of(self._array.dtype))
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Return whether two tensors see the same elements of the same memory."""
+    a, b = self._array, tensor._array
+    return self.data_ptr() == tensor.data_ptr() and (a.shape, a.strides) == (b.shape, b.strides)
+
+
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
+    """Give the tensor the memory of another tensor or storage, and shape and strides in it.
+
+    Parameters
+    ----------
+    source : Tensor, storage, or None for no memory
+    storage_offset : int
+    size, stride : ints, or None for those of the tensor, or for all of the storage
+    """
+    if source is None:
+        source = wrap(np.empty(0, self._array.dtype))
+    if isinstance(source, Tensor):
+        if source._array.dtype != self._array.dtype:
+            theirs, ours = (C_NAMES[x._array.dtype.name] for x in (source, self))
+            raise RuntimeError(f"Could not set tensor of type {theirs} to a tensor of type {ours}")
+        found = source
+    else:
+        found = as_tensor(source, self._array.dtype)
+    if size is not None:
+        sizes = ints(size)
+        found = as_strided(found.detach(), sizes, stride or _steps(sizes), storage_offset)
+    _exchange(self, found._array)
+    return self
+
+
+def _steps(sizes: tuple[int, ...]) -> list[int]:
+    return [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+
+
+def _exchange(x: Tensor, array: np.ndarray) -> None:
+    """Give a tensor another array, shape and all."""
+    if x.requires_grad and not x.is_leaf:
+        raise RuntimeError("set_ and resize_ of a tensor with history: detach() it first")
+    x._array = array
+    x._counter[0] += 1
+
+
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another shape, in place; what does not fit its memory gets new memory.
+
+    Elements stay in the order of the memory; new ones are not initialised.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor requires grad.
+    """
+    shape = ints(sizes[0], sizes[1:]) if sizes else ()
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    array = self._array
+    count = math.prod(shape)
+    memory = memory_of(array)[self.data_ptr() - untyped_storage(self).data_ptr() :]
+    held = memory[: memory.size // array.itemsize * array.itemsize].view(array.dtype)
+    if array.shape != shape and count <= held.size:
+        _exchange(self, held[:count].reshape(shape))
+    elif array.shape != shape:
+        grown = np.empty(count, array.dtype)
+        grown[: held.size] = held
+        _exchange(self, grown.reshape(shape))
+    return self
+
+
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Give the tensor the shape of another, in place: see ``resize_``."""
+    return resize_(self, the_template._array.shape, memory_format=memory_format)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Return the tensor itself: threads share its memory, and forked processes get a copy."""
+    return self
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Return the tensor itself: only transfers to an accelerator are helped by pinned memory."""
+    return self
+
+
+def _false(self: Tensor, *args: Any) -> bool:
+    """Return False: tensors are dense and on the CPU."""
+    return False
+
+
+def is_inference(input: Tensor) -> bool:
+    """Return False: tensors made in `inference_mode` are ordinary ones."""
+    check_tensor("is_inference", input)
+    return False
+
+
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+    out = wrap(self._array, cls)
+    aliased = view(self, self._array, "AliasBackward0", lambda needs, grad: grad)
+    for name in ("_counter", "_grad_fn", "_output_nr", "_requires_grad", "_view"):
+        setattr(out, name, getattr(aliased, name))
+    return out
+
+
+# Copies of views, under PyTorch's other names
+
+
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Return a copy of what `narrow` gives."""
+    return clone(narrow(input, dim, start, length))
+
+
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Split a tensor along an axis into views of the given sizes."""
+    return split(input, list(split_sizes), dim)
+
+
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Do what `split` does."""
+    return split(input, split_size, dim)
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Do what `chunk` does."""
+    return chunk(input, chunks, dim)
+
+
+# Element by element, in Python
+
+
+def apply_(self: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by a Python function of it, in place; slow."""
+    return _mapped(self, "apply_", callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by a function of it and of another tensor's, in place; slow."""
+    return _mapped(self, "map_", callable, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by a function of it and of two other tensors', in place; slow."""
+    return _mapped(self, "map2_", callable, x, y)
+
+
+def _mapped(x: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor:
+    if any(one.requires_grad for one in (x, *others)):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+            "instead."
+        )
+    check_writable(x)
+    arrays = np.broadcast_arrays(x._array, *[one._array for one in others])
+    rows = [array.reshape(-1).tolist() for array in arrays]
+    values = [function(*row) for row in zip(*rows, strict=True)]
+    x._array[...] = np.array(values, x._array.dtype).reshape(x._array.shape)
+    x._counter[0] += 1
+    return x
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal to a number, in place; the axes must be equal if there are several.
+
+    Parameters
+    ----------
+    fill_value : number
+    wrap : bool
+        Of a tall matrix: whether the diagonal starts again after N columns.
+    """
+    shape = self._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+
+    return _diagonal_filled(self, fill_value, wrap, in_place=True)
+
+
+def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> Tensor:
+    def change(array: np.ndarray) -> None:
+        np.fill_diagonal(array, value, again)
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        return _diagonal_filled(grad, 0, again, in_place=False)
+
+    return applied(x, in_place, change, "FillDiagonalBackward0", (x,), backward)
+
+
+# Other layouts
+
+
+def _layout(self: Tensor) -> layout:
+    """Return how the elements lie in memory: strided, always."""
+    return strided
+
+
+def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+    """Return the tensor itself, which is dense, or in another dtype."""
+    return self if dtype is None else self.to(dtype)
+
+
+def _refused(name: str, what: str) -> Callable:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        raise NotImplementedError(f"Tensor.{name}() needs {what} tensors, which convcore has not")
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Raise NotImplementedError: there are no {what} tensors."
+    return method
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Do what ``Tensor(...)`` does, with this tensor's dtype."""
+    return Tensor(*args, **kwargs).to(of(self._array.dtype))
+
+
+def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
+    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+    kwargs.setdefault("dtype", self._array.dtype)
+    return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
+
+
+_FALSE = (
+    *("is_distributed", "is_pinned", "is_shared", "is_coalesced"),
+    *("is_ipu", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
+    *("is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"),
+)
+_METHODS_OF_FALSE = ("is_coalesced", "is_distributed", "is_pinned", "is_shared")
+_SPARSE = (
+    *("coalesce", "indices", "values", "sparse_mask", "to_sparse", "to_sparse_coo"),
+    *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
+)
+
+METHODS: dict[str, Any] = {
+    "apply_": apply_,
+    "as_subclass": as_subclass,
+    "fill_diagonal_": fill_diagonal_,
+    "is_set_to": is_set_to,
+    "layout": property(_layout),
+    "map2_": map2_,
+    "map_": map_,
+    "new": new,
+    "new_empty_strided": new_empty_strided,
+    "pin_memory": pin_memory,
+    "resize_": resize_,
+    "resize_as_": resize_as_,
+    "set_": set_,
+    "share_memory_": share_memory_,
+    "storage": storage,
+    "to_dense": to_dense,
+    "to_mkldnn": _refused("to_mkldnn", "MKL-DNN"),
+    "untyped_storage": untyped_storage,
+    **{name: _false if name in _METHODS_OF_FALSE else property(_false) for name in _FALSE},
+    **{name: _refused(name, "sparse") for name in _SPARSE},
+}

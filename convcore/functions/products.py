@@ -1,0 +1,223 @@
+"""Products and arrangements of vectors and matrices: kron, cross, vander, block_diag, cov ..."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from convcore._dtype import get_default_dtype
+from convcore._tensor import Tensor, wrap
+from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.in_place import in_place_methods
+from convcore.functions.arithmetic import add, conj, div, mul, sub
+from convcore.functions.broadcast import broadcast_tensors
+from convcore.functions.complex_parts import imag, real
+from convcore.functions.convert import clone
+from convcore.functions.elementwise import pow, sqrt
+from convcore.functions.index_along import index_select
+from convcore.functions.joining import _checked, cat, meshgrid, stack
+from convcore.functions.matmul import bmm, matmul, outer
+from convcore.functions.piecewise import clamp
+from convcore.functions.reduce import sum
+from convcore.functions.shape import reshape, t, unsqueeze
+from convcore.functions.slicing import diag_embed, diagonal, select
+
+__all__ = [
+    "addbmm",
+    "addr",
+    "block_diag",
+    "cartesian_prod",
+    "combinations",
+    "corrcoef",
+    "cov",
+    "cross",
+    "diagflat",
+    "kron",
+    "vander",
+]
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Return the Kronecker product: each element of ``input`` times all of ``other``."""
+    check_arguments("kron", input=input, other=other)
+    a, b = input._array.shape, other._array.shape
+    rank = max(len(a), len(b))
+    a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    left = reshape(input, [n for size in a for n in (size, 1)])
+    right = reshape(other, [n for size in b for n in (1, size)])
+    return reshape(mul(left, right), [m * n for m, n in zip(a, b, strict=True)])
+
+
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Return the vector product of vectors of three elements along an axis.
+
+    Parameters
+    ----------
+    input, other : Tensors that broadcast
+    dim : int, or None for the first axis of size 3
+    """
+    check_arguments("cross", input=input, other=other)
+    if dim is None:
+        dim = next((axis for axis, size in enumerate(input._array.shape) if size == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    x, y = broadcast_tensors(input, other)
+    axis = wrap_dim(dim, x._array.ndim)
+    if x._array.shape[axis] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got "
+            f"{input._array.shape[axis]} and {other._array.shape[axis]}"
+        )
+    a, b = ([select(one, axis, place) for place in range(3)] for one in (x, y))
+    parts = [sub(mul(a[i - 2], b[i - 1]), mul(a[i - 1], b[i - 2])) for i in range(3)]
+    return stack(parts, axis)
+
+
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Return the Vandermonde matrix: powers of a vector, from N - 1 down to 0, as columns."""
+    check_tensor("vander", x)
+    if x._array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    powers = np.arange(x._array.size if N is None else N)
+    return pow(unsqueeze(x, -1), wrap(powers if increasing else powers[::-1].copy()))
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """Return the matrix with the given matrices along its diagonal; vectors are rows."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    blocks = []
+    for place, x in enumerate(given):
+        check_tensor("block_diag", x)
+        if x._array.ndim > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                f"{place} has {x._array.ndim} dimensions"
+            )
+        blocks.append(reshape(x, (1,) * (2 - x._array.ndim) + x._array.shape))
+    if not blocks:
+        return wrap(np.empty((1, 0), get_default_dtype().numpy))
+    width = int(np.sum([x._array.shape[1] for x in blocks]))
+    dtype = blocks[0]._array.dtype
+    rows, start = [], 0
+    for x in blocks:
+        height, size = x._array.shape
+        gaps = [wrap(np.zeros((height, n), dtype)) for n in (start, width - start - size)]
+        rows.append(cat([gaps[0], x, gaps[1]], 1))
+        start += size
+    return cat(rows, 0)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Return all combinations of the vectors' elements, one a row, as itertools.product does."""
+    grids = meshgrid(_checked(tensors, "cartesian_prod"))
+    lines = [reshape(grid, -1) for grid in grids]
+    return lines[0] if len(lines) == 1 else stack(lines, 1)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Return all combinations of r elements of a vector, one a row, as itertools does."""
+    check_tensor("combinations", input)
+    if input._array.ndim != 1:
+        raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input._array.shape)))
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    if r == 0:
+        return wrap(np.empty(0, input._array.dtype))
+    rows = np.array(list(chosen(range(input._array.size), r)), np.int64).reshape(-1, r)
+    return reshape(index_select(input, 0, wrap(rows.reshape(-1))), rows.shape)
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """Return the matrix with all elements along a diagonal."""
+    check_tensor("diagflat", input)
+    return diag_embed(reshape(input, -1), offset)
+
+
+# Covariances
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Return the covariance matrix of variables, the rows, over observations, the columns.
+
+    Parameters
+    ----------
+    input : (variables, observations), or a vector
+    correction : int
+        What is subtracted from the number of observations.
+    fweights, aweights : vectors or None
+        How often each observation counts, and how much.
+    """
+    check_tensor("cov", input)
+    if input._array.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input._array.ndim} dimensions"
+        )
+    x = input if input._array.ndim == 2 else reshape(input, 1, -1)
+    weights = _weights(fweights, aweights)
+    number = wrap(np.asarray(x._array.shape[1], x._array.real.dtype))
+    weight: Any = 1 if weights is None else weights
+    total = number if weights is None else sum(weights)
+    middle = div(sum(mul(x, weight), 1, True), total)
+    norm = sub(total, correction)
+    if weights is not None and aweights is not None:
+        norm = sub(total, div(mul(sum(mul(weights, aweights)), correction), total))
+    away = sub(x, middle)
+    found = div(matmul(away, t(conj(mul(away, weight)))), norm)
+    return found if found._array.size != 1 else reshape(found, ())
+
+
+def _weights(fweights: Tensor | None, aweights: Tensor | None) -> Tensor | None:
+    if fweights is None or aweights is None:
+        return aweights if fweights is None else fweights
+    return mul(fweights, aweights)
+
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Return the correlation coefficients of variables, the rows: `cov` over deviations."""
+    found = cov(input)
+    if not found._array.ndim:
+        return div(found, found)
+    deviation = sqrt(real(diagonal(found)))
+    found = div(div(found, unsqueeze(deviation, 1)), unsqueeze(deviation, 0))
+    if found._array.dtype.kind != "c":
+        return clamp(found, -1, 1)
+    return add(clamp(real(found), -1, 1), mul(clamp(imag(found), -1, 1), 1j))
+
+
+# Products that are added
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Return beta * input + alpha * the outer product of two vectors."""
+    check_arguments("addr", input=input, vec1=vec1, vec2=vec2)
+    return _added(input, outer(vec1, vec2), beta, alpha)
+
+
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """Return beta * input + alpha * the sum of the products of two batches of matrices."""
+    check_arguments("addbmm", input=input, batch1=batch1, batch2=batch2)
+    return _added(input, sum(bmm(batch1, batch2), 0), beta, alpha)
+
+
+def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    product = product if alpha == 1 else mul(product, alpha)
+    if beta == 0:
+        return clone(product)
+    return add(x if beta == 1 else mul(x, beta), product)
+
+
+FUNCTIONS_ONLY = {"block_diag", "cartesian_prod", "combinations", "vander"}
+METHODS = in_place_methods(addbmm, addr)

@@ -1,0 +1,76 @@
+"""searchsorted, bucketize, histograms and runs beside PyTorch's and NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+
+BOUNDS = np.array([1.0, 3.0, 3.0, 7.0])
+VALUES = np.array([[0.0, 1, 3], [4, 7, 9]])
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("small", [False, True])
+def test_places_between_boundaries_agree_with_pytorch(torch, rng, right, small):
+    options = {"right": right, "out_int32": small}
+    agree(torch, lambda m, b, v: m.searchsorted(b, v, **options), BOUNDS, VALUES)
+    agree(torch, lambda m, b: m.searchsorted(b, 3, **options), BOUNDS)
+    agree(torch, lambda m, b, v: m.bucketize(v, b, **options), BOUNDS, VALUES)
+    agree(torch, lambda m, b: m.bucketize(3.0, b, **options), BOUNDS)
+    rows = np.sort(rng.normal(size=(2, 5)), -1)
+    agree(torch, lambda m, b, v: m.searchsorted(b, v, **options), rows, rng.normal(size=(2, 3)))
+    mixed = BOUNDS[::-1].copy()
+    sorter = np.argsort(mixed)
+    agree(torch, lambda m, b, v, s: m.searchsorted(b, v, sorter=s), mixed, VALUES, sorter)
+
+
+def test_errors_are_pytorchs(torch):
+    same_error(torch, lambda m, b, v: m.searchsorted(b, v), VALUES, np.ones((3, 2)))
+    same_error(torch, lambda m, b, v: m.searchsorted(b, v, side="up"), BOUNDS, VALUES)
+    same_error(torch, lambda m, b: m.bucketize(b, b), VALUES)
+    same_error(torch, lambda m, x: m.histc(x, bins=0), VALUES)
+    same_error(torch, lambda m, x: m.histc(x, 3, 2, 1), VALUES)
+    same_error(torch, lambda m, x: m.histc(x), np.array([1.0, np.inf]))
+
+
+def test_histograms_agree_with_pytorch(torch, rng):
+    x = rng.normal(size=(4, 9))
+    agree(torch, lambda m, x: m.histc(x.detach(), 5), x)
+    agree(torch, lambda m, x: x.detach().histc(4, -1, 2), x.astype("float32"))
+    agree(torch, lambda m, x: m.histc(x.detach(), 3), np.ones(4))
+    agree(torch, lambda m, x: m.histogram(x.detach(), 4), x)
+    agree(torch, lambda m, x: m.histogram(x.detach(), 4, range=(-1.0, 1.0), density=True), x)
+    edges = np.array([-1.0, 0, 0.5, 3])
+    agree(
+        torch,
+        lambda m, x, e, w: m.histogram(x.detach(), e.detach(), weight=w.detach()),
+        x,
+        edges,
+        abs(x),
+    )
+    points = rng.normal(size=(20, 2))
+    agree(torch, lambda m, x: m.histogramdd(x.detach(), [3, 2])[0], points)
+
+
+def test_runs_agree_with_pytorch(torch):
+    x = np.array([[1, 1, 2], [1, 1, 2], [3, 3, 3]])
+    for dim in (None, 0, 1):
+        options = {"return_inverse": True, "return_counts": True, "dim": dim}
+        agree(torch, lambda m, x, o=options: m.unique_consecutive(x, **o), x)
+    agree(torch, lambda m, x: x.unique_consecutive(), np.array([2, 2, 1, 2]))
+    agree(torch, lambda m, x: x.unique_consecutive(return_counts=True), np.ones(0, int))
+
+
+def test_values_are_numpys(rng):
+    x = rng.normal(size=50)
+    expected, edges = np.histogram(x, 6)
+    found = convcore.histogram(convcore.from_numpy(x), 6)
+    assert found.hist.tolist() == expected.tolist()
+    np.testing.assert_allclose(found.bin_edges.numpy(), edges)
+    assert convcore.histc(convcore.from_numpy(x), 6).sum().item() == 50
+    bounds = convcore.tensor([1.0, 2.0])
+    assert convcore.bucketize(convcore.tensor([0.5, 1.0, 5.0]), bounds).tolist() == [0, 0, 2]
+    assert convcore.tensor([1, 1, 2, 1]).unique_consecutive().tolist() == [1, 2, 1]

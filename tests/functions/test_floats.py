@@ -1,0 +1,70 @@
+"""Signs, exponents and divisors beside PyTorch's, and by their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+
+EDGES = np.array([-math.inf, -2.5, -0.0, 0.0, 1.0, 3.0, math.inf])
+
+
+@pytest.mark.parametrize("name", ["signbit", "isposinf", "isneginf", "isreal", "fix"])
+def test_functions_of_one_tensor_agree_with_pytorch(torch, name):
+    for array in (EDGES, EDGES.astype("float32"), np.arange(-2, 2)):
+        agree(torch, lambda m, x: getattr(m, name)(x.detach()), array)
+
+
+def test_functions_of_two_tensors_agree_with_pytorch(torch, rng):
+    x, y = rng.normal(size=(3, 4)), rng.normal(size=(4,))
+    agree(torch, lambda m, x, y: m.copysign(x.detach(), y.detach()), x, y)
+    agree(torch, lambda m, x: x.detach().copysign(-2), x)
+    agree(torch, lambda m, x, y: m.heaviside(x.detach(), y.detach()), EDGES, y[:1])
+    agree(torch, lambda m, x, y: m.logaddexp2(x, y), x, y, rtol=1e-9)
+    agree(torch, lambda m, x, y: m.nextafter(x.detach(), y.detach()), x, y)
+    agree(torch, lambda m, x, n: m.ldexp(x, n), x, np.arange(4))
+    agree(torch, lambda m, x: m.float_power(x.abs(), 1.5), x.astype("float32"), rtol=1e-5)
+    agree(torch, lambda m, n: m.float_power(2, n), np.arange(3))
+    agree(torch, lambda m, x: m.frexp(x)[0], x)
+    agree(torch, lambda m, x: tuple(m.frexp(x.detach())), EDGES[1:-1])
+    a, b = np.arange(-6, 6), np.array([4, 0, 6] * 4)
+    agree(torch, lambda m, a, b: m.gcd(a, b), a, b)
+    agree(torch, lambda m, a, b: a.lcm(b), a, b)
+    agree(torch, lambda m, a, b: a.gcd_(b), a, b)
+
+
+def test_errors_are_pytorchs(torch):
+    same_error(torch, lambda m, x: m.signbit(x), np.ones(1, complex))
+    same_error(torch, lambda m, x: m.isposinf(x), np.ones(1, complex))
+    same_error(torch, lambda m, x: m.gcd(x, x), np.ones(2))
+    same_error(torch, lambda m, x: m.frexp(x), np.arange(2))
+    same_error(torch, lambda m, x, y: m.heaviside(x, y), np.ones(1), np.arange(1))
+
+
+def test_a_mantissa_and_an_exponent_make_the_number():
+    mantissa, exponent = convcore.frexp(convcore.tensor([0.0, 6.0, -0.3]))
+    assert mantissa.abs().tolist()[:2] == [0, 0.75]
+    assert exponent.dtype is convcore.int32
+    assert convcore.ldexp(mantissa, exponent).allclose(convcore.tensor([0.0, 6.0, -0.3]))
+
+
+def test_nothing_is_lazily_conjugated():
+    z = convcore.tensor([1 + 2j])
+    assert not z.conj().is_conj()
+    assert not z.is_neg()
+    assert z.resolve_conj() is z is z.resolve_neg()
+    assert z.conj_physical().tolist() == [1 - 2j]
+    assert z.is_same_size(convcore.zeros(1))
+
+
+def test_gradients_are_those_of_finite_differences(rng):
+    x, y = (convcore.from_numpy(rng.normal(size=(4,))).requires_grad_() for _ in range(2))
+    for function in (convcore.logaddexp2, convcore.copysign, convcore.ldexp):
+        assert gradcheck(function, (x, y))
+    assert gradgradcheck(convcore.logaddexp2, (x, y))
+    assert gradcheck(lambda x: convcore.frexp(x)[0], (x,))

@@ -1,0 +1,65 @@
+"""Trapezoids, slopes and logcumsumexp beside PyTorch's, and of functions that are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "trapz", "cumulative_trapezoid"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_integrals_agree_with_pytorch(torch, rng, name, dim):
+    if name == "trapz":
+        dim = -1
+    y = rng.normal(size=(5, 5))
+    x = np.sort(rng.normal(size=5))
+    agree(torch, lambda m, y: getattr(m, name)(y, dim=dim), y)
+    agree(torch, lambda m, y: getattr(m, name)(y, dx=0.5, dim=dim), y)
+    agree(torch, lambda m, y, x: getattr(m, name)(y, x, dim=dim), y, x)
+    agree(torch, lambda m, y, x: getattr(m, name)(y, x, dim=dim), y, np.sort(y, axis=dim))
+
+
+def test_slopes_agree_with_pytorch(torch, rng):
+    x = rng.normal(size=(4, 6))
+    coordinates = np.array([0.0, 1, 1.5, 3, 4, 7])
+    for order in (1, 2):
+        agree(torch, lambda m, x, o=order: m.gradient(x, edge_order=o), x)
+        agree(torch, lambda m, x, o=order: m.gradient(x, spacing=0.5, dim=1, edge_order=o), x)
+        agree(
+            torch,
+            lambda m, x, c, o=order: m.gradient(x, spacing=(c.detach(),), dim=1, edge_order=o),
+            *(x, coordinates),
+        )
+    agree(torch, lambda m, x: m.gradient(x, spacing=[2.0, 3.0]), x)
+    same_error(torch, lambda m, x: m.gradient(x, edge_order=3), x)
+
+
+def test_logcumsumexp_agrees_with_pytorch(torch, rng):
+    x = rng.normal(size=(3, 5)) * 3
+    for dim in (0, 1):
+        agree(torch, lambda m, x, d=dim: m.logcumsumexp(x, d), x, nodes=1, rtol=1e-9)
+    agree(torch, lambda m, x: x.detach().logcumsumexp(0), np.array([-math.inf, 1000.0, 1000.0]))
+    same_error(torch, lambda m, x: m.logcumsumexp(x, 0), np.arange(3))
+
+
+def test_known_integrals_and_slopes():
+    x = convcore.linspace(0, 1, 11, dtype=convcore.float64)
+    assert convcore.trapezoid(2 * x, x).item() == pytest.approx(1)
+    assert convcore.cumulative_trapezoid(2 * x, x).allclose(x[1:] ** 2)
+    assert convcore.gradient(x**2, spacing=(x,), edge_order=2)[0].allclose(2 * x)
+    ones = convcore.zeros(3, dtype=convcore.float64).logcumsumexp(0)
+    assert ones.exp().tolist() == pytest.approx([1, 2, 3])
+
+
+def test_gradients_are_those_of_finite_differences(rng):
+    x = convcore.from_numpy(rng.normal(size=(2, 4))).requires_grad_()
+    assert gradcheck(lambda x: convcore.logcumsumexp(x, 1), (x,))
+    assert gradgradcheck(lambda x: convcore.logcumsumexp(x, 1), (x,))
+    assert gradcheck(lambda x: convcore.gradient(x, dim=1, edge_order=2)[0], (x,))
+    assert gradcheck(lambda x: convcore.cumulative_trapezoid(x, x.exp()), (x,))

@@ -1,0 +1,100 @@
+"""set_, resize_, storages, element functions in Python, and answers about other devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+
+
+def test_resize_keeps_the_elements_of_the_memory(torch):
+    for m in (convcore, torch):
+        x = m.arange(6)
+        address = x.data_ptr()
+        assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+        assert x.resize_((3, 2)).tolist() == [[0, 1], [2, 3], [4, 5]]
+        assert x.data_ptr() == address
+        assert x.resize_(8)[:6].tolist() == list(range(6))
+        assert x.resize_as_(m.zeros(1, 2)).tolist() == [[0, 1]]
+        assert m.arange(4)[2:].resize_(1).tolist() == [2]
+    same_error(torch, lambda m, x: x.resize_(1), np.ones(2))
+
+
+def test_set_shares_the_memory(torch):
+    for m in (convcore, torch):
+        x, y = m.arange(6.0), m.zeros(1)
+        assert y.set_(x) is y
+        y[0] = 9
+        assert x[0] == 9
+        assert y.is_set_to(x)
+        y.set_(x, 1, (2, 2), (2, 1))
+        assert y.tolist() == [[1, 2], [3, 4]]
+        y.set_(x.untyped_storage(), 2, (2,))
+        assert y.tolist() == [2, 3]
+        assert y.set_().shape == (0,)
+        with pytest.raises(RuntimeError):
+            m.zeros(1).set_(m.zeros(1, dtype=m.int64))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_views_have_the_storage_of_their_base(torch):
+    for m in (convcore, torch):
+        x = m.arange(6, dtype=m.int32).reshape(2, 3)
+        view = x[1:, ::2]
+        assert view.untyped_storage().data_ptr() == x.data_ptr()
+        assert view.untyped_storage().nbytes() == 24
+        assert view.storage().size() == 6
+        assert x.layout is m.strided
+        assert repr(x.layout) == "torch.strided"
+
+
+def test_elements_change_by_functions_of_python(torch):
+    for m in (convcore, torch):
+        x, y = m.tensor([1.0, 2.0]), m.tensor([3.0, 5.0])
+        assert x.apply_(lambda a: a * 2).tolist() == [2, 4]
+        assert x.map_(y, lambda a, b: a + b).tolist() == [5, 9]
+        assert x.map2_(y, y, lambda a, b, c: a - b - c).tolist() == [-1, -1]
+    same_error(torch, lambda m, x: x.apply_(abs), np.ones(1))
+
+
+def test_a_filled_diagonal_agrees_with_pytorch(torch, rng):
+    x = rng.normal(size=(5, 2))
+    agree(torch, lambda m, x: x.clone().fill_diagonal_(2), x)
+    agree(torch, lambda m, x: x.clone().fill_diagonal_(2, wrap=True), x)
+    agree(torch, lambda m, x: x.clone().fill_diagonal_(2), rng.normal(size=(3, 3, 3)))
+    same_error(torch, lambda m, x: x.clone().fill_diagonal_(2), rng.normal(size=(3, 2, 3)))
+
+
+def test_copies_and_pieces_by_other_names_agree_with_pytorch(torch, rng):
+    x = rng.normal(size=(4, 3))
+    agree(torch, lambda m, x: x.narrow_copy(0, 1, 2), x)
+    agree(torch, lambda m, x: x.split_with_sizes([1, 3]), x)
+    agree(torch, lambda m, x: x.unsafe_chunk(2), x)
+    agree(torch, lambda m, x: m.unsafe_split(x, 3), x)
+    agree(torch, lambda m, x: x.new(2, 3).shape, x)
+    agree(torch, lambda m, x: x.new([1, 2]), x)
+    agree(torch, lambda m, x: x.new_empty_strided((2, 3), (1, 2)).stride(), x)
+
+
+def test_a_tensor_becomes_one_of_a_subclass():
+    class Named(convcore.Tensor):
+        pass
+
+    x = convcore.ones(2, requires_grad=True)
+    named = (x * 2).as_subclass(Named)
+    assert type(named) is Named
+    named.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(TypeError, match="subclass of Tensor"):
+        x.as_subclass(int)
+
+
+def test_answers_about_other_devices_and_layouts():
+    x = convcore.ones(2)
+    assert not any((x.is_xpu, x.is_mps, x.is_meta, x.is_quantized, x.is_nested, x.is_pinned()))
+    assert x.pin_memory() is x is x.share_memory_() is x.to_dense()
+    assert not convcore.is_inference(x)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        x.to_sparse()

@@ -1,0 +1,103 @@
+"""scatter_reduce, index_reduce, put and *_scatter beside PyTorch's and by loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+
+import convcore
+from convcore.autograd import gradcheck
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scatter_reduce_agrees_with_pytorch(torch, rng, reduce, include, dim):
+    x, src, index = rng.normal(size=(3, 4)), rng.normal(size=(2, 3)), rng.integers(0, 3, (2, 3))
+    options = {"include_self": include}
+
+    def call(m, x, index, src):
+        return x.scatter_reduce(dim, index, src, reduce, **options)
+
+    agree(torch, call, x, index, src)
+    whole = rng.integers(-4, 4, (3, 4))
+    agree(torch, call, whole, index, rng.integers(-4, 4, (2, 3)))
+    changed = lambda m, x, i, s: x.clone().scatter_reduce_(dim, i, s, reduce, **options)  # noqa: E731
+    agree(torch, changed, x, index, src)
+
+
+def test_ties_and_zeros_share_gradients_as_in_pytorch(torch):
+    x, index = np.array([0.0, 2.0, 3.0]), np.array([0, 0, 1, 1, 2])
+    for src in (np.array([0.0, 5, 2, 2, 0]), np.array([4.0, 4, 0, 0, 0])):
+        for reduce in ("amax", "amin", "prod"):
+            call = lambda m, x, i, s, r=reduce: x.scatter_reduce(0, i, s, r)  # noqa: E731
+            ours, theirs = (
+                first_gradients(convcore, call, x, index, src),
+                first_gradients(torch, call, x, index, src),
+            )
+            np.testing.assert_allclose(ours, theirs)
+
+
+def first_gradients(m, call, x, index, src):
+    x, src = (m.tensor(a.tolist(), requires_grad=True) for a in (x, src))
+    call(m, x, m.from_numpy(index), src).sum().backward()
+    return x.grad.tolist() + src.grad.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("reduce", REDUCTIONS[1:])
+@pytest.mark.parametrize("include", [False, True])
+def test_index_reduce_agrees_with_pytorch(torch, rng, reduce, include):
+    x, source, index = rng.normal(size=(3, 4)), rng.normal(size=(5, 4)), np.array([0, 2, 0, 0, 2])
+    agree(
+        torch,
+        lambda m, x, i, s: x.index_reduce(0, i, s, reduce, include_self=include),
+        *(x, index, source),
+    )
+    agree(torch, lambda m, x, i, s: x.clone().index_reduce_(0, i, s, reduce), x, index, source)
+
+
+def test_put_agrees_with_pytorch(torch, rng):
+    x, index, source = rng.normal(size=(3, 4)), np.array([[1, -1]]), rng.normal(size=(1, 2))
+    for accumulate in (False, True):
+        agree(torch, lambda m, x, i, s, a=accumulate: x.put(i, s, a), x, index, source)
+        agree(torch, lambda m, x, i, s, a=accumulate: x.clone().put_(i, s, a), x, index, source)
+    same_error(torch, lambda m, x, i: x.put(i, m.zeros(1).double()), x, index)
+
+
+def test_parts_replaced_agree_with_pytorch(torch, rng):
+    x = rng.normal(size=(4, 4))
+    agree(torch, lambda m, x, s: m.select_scatter(x, s, 0, -1), x, rng.normal(size=4))
+    agree(torch, lambda m, x, s: x.slice_scatter(s, 1, 1, 4, 2), x, rng.normal(size=(4, 2)))
+    agree(torch, lambda m, x, s: x.slice_scatter(s, start=-2), x, rng.normal(size=(2, 4)))
+    agree(torch, lambda m, x, s: x.diagonal_scatter(s, 1), x, rng.normal(size=3))
+    strided = lambda m, x, s: m.as_strided_scatter(x.detach(), s.detach(), (2, 2), (1, 4), 1)  # noqa: E731
+    agree(torch, strided, x, x[:2, :2].copy())
+    same_error(torch, lambda m, x: m.select_scatter(x, x, 0, 0), x)
+    same_error(torch, lambda m, x: x.scatter_reduce(0, m.zeros(4, 4).long(), x, "mul"), x)
+
+
+def test_values_are_those_of_a_loop(rng):
+    index, src = rng.integers(0, 3, 10), rng.normal(size=10)
+    expected = np.full(3, -np.inf)
+    for place, value in zip(index, src, strict=True):
+        expected[place] = max(expected[place], value)
+    start = convcore.full((3,), -np.inf, dtype=convcore.float64)
+    found = start.scatter_reduce(0, convcore.from_numpy(index), convcore.from_numpy(src), "amax")
+    assert found.tolist() == expected.tolist()
+    x = convcore.zeros(2, 2)
+    assert x.select_scatter(convcore.ones(2), 1, 0).tolist() == [[1, 0], [1, 0]]
+    assert x.tolist() == [[0, 0], [0, 0]]
+
+
+def test_gradients_are_those_of_finite_differences(rng):
+    x, src = (convcore.from_numpy(rng.normal(size=(3, 4))).requires_grad_() for _ in range(2))
+    index = convcore.from_numpy(rng.integers(0, 3, (3, 4)))
+    for reduce in REDUCTIONS:
+        assert gradcheck(lambda x, s, r=reduce: x.scatter_reduce(0, index, s, r), (x, src))
+    assert gradcheck(lambda x, s: x.slice_scatter(s[:, :2], 1, 0, 4, 2), (x, src))
+    part = src.detach()[:2, :2].clone().requires_grad_()
+    assert gradcheck(lambda x, s: x.as_strided_scatter(s, (2, 2), (1, 4), 1), (x, part))

@@ -1,0 +1,171 @@
+"""Losses with margins, adaptive softmax, L_p and fractional pooling, RReLU ... beside PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import nn
+
+MODULES: dict[str, Callable[[Any], Any]] = {
+    "lrn": lambda m: m.nn.LocalResponseNorm(3, 0.1, 0.5, 2.0),
+    "cross-map-lrn": lambda m: m.nn.CrossMapLRN2d(3, 0.1),
+    "lp-1d": lambda m: m.nn.LPPool1d(2, 2, stride=1),
+    "lp-2d": lambda m: m.nn.LPPool2d(2, (2, 3), ceil_mode=True),
+    "lp-3d": lambda m: m.nn.LPPool3d(3, 2),
+    "fractional-2d": lambda m: m.nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.5)),
+    "fractional-3d": lambda m: m.nn.FractionalMaxPool3d(2, output_size=2),
+    "channel-shuffle": lambda m: m.nn.ChannelShuffle(2),
+    "rrelu": lambda m: m.nn.RReLU(0.1, 0.3),
+    "rrelu-inplace": lambda m: m.nn.Sequential(m.nn.Identity(), m.nn.RReLU(inplace=True)).eval(),
+}
+SIZES = {"lp-1d": (6,), "lp-3d": (4, 5, 4), "fractional-3d": (5, 6, 5)}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_layers_agree_with_pytorch(torch, rng, name):
+    x = abs(rng.normal(size=(2, 4, *SIZES.get(name, (6, 6))))) + 0.1
+    if "rrelu" in name:
+        x -= 0.8
+    found, shown = [], []
+    for m in (convcore, torch):
+        m.manual_seed(5)
+        module = MODULES[name](m)
+        found.append(module(m.from_numpy(x.copy())).numpy())
+        shown.append(repr(module))
+        again = pickle.loads(pickle.dumps(copy.deepcopy(module)))
+        assert repr(again) == shown[-1]
+    assert shown[0] == shown[1]
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+def tensors(m, *arrays):
+    return [m.from_numpy(np.asarray(array)) for array in arrays]
+
+
+SIGNS = np.array([1.0, -1, 1])
+LOSSES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "soft-margin": lambda m, x, y: m.nn.SoftMarginLoss()(x[:, 0], m.from_numpy(SIGNS)),
+    "multi-label": lambda m, x, y: m.nn.MultiLabelMarginLoss()(x, m.tensor([[0, -1, 1]] * 3)),
+    "multi-label-soft": lambda m, x, y: m.nn.MultiLabelSoftMarginLoss()(x, (y > 0).double()),
+    "multi-margin": lambda m, x, y: m.nn.MultiMarginLoss(2, 0.5)(x, m.tensor([0, 2, 1])),
+    "ranking": lambda m, x, y: m.nn.MarginRankingLoss(0.2)(x[0], y[0], m.from_numpy(SIGNS)),
+    "cosine": lambda m, x, y: m.nn.CosineEmbeddingLoss(0.2)(x, y, m.from_numpy(SIGNS)),
+    "hinge": lambda m, x, y: m.nn.HingeEmbeddingLoss(reduction="sum")(x[0], m.from_numpy(SIGNS)),
+    "triplet": lambda m, x, y: m.nn.TripletMarginLoss(swap=True)(x, y, x + y),
+    "triplet-distance": lambda m, x, y: m.nn.TripletMarginWithDistanceLoss()(x, y, x + y),
+    "poisson": lambda m, x, y: m.nn.PoissonNLLLoss(full=True)(x, y.abs()),
+    "gaussian": lambda m, x, y: m.nn.GaussianNLLLoss(full=True)(x, y, y.abs()),
+    "nll-2d": lambda m, x, y: m.nn.NLLLoss2d()(x, m.tensor([0, 2, 1])),
+    "ctc": lambda m, x, y: m.nn.CTCLoss(zero_infinity=True)(
+        x[:, None].log_softmax(2), m.tensor([[1, 2]]), (3,), (2,)
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.NLLLoss2d")
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_agree_with_pytorch(torch, rng, name):
+    arrays = rng.normal(size=(2, 3, 3))
+    found = []
+    for m in (convcore, torch):
+        x, y = tensors(m, *arrays.copy())
+        x.requires_grad_()
+        loss = LOSSES[name](m, x, y)
+        loss.sum().backward()
+        found.append((loss.detach().numpy(), x.grad.numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_triplets_measured_by_pairwise_distance_show_it(torch):
+    shown = [repr(m.nn.TripletMarginWithDistanceLoss()) for m in (convcore, torch)]
+    assert shown[0] == shown[1]
+
+
+def test_bilinear_layers_agree_with_pytorch(torch, rng):
+    a, b = rng.normal(size=(4, 2, 3)), rng.normal(size=(4, 2, 5))
+    for bias in (True, False):
+        found = []
+        for m in (convcore, torch):
+            m.manual_seed(1)
+            module = m.nn.Bilinear(3, 5, 2, bias=bias).double()
+            x, y = tensors(m, a.copy(), b.copy())
+            out = module(x.requires_grad_(), y)
+            out.square().sum().backward()
+            found.append(
+                [repr(module), out.detach().numpy(), x.grad.numpy(), module.weight.grad.numpy()]
+            )
+        assert found[0][0] == found[1][0]
+        for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    with pytest.raises(ValueError, match="in1_features"):
+        nn.Bilinear(0, 1, 1)
+    with pytest.raises(RuntimeError, match="does not match weight size"):
+        nn.Bilinear(2, 2, 1)(convcore.ones(1, 3), convcore.ones(1, 2))
+    with pytest.raises(RuntimeError, match="batch dimensions do not match"):
+        nn.Bilinear(2, 2, 1)(convcore.ones(1, 2), convcore.ones(2, 2))
+
+
+def adaptive(m, **options):
+    m.manual_seed(2)
+    return m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 5], div_value=2.0, **options).double()
+
+
+@pytest.mark.parametrize("head_bias", [False, True])
+def test_adaptive_softmax_agrees_with_pytorch(torch, rng, head_bias):
+    x = rng.normal(size=(5, 8))
+    found = []
+    for m in (convcore, torch):
+        module = adaptive(m, head_bias=head_bias)
+        leaf = m.from_numpy(x.copy()).requires_grad_()
+        result = module(leaf, m.tensor([0, 4, 11, 2, 3]))
+        result.loss.backward()
+        single = module(leaf[0], m.tensor(7))
+        values = [result.output, result.loss, single.output, module.log_prob(leaf), leaf.grad]
+        values += [module.predict(leaf), *[p.grad for p in module.parameters()]]
+        found.append([value.detach().numpy() for value in values])
+        assert repr(module) == repr(adaptive(torch, head_bias=head_bias))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_adaptive_probabilities_sum_to_one(rng):
+    module = adaptive(convcore)
+    x = convcore.from_numpy(rng.normal(size=(3, 8)))
+    np.testing.assert_allclose(module.log_prob(x).exp().sum(1).detach().numpy(), np.ones(3))
+    before = module.head.weight.clone()
+    module.reset_parameters()
+    assert not module.head.weight.equal(before)
+
+
+def outcome(m, call):
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        call(m)
+    return caught.type, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [5, 3]),
+        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, []),
+        lambda m: adaptive(m)(m.ones(2, 8).double(), m.tensor([12, 3])),
+        lambda m: adaptive(m)(m.ones(2, 8).double(), m.tensor([1, 2, 3])),
+        lambda m: m.nn.TripletMarginLoss(margin=0),
+        lambda m: m.nn.TripletMarginWithDistanceLoss(margin=-1),
+        lambda m: m.nn.MultiMarginLoss(p=3),
+        lambda m: m.nn.MultiMarginLoss(weight=m.ones(2, 2)),
+        lambda m: m.nn.FractionalMaxPool2d(2),
+        lambda m: m.nn.FractionalMaxPool2d(2, output_size=2, output_ratio=0.5),
+        lambda m: m.nn.FractionalMaxPool3d(2, output_ratio=2.0),
+    ],
+)
+def test_errors_are_pytorchs(torch, call):
+    assert outcome(convcore, call) == outcome(torch, call)

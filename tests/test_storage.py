@@ -1,0 +1,54 @@
+"""Storages: addresses, sizes and elements of the memory that tensors share."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import convcore
+
+
+def test_an_untyped_storage_is_the_bytes():
+    x = convcore.tensor([1, 2], dtype=convcore.int16)
+    storage = x.untyped_storage()
+    assert (len(storage), storage.nbytes(), storage.element_size()) == (4, 4, 1)
+    assert storage.tolist() == [1, 0, 2, 0]
+    assert storage[2] == 2 and storage[:2].tolist() == [1, 0]
+    assert storage == x[1:].untyped_storage() and storage != x.clone().untyped_storage()
+    assert hash(storage) == hash(x.untyped_storage())
+    assert storage.device == x.device and not storage.is_cuda and not storage.is_shared()
+    assert storage._cdata == x.data_ptr()
+
+
+def test_a_typed_storage_is_the_elements():
+    x = convcore.arange(4.0).reshape(2, 2).t()
+    storage = x.storage()
+    assert (len(storage), storage.nbytes(), storage.element_size()) == (4, 16, 4)
+    assert storage.tolist() == [0, 1, 2, 3]
+    assert storage[1] == 1 and storage[1:3] == [1, 2]
+    storage[1] = 7
+    assert x[1, 0] == 7
+    assert storage.untyped() == x.untyped_storage()
+    assert storage.data_ptr() == x.data_ptr() and storage.device == x.device
+    assert not storage.is_shared()
+
+
+def test_storages_are_told_from_tensors():
+    x = convcore.zeros(1)
+    assert convcore.is_storage(x.storage()) and convcore.is_storage(x.untyped_storage())
+    assert not convcore.is_storage(x)
+
+
+def test_a_storage_is_that_of_the_array_at_the_bottom():
+    x = convcore.from_numpy(np.lib.stride_tricks.as_strided(np.zeros(9), (3,), (24,)))
+    assert x.untyped_storage().nbytes() == 72
+
+
+@pytest.mark.parametrize("name", ["strided", "sparse_coo", "sparse_csr"])
+def test_a_layout_is_one_object(name):
+    layout = getattr(convcore, name)
+    assert repr(layout) == f"torch.{name}"
+    assert copy.copy(layout) is layout is pickle.loads(pickle.dumps(layout))
