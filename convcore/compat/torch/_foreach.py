@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from convcore import Tensor, full_like, linalg
@@ -31,7 +31,7 @@ def function(name: str) -> Callable:
     return each
 
 
-def _row(named: dict[str, Sequence], place: int) -> dict[str, Any]:
+def _row(named: Mapping[str, Sequence], place: int) -> dict[str, Any]:
     return {name: column[place] for name, column in named.items()}
 
 
