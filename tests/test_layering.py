@@ -20,9 +20,7 @@ TENSORS = "_tensor _tensor_str _creation _constants _dtype _device _meta _reads 
 FLOORS = (
     ("kernels",),
     ("engine",),
-    (
-        "_tensor _tensor_str _creation _dtype random _device _size _meta _constants _reads _settings",
-    ),
+    (f"{TENSORS} random",),
     ("autograd",),
     ("functions",),
     (
