@@ -36,7 +36,7 @@ class Blocks:
     count: int
 
 
-def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
+def cut(n: int, pixels: int, channels_last: bool, most: int) -> Blocks:
     """Cut N * pixels into equal blocks of at most `most`.
 
     In contiguous memory a block of several images is no matrix in place and must be packed, so
@@ -72,12 +72,14 @@ def channel_block(o: int, items: int, most: int) -> int:
     return share(o, min(-(-o // max(cuts, 1)), most))
 
 
-def partials(pieces: int, chunks: int, gradient_bytes: int, items: int = ITEMS) -> int:
+def partials(pieces: int, chunks: int, gradient_bytes: int, items: int | None = None) -> int:
     """Return the number of partial sums of a weight gradient, each over its own chunk of the work.
 
-    Enough that `pieces` (of the gradient) times partials make `items`, at most `chunks` (all that
-    the work can be cut into), and bounded in bytes.  kernels/conv/_partials.pxd cuts and adds.
+    Enough that `pieces` (of the gradient) times partials make `items`, else ITEMS; at most `chunks`
+    (all that the work can be cut into), and bounded in bytes.  kernels/conv/_partials.pxd cuts and
+    adds.
     """
+    items = ITEMS if items is None else items
     fit = PARTIAL_BYTES // max(gradient_bytes, 1)
     return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, chunks))
 

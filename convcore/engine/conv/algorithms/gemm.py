@@ -12,7 +12,14 @@ import itertools
 import math
 from dataclasses import asdict
 
-from convcore.engine.conv.algorithms.blocks import channel_block, cut, lines, most_packed, parts
+from convcore.engine.conv.algorithms.blocks import (
+    BLOCK,
+    channel_block,
+    cut,
+    lines,
+    most_packed,
+    parts,
+)
 from convcore.engine.conv.algorithms.problem import FORWARD, PACKED_WEIGHTS, PassPlan, Problem
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three, window
@@ -171,7 +178,7 @@ def phases_of(problem: Problem) -> list[Fields]:
             for combined in itertools.product(*(axis_phases(a) for a in axes))
         ]
     for phase in phases:
-        phase["blocks"] = asdict(cut(g.n, phase["window"]["pixels"], problem.channels_last))
+        phase["blocks"] = asdict(cut(g.n, phase["window"]["pixels"], problem.channels_last, BLOCK))
     return phases
 
 
