@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
@@ -28,6 +29,7 @@ from layer_calls import LAYERS, calls_of
 
 from convcore.bench.layers import FORMATS, PASSES, Layer, parse_layer
 from convcore.bench.measuring import (
+    Sampling,
     calibrate,
     geometric_mean,
     paired_ratios,
@@ -44,6 +46,9 @@ from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.cpus import cpu_limit
+
+# On busy CPUs the least of up to so many calls is taken, each short enough to be left alone.
+_BUSY_CALLS = 50
 
 Number = int | float
 Timed = tuple[Any, Callable[[], Any]]  # what a value must change for the call to be timed with it
@@ -83,7 +88,7 @@ def main() -> int:
     print(_row("layer, pass, format", map(str, values)))
     ratios: dict[Number, list[float]] = {value: [] for value in values}
     for title, make in _cells(arguments):
-        found = _compare(constant, values, make, arguments.rounds)
+        found = _compare(constant, values, make, arguments.rounds, arguments.busy)
         for value, ratio in found.items():
             ratios[value].append(ratio)
         if found:
@@ -115,6 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         "--prepacked", action="store_true", help="prepare the forward passes' weights"
     )
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
+    parser.add_argument("--all", action="store_true", help="time layers of the same plan, too")
+    parser.add_argument(
+        "--busy", action="store_true", help="others use the CPUs: a call's shortest time counts"
+    )
     parser.add_argument("--rounds", type=int, default=7, metavar="R")
     return parser
 
@@ -172,6 +181,8 @@ def _cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Ti
     """Yield each call, of a convolution or of the constant's layer: its title, what prepares it."""
     module = arguments.constant.module.__name__.rpartition(".")[2]
     cells = _layer_cells(module) if module in LAYERS else _conv_cells(arguments)
+    if arguments.all:
+        cells = ((title, lambda make=make: (object(), make()[1])) for title, make in cells)
     return ((title, make) for title, make in cells if arguments.calls in title)
 
 
@@ -213,7 +224,11 @@ def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: b
 
 
 def _compare(
-    constant: Constant, values: Sequence[Number], make: Callable[[], Timed], rounds: int
+    constant: Constant,
+    values: Sequence[Number],
+    make: Callable[[], Timed],
+    rounds: int,
+    busy: bool = False,
 ) -> dict[Number, float]:
     """Return the present value's time over that of each other one that changes something."""
     present = constant.get()
@@ -225,25 +240,34 @@ def _compare(
         changed = [v for v in values if v != present and made[v][0] != made[present][0]]
         if not changed:
             return {}
-        timed = {v: _sampler(constant, v, made[v][1]) for v in (present, *changed)}
+        timed = {v: _sampler(constant, v, made[v][1], busy) for v in (present, *changed)}
         seconds: dict[Number, list[float]] = {value: [] for value in timed}
         for value, one in take_turns(timed, dict.fromkeys(timed, rounds), rounds):
             seconds[value].append(one)
     finally:
         constant.put(present)
+    if busy:
+        return {v: min(seconds[present]) / min(seconds[v]) for v in changed}
     return {v: quartiles(paired_ratios(seconds[v], seconds[present])).median for v in changed}
 
 
-def _sampler(constant: Constant, value: Number, call: Callable[[], Any]) -> Callable[[], float]:
+def _sampler(
+    constant: Constant, value: Number, call: Callable[[], Any], busy: bool
+) -> Callable[[], float]:
     """Return what takes a sample of a call while the constant has a value."""
     constant.put(value)
     call()
-    sampling = calibrate(call)
+    # Of one thread it is the CPU's time that counts, of which other processes take none.
+    clock = time.perf_counter if get_num_threads() > 1 else time.thread_time
+    sampling = calibrate(call, clock)
+    few = min(_BUSY_CALLS, 5 * sampling.calls)
 
     def timed() -> float:
         constant.put(value)
         call()
-        return sample(call, sampling)
+        if busy:
+            return min(sample(call, Sampling(1, 1), clock) for _ in range(few))
+        return sample(call, sampling, clock)
 
     return timed
 

@@ -79,10 +79,11 @@ def test_sweep_sets_a_constant_wherever_it_was_imported(sweep):
 def test_sweep_times_the_calls_of_a_layer(sweep, constant, calls):
     constant = sweep._constant(f"engine.layers.{constant}")
     present = constant.get()
-    arguments = argparse.Namespace(constant=constant, calls=calls)
+    arguments = argparse.Namespace(constant=constant, calls=calls, all=False)
     for _, make in sweep._cells(arguments):
-        found = sweep._compare(constant, (2 * present, present), make, 1)
-        assert list(found) == [2 * present]
+        for busy in (False, True):
+            found = sweep._compare(constant, (2 * present, present), make, 1, busy)
+            assert list(found) == [2 * present]
     assert constant.get() == present
 
 

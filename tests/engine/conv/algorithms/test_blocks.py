@@ -30,7 +30,8 @@ def test_blocks_of_large_contiguous_images_stay_within_one(n, pixels):
 
 @pytest.mark.parametrize(("n", "pixels"), [(0, 5), (3, 0), (0, 0)])
 def test_nothing_is_cut_into_no_blocks(n, pixels):
-    assert blocks.cut(n, pixels, False, blocks.BLOCK) == blocks.cut(n, pixels, True, blocks.BLOCK) == blocks.Blocks(0, 0, 0, 0)
+    none = blocks.Blocks(0, 0, 0, 0)
+    assert all(blocks.cut(n, pixels, last, blocks.BLOCK) == none for last in (False, True))
 
 
 @MANY
