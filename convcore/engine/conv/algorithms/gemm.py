@@ -20,7 +20,13 @@ from convcore.engine.conv.algorithms.blocks import (
     most_packed,
     parts,
 )
-from convcore.engine.conv.algorithms.problem import FORWARD, PACKED_WEIGHTS, PassPlan, Problem
+from convcore.engine.conv.algorithms.problem import (
+    FORWARD,
+    INPUT_GRAD,
+    PACKED_WEIGHTS,
+    PassPlan,
+    Problem,
+)
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three, window
 from convcore.engine.geometry import Geometry
@@ -196,7 +202,9 @@ def too_many_phases(geometry: Geometry) -> str | None:
 
 
 def wasteful_to_gather(problem: Problem) -> str | None:
-    """Return a reason where gemm_col2im is less work than gathering grad_output."""
+    """Return a reason where gemm_col2im is less work than gathering grad_output, if it is that."""
+    if problem.pass_name != INPUT_GRAD:
+        return None
     g = problem.geometry
     if problem.c < LEAST_GATHERED_CHANNELS:
         return f"{problem.c} input channels a group: too few to gather"
