@@ -37,7 +37,8 @@ _LEAST_ITEM = 1 << 15
 _MOST_CHUNKS = 64
 
 # Elements of a row that are worth a microkernel's call; fewer channels are repeated.  128 and 1024
-# are as fast: benchmarks/sweep.py --threads 1 --constant engine.layers.norm._ROW --values 128,1024
+# are 1 to 6 % faster, which is noise:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.norm._ROW --values 128,1024
 _ROW = 256
 
 # Multiply-adds that an element takes as long as, forward and backward.

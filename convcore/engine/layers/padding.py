@@ -21,8 +21,8 @@ from convcore.engine.runtime.checks import check_memory
 
 Pairs = Sequence[Sequence[int]]
 
-# Of NCHW, whose rows are short, NumPy copies the blocks of fewer bytes 1.1 to 1.6 times as fast,
-# and from here on up to 1.6 times as slowly; gradients it adds up half as fast at any size:
+# Of NCHW, whose rows are short, NumPy copies the blocks of fewer bytes 1.1 to 1.8 times as fast,
+# and from here on up to 1.6 times as slowly; gradients it adds up more slowly at any size:
 # benchmarks/sweep.py --threads 1 --constant engine.layers.padding._LEAST_BYTES_NCHW
 # --values 0,1000000000
 _LEAST_BYTES_NCHW = 1 << 22
