@@ -1,26 +1,35 @@
-"""Tuning of a plan's constants: layers timed with other values of one, in turn with its own.
+"""Tuning of constants: layers timed with other values of one, in turn with its own.
 
     python benchmarks/sweep.py --constant winograd.BLOCK_BYTES --values 524288,2097152
+    python benchmarks/sweep.py --constant engine.layers.norm._LEAST_ITEM --values 16384,65536
 
 A ratio is the time with the present value over that with another: above 1, the other is faster.
-Where a value changes nothing in a layer's plan, nothing is timed.
+A convolution whose plan a value does not change is not timed with it; the calls of other layers are
+those of layer_calls.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
+import inspect
 import itertools
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+from layer_calls import LAYERS, calls_of
 
 from convcore.bench.layers import FORMATS, PASSES, Layer, parse_layer
 from convcore.bench.measuring import (
+    Sampling,
     calibrate,
     geometric_mean,
     paired_ratios,
@@ -32,15 +41,38 @@ from convcore.bench.peers import in_format
 from convcore.bench.problem import draw_operands
 from convcore.bench.process import worker_environment
 from convcore.bench.suites import layers_of
-from convcore.engine import set_num_threads
+from convcore.engine import get_num_threads, set_num_threads
 from convcore.engine.conv import executables
-from convcore.engine.conv.algorithms.problem import PassPlan
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.cpus import cpu_limit
 
+# On busy CPUs the least of up to so many calls is taken, each short enough to be left alone.
+_BUSY_CALLS = 50
+
 Number = int | float
-Timed = tuple[PassPlan, Callable[[], Any]]
+Timed = tuple[Any, Callable[[], Any]]  # what a value must change for the call to be timed with it
+
+
+class Constant(NamedTuple):
+    """A number of a module, or of a dict in it, wherever else it was imported to."""
+
+    module: ModuleType
+    name: str
+    owners: Sequence[dict[str, Any]]
+
+    def get(self) -> Number:
+        """Return the present value."""
+        return self.owners[0][self.name]
+
+    def put(self, value: Number) -> None:
+        """Set the value for all that is called or planned from now on."""
+        for owner in self.owners:
+            owner[self.name] = value
+        for function in vars(self.module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+        set_num_threads(get_num_threads())  # which hands on what kernels compare work with
 
 
 def main() -> int:
@@ -50,13 +82,13 @@ def main() -> int:
     if environment != dict(os.environ):
         return subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode
     set_num_threads(arguments.threads)
-    (module, name), values = arguments.constant, arguments.values
-    present = getattr(module, name)
-    print(f"{module.__name__}.{name} is {present}; threads: {arguments.threads}\n")
+    constant, values = arguments.constant, arguments.values
+    name = f"{constant.module.__name__}.{constant.name}"
+    print(f"{name} is {constant.get()}; threads: {arguments.threads}\n")
     print(_row("layer, pass, format", map(str, values)))
     ratios: dict[Number, list[float]] = {value: [] for value in values}
     for title, make in _cells(arguments):
-        found = _compare(module, name, (present, *values), make, arguments.rounds)
+        found = _compare(constant, values, make, arguments.rounds, arguments.busy)
         for value, ratio in found.items():
             ratios[value].append(ratio)
         if found:
@@ -75,10 +107,11 @@ def _parser() -> argparse.ArgumentParser:
         "--constant",
         required=True,
         type=_constant,
-        metavar="FILE.NAME",
-        help="of convcore/engine/conv/algorithms",
+        metavar="MODULE.NAME",
+        help="of convcore.engine.conv.algorithms, or of convcore",
     )
     parser.add_argument("--values", required=True, type=_numbers, metavar="V,...")
+    parser.add_argument("--calls", default="", metavar="TEXT", help="those whose title has it")
     parser.add_argument("--suite", default="", metavar="NAME,...", help="default: table")
     parser.add_argument("--layer", action="append", default=[], metavar="N,C,H,W,O,k,s,p,d,g")
     parser.add_argument("--passes", "--maps", default=PASSES, type=_names, metavar=",".join(PASSES))
@@ -87,6 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         "--prepacked", action="store_true", help="prepare the forward passes' weights"
     )
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
+    parser.add_argument("--all", action="store_true", help="time layers of the same plan, too")
+    parser.add_argument(
+        "--busy", action="store_true", help="others use the CPUs: a call's shortest time counts"
+    )
     parser.add_argument("--rounds", type=int, default=7, metavar="R")
     return parser
 
@@ -99,15 +136,41 @@ def _numbers(text: str) -> list[Number]:
     return [float(part) if "." in part else int(part) for part in text.split(",")]
 
 
-def _constant(text: str) -> tuple[ModuleType, str]:
-    file, _, name = text.partition(".")
+def _constant(text: str) -> Constant:
+    """Return a constant from winograd.PART, engine.layers.norm._ROW or MODULE.DICT.key."""
+    found = re.fullmatch(r"([a-z0-9_.]+)\.(_?[A-Z][A-Z0-9_]*)(?:\.(\w+))?", text)
+    path, name, key = found.groups() if found else (text, "", None)
+    module = _module(f"engine.conv.algorithms.{path}") or _module(path)
+    if module is None:
+        raise argparse.ArgumentTypeError(f"{path!r} is no file of the algorithms, nor of convcore")
+    if key:
+        constant = Constant(module, key, [getattr(module, name, {})])
+    else:
+        constant = Constant(module, name, [vars(m) for m in _holders(module, name)])
+    if not isinstance(constant.owners[0].get(constant.name), Number):
+        raise argparse.ArgumentTypeError(f"{path} has no number of the name {text!r}")
+    return constant
+
+
+def _module(path: str) -> ModuleType | None:
     try:
-        module = importlib.import_module(f"convcore.engine.conv.algorithms.{file}")
+        return importlib.import_module(f"convcore.{path}")
     except ImportError:
-        raise argparse.ArgumentTypeError(f"{file!r} is no file of the algorithms") from None
-    if not isinstance(getattr(module, name, None), Number):
-        raise argparse.ArgumentTypeError(f"{file} has no number of the name {name!r}")
-    return module, name
+        return None
+
+
+def _holders(module: ModuleType, name: str) -> Iterator[ModuleType]:
+    """Yield a module, and the engine's others that import a name from it."""
+    yield module
+    for path, other in list(sys.modules.items()):
+        if path.startswith("convcore.engine") and (module.__name__, name) in _imports(other):
+            yield other
+
+
+def _imports(module: ModuleType) -> Iterator[tuple[str | None, str]]:
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
 
 
 def _row(title: str, columns: Iterable[str]) -> str:
@@ -115,7 +178,21 @@ def _row(title: str, columns: Iterable[str]) -> str:
 
 
 def _cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Timed]]]:
-    """Yield each layer, map and format as its title and what prepares a call of it."""
+    """Yield each call, of a convolution or of the constant's layer: its title, what prepares it."""
+    module = arguments.constant.module.__name__.rpartition(".")[2]
+    cells = _layer_cells(module) if module in LAYERS else _conv_cells(arguments)
+    if arguments.all:
+        cells = ((title, lambda make=make: (object(), make()[1])) for title, make in cells)
+    return ((title, make) for title, make in cells if arguments.calls in title)
+
+
+def _layer_cells(module: str) -> Iterator[tuple[str, Callable[[], Timed]]]:
+    for title, make in calls_of(module):
+        yield title, lambda make=make: (object(), make())  # any value may change something
+
+
+def _conv_cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Timed]]]:
+    """Yield each layer, pass and format as its title and what prepares a call of it."""
     suites = arguments.suite or ("" if arguments.layer else "table")
     layers = [*layers_of(filter(None, suites.split(","))), *map(parse_layer, arguments.layer)]
     for layer in layers:
@@ -147,27 +224,52 @@ def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: b
 
 
 def _compare(
-    module: ModuleType, name: str, values: Sequence[Number], make: Callable[[], Timed], rounds: int
+    constant: Constant,
+    values: Sequence[Number],
+    make: Callable[[], Timed],
+    rounds: int,
+    busy: bool = False,
 ) -> dict[Number, float]:
-    """Return the first value's time over that of each other one that makes another plan."""
-    present, *others = values
+    """Return the present value's time over that of each other one that changes something."""
+    present = constant.get()
     made: dict[Number, Timed] = {}
-    for value in (*others, present):  # which is then what it was
-        setattr(module, name, value)
-        made[value] = make()
-    changed = [value for value in others if made[value][0] != made[present][0]]
-    if not changed:
-        return {}
-    timed = {value: _sampler(made[value][1]) for value in (present, *changed)}
-    seconds: dict[Number, list[float]] = {value: [] for value in timed}
-    for value, one in take_turns(timed, dict.fromkeys(timed, rounds), rounds):
-        seconds[value].append(one)
+    try:
+        for value in (*values, present):
+            constant.put(value)
+            made[value] = make()
+        changed = [v for v in values if v != present and made[v][0] != made[present][0]]
+        if not changed:
+            return {}
+        timed = {v: _sampler(constant, v, made[v][1], busy) for v in (present, *changed)}
+        seconds: dict[Number, list[float]] = {value: [] for value in timed}
+        for value, one in take_turns(timed, dict.fromkeys(timed, rounds), rounds):
+            seconds[value].append(one)
+    finally:
+        constant.put(present)
+    if busy:
+        return {v: min(seconds[present]) / min(seconds[v]) for v in changed}
     return {v: quartiles(paired_ratios(seconds[v], seconds[present])).median for v in changed}
 
 
-def _sampler(call: Callable[[], Any]) -> Callable[[], float]:
+def _sampler(
+    constant: Constant, value: Number, call: Callable[[], Any], busy: bool
+) -> Callable[[], float]:
+    """Return what takes a sample of a call while the constant has a value."""
+    constant.put(value)
     call()
-    return partial(sample, call, calibrate(call))
+    # Of one thread it is the CPU's time that counts, of which other processes take none.
+    clock = time.perf_counter if get_num_threads() > 1 else time.thread_time
+    sampling = calibrate(call, clock)
+    few = min(_BUSY_CALLS, 5 * sampling.calls)
+
+    def timed() -> float:
+        constant.put(value)
+        call()
+        if busy:
+            return min(sample(call, Sampling(1, 1), clock) for _ in range(few))
+        return sample(call, sampling, clock)
+
+    return timed
 
 
 if __name__ == "__main__":

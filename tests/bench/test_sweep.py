@@ -37,7 +37,7 @@ def test_sweep_times_the_values_that_make_another_plan(sweep):
     present = winograd.BLOCK_BYTES
     make = prepare(sweep, "2,32,32,32,32,3,1,1")
     values = (present, present // 16, present + 1)
-    found = sweep._compare(winograd, "BLOCK_BYTES", values, make, 1)
+    found = sweep._compare(sweep._constant("winograd.BLOCK_BYTES"), values, make, 1)
     assert list(found) == [present // 16]
     assert found[present // 16] > 0
     assert present == winograd.BLOCK_BYTES
@@ -49,7 +49,8 @@ def test_sweep_prepares_weights_that_are_kept(sweep):
     plan, call = make()
     assert plan.prepacked > 0
     assert call().shape == (1, 64, 14, 14)
-    found = sweep._compare(winograd, "PREPACKED_FILTER_COST", (present, 10**6), make, 1)
+    constant = sweep._constant("winograd.PREPACKED_FILTER_COST")
+    found = sweep._compare(constant, (present, 10**6), make, 1)
     assert list(found) == [10**6]
 
 
@@ -57,3 +58,36 @@ def test_sweep_prepares_weights_that_are_kept(sweep):
 def test_sweep_refuses_what_is_no_constant(sweep, constant):
     with pytest.raises(argparse.ArgumentTypeError, match=r"no file|no number"):
         sweep._constant(constant)
+
+
+def test_sweep_sets_a_constant_wherever_it_was_imported(sweep):
+    constant = sweep._constant("blocks.MOST_WEIGHTS")
+    present = constant.get()
+    constant.put(present + 1)
+    assert present + 1 == winograd.MOST_WEIGHTS
+    constant.put(present)
+    assert present == winograd.MOST_WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("constant", "calls"),
+    [
+        ("norm._LEAST_ITEM", "batch_norm of 8x256x14x14"),
+        ("elementwise._LEAST_OF_ONE.relu", "65536"),
+    ],
+)
+def test_sweep_times_the_calls_of_a_layer(sweep, constant, calls):
+    constant = sweep._constant(f"engine.layers.{constant}")
+    present = constant.get()
+    arguments = argparse.Namespace(constant=constant, calls=calls, all=False)
+    for _, make in sweep._cells(arguments):
+        for busy in (False, True):
+            found = sweep._compare(constant, (2 * present, present), make, 1, busy)
+            assert list(found) == [2 * present]
+    assert constant.get() == present
+
+
+def test_every_layer_that_can_be_timed_computes(sweep):
+    for module in sweep.LAYERS:
+        title, make = next(iter(sweep.calls_of(module)))
+        assert make()() is not None, title

@@ -33,13 +33,20 @@ class Op(NamedTuple):
 
 OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
 
-# Smaller arrays are not worth the call where NumPy has the op: it takes as long as some four of
-# NumPy's.  Chosen by hand.
+# Smaller arrays are not worth the call where NumPy has the op; what NumPy makes in several steps
+# the kernel would gain from 4 elements on (1.2 times), but results of some ops would change in the
+# last bit.  A sum or product runs on one thread below 1 << 17, and NumPy is 1.4 to 1.8 times as
+# fast there; relu is as fast at 4096, a sum with a number a channel at 4096 too:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise._LEAST_OF_ONE.sum
+# --values 16384,1000000000 --calls "sum of"; and the others with --values 0,1000000
 _LEAST = 16
-_LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 14, "product": 1 << 14}
+_LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 17, "product": 1 << 17}
 _LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
-# From float16 and back an element takes 7 ns (x86-64), several times as long as a cheap op.
+# From float16 and back an element takes several times as long as a cheap op: converting for relu's
+# gradient takes 2 to 3 times as long as not, and not for hardswish's and silu's 2 to 5 times:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise._CHEAP --values 0,1000
+# --calls float16
 _CHEAP = 8
 
 _HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")

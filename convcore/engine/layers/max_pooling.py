@@ -37,6 +37,11 @@ from convcore.kernels.layers._max_pool import MOST_TAPS, MaxPoolKernel
 _BYTE = np.dtype(np.uint8)
 _INDEX = np.dtype(np.int64)
 
+# Multiply-adds that a tap takes as long as.  With 4, calls of 60,000 to 250,000 taps take up to 1.6
+# times as long, for they stay on one thread; with 8 those of up to 125,000, up to 1.4 times:
+# benchmarks/sweep.py --busy --threads 2 --constant engine.layers.max_pooling._TAP_WORK --values 4,8
+_TAP_WORK = 16.0
+
 # An axis of a pool: of windows at a stride, or (size, out) of windows that adapt.
 PoolAxis = Axis | tuple[int, int]
 
@@ -286,7 +291,7 @@ def _pool(axes: tuple[PoolAxis, ...]) -> MaxPool:
         row, table = _regular(axis) if isinstance(axis, Axis) else _adaptive(*axis)
         rows.append(row)
         tables += table
-    kernel = MaxPoolKernel(rows, np.concatenate(tables).astype(np.intp))
+    kernel = MaxPoolKernel(rows, np.concatenate(tables).astype(np.intp), _TAP_WORK)
     sizes, outs = zip(*(row[:2] for row in rows[-len(axes) :]), strict=True)
     return MaxPool(kernel, sizes, outs)
 

@@ -30,11 +30,15 @@ from convcore.kernels.layers._norm_nhwc import NormNhwc
 
 Array = np.ndarray[Any, Any]
 
-# Elements of an item on which one thread works, and the most chunks; chosen by hand.
+# Elements of an item on which one thread works, and the most chunks.  On one thread 8192 to 131072
+# elements are within 3 % in the mean, and so are 16 and 256 chunks:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.norm._LEAST_ITEM --values 8192,131072
 _LEAST_ITEM = 1 << 15
 _MOST_CHUNKS = 64
 
-# Elements of a row that are worth a microkernel's call; fewer channels are repeated.
+# Elements of a row that are worth a microkernel's call; fewer channels are repeated.  128 and 1024
+# are 1 to 6 % faster, which is noise:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.norm._ROW --values 128,1024
 _ROW = 256
 
 # Multiply-adds that an element takes as long as, forward and backward.

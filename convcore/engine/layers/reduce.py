@@ -18,7 +18,9 @@ from convcore.kernels.layers._reduce import channel_sums
 
 Array = np.ndarray[Any, Any]
 
-# NumPy sums smaller arrays as fast; chosen by hand.
+# NumPy sums smaller arrays over N, H, W 1.3 times as fast, and as fast over all axes; from 4096
+# elements on the kernel is 1.1 to 3 times as fast: benchmarks/sweep.py --threads 1
+# --constant engine.layers.reduce._LEAST --values 0,1000000
 _LEAST = 1 << 10
 
 _WIDER = {np.dtype(a): np.dtype(b) for a, b in zip("fdFD", "ddDD", strict=True)}

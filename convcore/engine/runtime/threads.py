@@ -21,6 +21,13 @@ from convcore.engine.geometry import index
 from convcore.engine.runtime.cpus import cpu_limit
 from convcore.kernels.runtime import _threads
 
+# A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
+# and waking a team that sleeps takes longer.  Of one that is awake 3e6 cost up to 1.6 times the
+# time, and 3e5 saves at most 1.4 times:
+# benchmarks/sweep.py --busy --threads 2 --constant engine.runtime.threads.LEAST_PARALLEL_WORK
+# --values 300000,3000000
+LEAST_PARALLEL_WORK = 1e6
+
 # (getter, setter) as each library names them; {} is where builds put a prefix or a suffix.
 _SETTERS = (
     ("{}openblas_get_num_threads{}", "{}openblas_set_num_threads{}"),
@@ -70,7 +77,7 @@ def set_num_threads(n: int) -> None:
     n = index("n", n)
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
-    _threads.set_limit(n)
+    _threads.set_limit(n, LEAST_PARALLEL_WORK)
 
 
 def get_num_threads() -> int:
@@ -152,7 +159,7 @@ def _set_found_blas() -> None:
     _threads.set_blas(getter, setter)
 
 
-_threads.set_limit(cpu_limit())
+_threads.set_limit(cpu_limit(), LEAST_PARALLEL_WORK)
 _threads.set_blas_finder(_set_found_blas)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

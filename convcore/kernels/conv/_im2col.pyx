@@ -212,62 +212,40 @@ cdef void scatter_nchw(
 
 # ---- whole arrays: what convcore.engine.im2col and col2im call ----
 
-cdef void im2col_item(
-    Py_ssize_t item, Py_ssize_t channels, bint nhwc, const Window *v, const number *x,
-    number *out,
+cdef void move_item(
+    Py_ssize_t item, bint back, Py_ssize_t channels, bint nhwc, const Window *v, number *x,
+    number *patches,
 ) noexcept nogil:
-    """Patches of one image (nhwc) or of one channel of one image."""
+    """Copy out, or add `back`, the patches of one image (nhwc) or of one channel of one image."""
+    cdef Py_ssize_t n = item if nhwc else item // channels, c = item % channels
+    cdef Py_ssize_t q0 = n * v.pixels, q1 = q0 + v.pixels
     cdef KBlock part = KBlock(0, v.taps, 0, channels)
-    cdef Py_ssize_t n = item
-    if nhwc:
-        gather_nhwc(
-            x, v, part, n * v.pixels, (n + 1) * v.pixels, out + n * v.pixels * v.taps * channels
-        )
-    else:
-        n = item // channels
-        part.c0 = item % channels
-        part.c1 = part.c0 + 1
-        gather_nchw(
-            x, v, part, True, n * v.pixels, (n + 1) * v.pixels, out + item * v.taps * v.pixels
-        )
-
-
-cdef void col2im_item(
-    Py_ssize_t item, Py_ssize_t channels, bint nhwc, const Window *v, const number *columns,
-    number *x,
-) noexcept nogil:
-    """Add the patches of one channel of one image back to it; x starts at 0."""
-    cdef KBlock part = KBlock(0, v.taps, 0, channels)
-    cdef Py_ssize_t n = item // channels, c = item % channels
     cdef Py_ssize_t[6] bounds = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
     if nhwc:
-        n = item
-        scatter_nhwc(
-            columns + n * v.pixels * v.taps * channels, v, part, n * v.pixels,
-            (n + 1) * v.pixels, bounds, x,
-        )
+        patches += q0 * v.taps * channels
+        if back:
+            scatter_nhwc(patches, v, part, q0, q1, bounds, x)
+        else:
+            gather_nhwc(x, v, part, q0, q1, patches)
+        return
+    part.c0, part.c1 = c, c + 1
+    patches += item * v.taps * v.pixels
+    if back:
+        scatter_nchw(patches, v, part, True, q0, q1, bounds, x)
     else:
-        part.c0 = c
-        part.c1 = c + 1
-        scatter_nchw(
-            columns + item * v.taps * v.pixels, v, part, True, n * v.pixels, (n + 1) * v.pixels,
-            bounds, x,
-        )
+        gather_nchw(x, v, part, True, q0, q1, patches)
 
 
 cdef void move(
     bint back, Py_ssize_t n, Py_ssize_t channels, bint nhwc, const Window *v, number *x,
     number *patches,
 ) noexcept:
-    """im2col of x into patches; or, if `back`, col2im of patches into x."""
+    """im2col of x into patches; or, if `back`, col2im of patches into x, which starts at 0."""
     cdef Py_ssize_t item, items = n if nhwc else n * channels
     cdef int threads = thread_count(items, 4.0 * n * channels * v.taps * v.pixels)
     # An item owns one image of what is written, or one channel of one: no place has two writers.
     for item in prange(items, nogil=True, num_threads=threads, schedule="dynamic"):
-        if back:
-            col2im_item(item, channels, nhwc, v, patches, x)
-        else:
-            im2col_item(item, channels, nhwc, v, x, patches)
+        move_item(item, back, channels, nhwc, v, x, patches)
 
 
 def move_patches(

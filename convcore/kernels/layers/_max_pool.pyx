@@ -13,9 +13,6 @@ from convcore.kernels.runtime._threads cimport thread_count
 # Windows of more taps than this are not for these kernels.
 MOST_TAPS = NOWHERE
 
-cdef enum:
-    TAP_WORK = 4         # multiply-adds that a tap takes as long as; chosen by hand
-
 cdef struct Job:
     MaxPool pool
     Py_ssize_t images            # of NHWC, or planes of NCHW
@@ -109,27 +106,29 @@ cdef class MaxPoolKernel:
     tables : contiguous array of Py_ssize_t
         For each axis one after the other start, low and high, of its windows, and first and end, of
         its inputs.
+    tap_work : float
+        Multiply-adds that a tap takes as long as.
     """
 
     cdef MaxPool pool
     cdef Buffers tables
     cdef Py_ssize_t line         # elements of scratch
-    cdef double taps
+    cdef double work             # of an output
 
-    def __cinit__(self, axes, tables):
+    def __cinit__(self, axes, tables, double tap_work):
         cdef const Py_ssize_t *table
         cdef Windows *w
         cdef int i
         self.tables = Buffers()
         table = <const Py_ssize_t *>self.tables.borrow(tables, False)
-        self.taps = 1
+        self.work = tap_work
         for i in range(3):
             w = &self.pool.axis[i]
             w.size, w.out, w.kernel, w.dilation, w.stride, w.before = axes[i]
             w.start, w.low, w.high = table, table + w.out, table + 2 * w.out
             w.first, w.end = table + 3 * w.out, table + 3 * w.out + w.size
             table += 3 * w.out + 2 * w.size
-            self.taps *= w.kernel
+            self.work *= w.kernel
         # Of every line that a window sees: its elements, in whole pieces, as they lie and in parts.
         self.line = ((w.out + PIECE - 1) // PIECE * PIECE - 1) * w.stride
         self.line = 2 * (self.line + (w.kernel - 1) * w.dilation + 1) + w.stride
@@ -160,7 +159,7 @@ cdef class MaxPoolKernel:
             self.pool.axis[0].out * self.pool.axis[1].out,
             self.pool.axis[0].size * self.pool.axis[1].size,
         )
-        return thread_count(images * lines, TAP_WORK * self.taps * n_outputs)
+        return thread_count(images * lines, self.work * n_outputs)
 
     def forward(self, x, y, taps, scratch, images, channels, bint wide, int threads):
         """Write the maxima y, and taps unless that is None.

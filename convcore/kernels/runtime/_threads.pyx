@@ -52,11 +52,8 @@ ctypedef void (*set_threads_t)(int) noexcept nogil
 # OpenBLAS as built for SciPy's wheels serves at most 64 calling threads at once, whoever they are.
 cdef int most_threads = 64
 
-# A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
-# and waking a team that sleeps takes longer.  Chosen by hand.
-cdef double least_parallel_work = 1e6
-
 cdef int limit = 1
+cdef double least_parallel_work = 0     # a region of fewer multiply-adds runs on one thread
 cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
 cdef bint team_started = False
 
@@ -138,10 +135,14 @@ cdef void release_blas(int threads) noexcept:
     PyThread_release_lock(lock)
 
 
-def set_limit(n_threads):
-    """Set the most threads that a region may use; more than BLAS serves are taken as that many."""
-    global limit
+def set_limit(n_threads, least_work):
+    """Set the most threads that a region may use, and the multiply-adds from which it uses them.
+
+    More threads than BLAS serves are taken as that many.
+    """
+    global limit, least_parallel_work
     limit = min(n_threads, most_threads)
+    least_parallel_work = least_work
 
 
 def get_limit():

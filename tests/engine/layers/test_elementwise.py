@@ -114,6 +114,7 @@ def test_op_gives_what_its_formula_gives(numbers, rng, name, dtype, layout):
 def test_op_of_two_arrays_gives_what_numpy_gives(numbers, rng, name, dtype, layout, monkeypatch):
     array = LAYOUTS[layout](numbers.astype(dtype))
     grad = LAYOUTS[layout](rng.standard_normal(SHAPE).astype(dtype))
+    monkeypatch.setattr(elementwise, "_LEAST_OF_ONE", {})
     assert elementwise.has_kernel("sum", array, grad)
     found = results(PAIRS[name], array, grad)
     monkeypatch.setattr(elementwise, "has_kernel", lambda *args: False)

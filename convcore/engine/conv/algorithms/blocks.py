@@ -2,8 +2,9 @@
 
 Cuts depend on shapes alone, never on the number of threads, and so neither do a result's bits.
 
-The constants were chosen by hand on 2 cores with AVX-512 and 1 MiB of L2 each; `convcore bench`
-shows what they come to.
+Figures are of 2 cores with AVX-512 and 1 MiB of L2 each, in the mean of the table's layers whose
+plans change: benchmarks/sweep.py --constant blocks.BLOCK --values 128,512, and so of the others.
+Bits depend on all of them, so one must be clearly better to replace another.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Patches of one K-block of a block: half a 1 MiB L2, the other half being BLAS's own packed copy.
+# Half as many take 4 to 8 % longer, twice as many from 5 % less to 4 % more, on one thread.
 PART_BYTES = 512 << 10
 # Pixels of a block.  A gemm packs its weights anew for each block, at about 1/BLOCK of its work.
+# 128 take from 3 % less to 3 % more, 512 5 % longer, on one thread.
 BLOCK = 256
 # Fewer items than this are cut finer, along the output channels, to leave work for many threads.
+# 4 and 16 take as long on 2 threads, but for first layers' gradients: up to 15 % longer (--busy).
 ITEMS = 8
-# Narrower blocks of output channels than this lose more in the gemm than the cut brings.
+# Narrower blocks of output channels than this lose more in the gemm than the cut brings; no layer
+# of the table has another plan with 64 or 256.
 LEAST_O_BLOCK = 128
-# Partial weight gradients: at most this many, and at most this many bytes in all.
+# Partial weight gradients: at most this many, and at most this many bytes in all.  8 and 32 take as
+# long on 2 threads (--busy --passes weight_grad).
 MOST_PARTIALS = 16
 PARTIAL_BYTES = 32 << 20
 # Bounds of every algorithm: a thread's scratch; packed or transformed weights, in weights.
@@ -36,7 +42,7 @@ class Blocks:
     count: int
 
 
-def cut(n: int, pixels: int, channels_last: bool, most: int = BLOCK) -> Blocks:
+def cut(n: int, pixels: int, channels_last: bool, most: int) -> Blocks:
     """Cut N * pixels into equal blocks of at most `most`.
 
     In contiguous memory a block of several images is no matrix in place and must be packed, so
@@ -72,12 +78,14 @@ def channel_block(o: int, items: int, most: int) -> int:
     return share(o, min(-(-o // max(cuts, 1)), most))
 
 
-def partials(pieces: int, chunks: int, gradient_bytes: int, items: int = ITEMS) -> int:
+def partials(pieces: int, chunks: int, gradient_bytes: int, items: int | None = None) -> int:
     """Return the number of partial sums of a weight gradient, each over its own chunk of the work.
 
-    Enough that `pieces` (of the gradient) times partials make `items`, at most `chunks` (all that
-    the work can be cut into), and bounded in bytes.  kernels/conv/_partials.pxd cuts and adds.
+    Enough that `pieces` (of the gradient) times partials make `items`, else ITEMS; at most `chunks`
+    (all that the work can be cut into), and bounded in bytes.  kernels/conv/_partials.pxd cuts and
+    adds.
     """
+    items = ITEMS if items is None else items
     fit = PARTIAL_BYTES // max(gradient_bytes, 1)
     return max(1, min(-(-items // max(pieces, 1)), MOST_PARTIALS, fit, chunks))
 

@@ -42,8 +42,11 @@ OUTPUTS = 32 << 10
 CHANNELS = 256
 # Rows of a halo tile: a multiple of those that the microkernels make at a time, four or seven.
 HALO_ROWS = 28
-# Multiply-adds that a tap takes as long as: its operands come from memory, used once. By hand.
-TAP_WORK = 4
+# Multiply-adds that a tap takes as long as: its operands come from memory, used once.  With 4 the
+# NCHW weight gradients of 200,000 taps take 1.3 to 1.7 times as long, all else within 5 % mostly:
+# benchmarks/sweep.py --busy --all --threads 2 --constant depthwise.TAP_WORK --values 4,16
+# --layer 1,128,14,14,128,3,1,1,1,128 --layer 1,32,28,28,32,3,1,1,1,32
+TAP_WORK = 8
 # Floats of a halo tile, which should stay in L1; and the most there may be.
 HALO_FLOATS = 8 << 10
 MOST_HALO_FLOATS = 1 << 20

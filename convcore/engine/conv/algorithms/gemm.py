@@ -12,8 +12,21 @@ import itertools
 import math
 from dataclasses import asdict
 
-from convcore.engine.conv.algorithms.blocks import channel_block, cut, lines, most_packed, parts
-from convcore.engine.conv.algorithms.problem import FORWARD, PACKED_WEIGHTS, PassPlan, Problem
+from convcore.engine.conv.algorithms.blocks import (
+    BLOCK,
+    channel_block,
+    cut,
+    lines,
+    most_packed,
+    parts,
+)
+from convcore.engine.conv.algorithms.problem import (
+    FORWARD,
+    INPUT_GRAD,
+    PACKED_WEIGHTS,
+    PassPlan,
+    Problem,
+)
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.conv.struct_fields import Fields, forward_lines, line, three, window
 from convcore.engine.geometry import Geometry
@@ -171,7 +184,7 @@ def phases_of(problem: Problem) -> list[Fields]:
             for combined in itertools.product(*(axis_phases(a) for a in axes))
         ]
     for phase in phases:
-        phase["blocks"] = asdict(cut(g.n, phase["window"]["pixels"], problem.channels_last))
+        phase["blocks"] = asdict(cut(g.n, phase["window"]["pixels"], problem.channels_last, BLOCK))
     return phases
 
 
@@ -189,7 +202,9 @@ def too_many_phases(geometry: Geometry) -> str | None:
 
 
 def wasteful_to_gather(problem: Problem) -> str | None:
-    """Return a reason where gemm_col2im is less work than gathering grad_output."""
+    """Return a reason where gemm_col2im is less work than gathering grad_output, if it is that."""
+    if problem.pass_name != INPUT_GRAD:
+        return None
     g = problem.geometry
     if problem.c < LEAST_GATHERED_CHANNELS:
         return f"{problem.c} input channels a group: too few to gather"

@@ -31,10 +31,6 @@ def _impossible(problem: Problem) -> str | None:
     return None
 
 
-def _unprofitable(problem: Problem) -> str | None:
-    return wasteful_to_gather(problem) if problem.pass_name == INPUT_GRAD else None
-
-
 def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     if problem.pass_name == WEIGHT_GRAD:
         return weight_gradient(problem, "im2col")
@@ -43,4 +39,4 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return kernel, plan._replace(reason=f"parts of {kib} KiB of patches, multiplied in cache")
 
 
-IM2COL = Algorithm("im2col", PASSES, _prepare, _impossible, _unprofitable)
+IM2COL = Algorithm("im2col", PASSES, _prepare, _impossible, wasteful_to_gather)

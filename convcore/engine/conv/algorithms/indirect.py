@@ -58,7 +58,7 @@ def _impossible(problem: Problem) -> str | None:
 
 def _unprofitable(problem: Problem) -> str | None:
     g = problem.geometry
-    if problem.pass_name == INPUT_GRAD and (reason := wasteful_to_gather(problem)):
+    if reason := wasteful_to_gather(problem):
         return reason
     planes = problem.left.strides[1] != 1
     few = planes and min(problem.c, problem.o) < LEAST_TRANSPOSED

@@ -15,7 +15,6 @@ from convcore.engine.conv.algorithms.gemm import (
 )
 from convcore.engine.conv.algorithms.gemm_weight_gradient import weight_gradient
 from convcore.engine.conv.algorithms.problem import (
-    INPUT_GRAD,
     PASSES,
     WEIGHT_GRAD,
     Algorithm,
@@ -37,10 +36,6 @@ def _impossible(problem: Problem) -> str | None:
     return None
 
 
-def _unprofitable(problem: Problem) -> str | None:
-    return wasteful_to_gather(problem) if problem.pass_name == INPUT_GRAD else None
-
-
 def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     if problem.pass_name == WEIGHT_GRAD:
         return weight_gradient(problem, "pointwise", direct=True)
@@ -48,4 +43,4 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return correlation(problem, "pointwise", reason, direct=True)
 
 
-POINTWISE = Algorithm("pointwise", PASSES, _prepare, _impossible, _unprofitable)
+POINTWISE = Algorithm("pointwise", PASSES, _prepare, _impossible, wasteful_to_gather)

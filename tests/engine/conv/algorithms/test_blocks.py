@@ -24,13 +24,14 @@ def test_equal_blocks_cover_every_pixel_once(n, pixels, channels_last, most):
 @MANY
 @given(n=st.integers(2, 9), pixels=st.integers(blocks.BLOCK, 5000))
 def test_blocks_of_large_contiguous_images_stay_within_one(n, pixels):
-    assert blocks.cut(n, pixels, False).unit == pixels
-    assert blocks.cut(n, pixels, True).unit == n * pixels
+    assert blocks.cut(n, pixels, False, blocks.BLOCK).unit == pixels
+    assert blocks.cut(n, pixels, True, blocks.BLOCK).unit == n * pixels
 
 
 @pytest.mark.parametrize(("n", "pixels"), [(0, 5), (3, 0), (0, 0)])
 def test_nothing_is_cut_into_no_blocks(n, pixels):
-    assert blocks.cut(n, pixels, False) == blocks.cut(n, pixels, True) == blocks.Blocks(0, 0, 0, 0)
+    none = blocks.Blocks(0, 0, 0, 0)
+    assert all(blocks.cut(n, pixels, last, blocks.BLOCK) == none for last in (False, True))
 
 
 @MANY
@@ -72,7 +73,7 @@ def test_cuts_do_not_depend_on_the_number_of_threads(threads):
         threads(n)
         found.append(
             (
-                blocks.cut(3, 1000, False),
+                blocks.cut(3, 1000, False, blocks.BLOCK),
                 blocks.channel_block(512, 2, 512),
                 blocks.partials(2, 50, 1 << 20),
                 blocks.parts(9, 300, 4096, True),
