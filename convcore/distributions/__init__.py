@@ -13,9 +13,7 @@ from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
 from convcore.distributions.binomial import Binomial
 from convcore.distributions.categorical import Categorical
-from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.chi2 import Chi2
-from convcore.distributions.constraint_registry import biject_to, transform_to
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.exp_family import ExponentialFamily
@@ -46,14 +44,7 @@ from convcore.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
     ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PowerTransform,
-    ReshapeTransform,
     SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StickBreakingTransform,
     TanhTransform,
     Transform,
     identity_transform,
@@ -67,7 +58,6 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
-    "Cauchy",
     "Chi2",
     "ComposeTransform",
     "Dirichlet",
@@ -80,10 +70,8 @@ __all__ = [
     "Gumbel",
     "HalfNormal",
     "Independent",
-    "IndependentTransform",
     "Laplace",
     "LogNormal",
-    "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -91,24 +79,17 @@ __all__ = [
     "OneHotCategorical",
     "OneHotCategoricalStraightThrough",
     "Poisson",
-    "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
-    "ReshapeTransform",
     "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StickBreakingTransform",
     "StudentT",
     "TanhTransform",
     "Transform",
     "TransformedDistribution",
     "Uniform",
-    "biject_to",
     "constraints",
     "identity_transform",
     "kl_divergence",
     "register_kl",
-    "transform_to",
     "transforms",
 ]

@@ -63,6 +63,7 @@ class Bernoulli(ExponentialFamily):
 
     @property
     def param_shape(self) -> Size:
+        """The shape of the probabilities."""
         return self._param.size()
 
     @property

@@ -78,6 +78,7 @@ class Categorical(Distribution):
 
     @property
     def param_shape(self) -> Size:
+        """The shape of the probabilities."""
         return self._param.size()
 
     @property

@@ -15,8 +15,6 @@ from convcore._tensor import Tensor, wrap
 __all__ = [
     "Constraint",
     "boolean",
-    "cat",
-    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -41,7 +39,6 @@ __all__ = [
     "real_vector",
     "simplex",
     "square",
-    "stack",
     "symmetric",
     "unit_interval",
 ]
@@ -226,31 +223,6 @@ class _Multinomial(Constraint):
         return wrap(np.asarray((x >= 0).all(-1) & (x.sum(-1) <= most)))
 
 
-class _Joined(Constraint):
-    """Constraints of the parts of a tensor along an axis."""
-
-    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None):
-        self.cseq, self.dim = list(cseq), dim
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        self.is_discrete = any(one.is_discrete for one in self.cseq)
-        self.event_dim = max((one.event_dim for one in self.cseq), default=0)
-
-    def _check(self, value: Tensor) -> list[Tensor]:
-        parts = value.split(self.lengths, self.dim)
-        return [one.check(part) for one, part in zip(self.cseq, parts, strict=True)]
-
-
-class _Cat(_Joined):
-    def check(self, value: Tensor) -> Tensor:
-        return wrap(np.concatenate([found._array for found in self._check(value)], self.dim))
-
-
-class _Stack(_Joined):
-    def check(self, value: Tensor) -> Tensor:
-        found = [one.check(value.select(self.dim, k))._array for k, one in enumerate(self.cseq)]
-        return wrap(np.stack(found, self.dim))
-
-
 def _is_simplex(x: np.ndarray) -> np.ndarray:
     return (x >= 0).all(-1) & (np.abs(x.sum(-1) - 1) < 1e-6)
 
@@ -265,11 +237,6 @@ def _is_lower(x: np.ndarray) -> np.ndarray:
 
 def _is_cholesky(x: np.ndarray) -> np.ndarray:
     return _is_lower(x) & (np.diagonal(x, 0, -2, -1) > 0).all(-1)
-
-
-def _is_correlation_factor(x: np.ndarray) -> np.ndarray:
-    tolerance = np.finfo(x.dtype).eps * x.shape[-1] * 10
-    return _is_cholesky(x) & (np.abs(np.linalg.norm(x, axis=-1) - 1) < tolerance).all(-1)
 
 
 def _is_square(x: np.ndarray) -> np.ndarray:
@@ -311,7 +278,6 @@ simplex = _Vectors("Simplex()", _is_simplex, 1)
 multinomial = _Multinomial
 lower_triangular = _Vectors("LowerTriangular()", _is_lower, 2)
 lower_cholesky = _Vectors("LowerCholesky()", _is_cholesky, 2)
-corr_cholesky = _Vectors("CorrCholesky()", _is_correlation_factor, 2)
 square = _Vectors("Square()", _is_square, 2)
 symmetric = _Vectors("Symmetric()", _is_symmetric, 2)
 positive_semidefinite = _Vectors(
@@ -320,5 +286,3 @@ positive_semidefinite = _Vectors(
 positive_definite = _Vectors(
     "PositiveDefinite()", lambda x: _is_definite(x, lambda values: values > 0), 2
 )
-cat = _Cat
-stack = _Stack

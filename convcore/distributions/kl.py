@@ -16,7 +16,6 @@ from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
 from convcore.distributions.binomial import Binomial
 from convcore.distributions.categorical import Categorical
-from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.exponential import Exponential
@@ -115,12 +114,6 @@ def _categorical(p: Any, q: Any) -> Tensor:
 @register_kl(OneHotCategorical, OneHotCategorical)
 def _one_hot(p: Any, q: Any) -> Tensor:
     return _categorical(p._categorical, q._categorical)
-
-
-@register_kl(Cauchy, Cauchy)
-def _cauchy(p: Any, q: Any) -> Tensor:
-    sizes = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
-    return sizes.log() - (4 * p.scale * q.scale).log()
 
 
 @register_kl(Dirichlet, Dirichlet)

@@ -69,6 +69,7 @@ class Multinomial(Distribution):
 
     @property
     def param_shape(self) -> Size:
+        """The shape of the probabilities."""
         return self._categorical.param_shape
 
     @property

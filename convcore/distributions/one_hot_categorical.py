@@ -51,6 +51,7 @@ class OneHotCategorical(Distribution):
 
     @property
     def param_shape(self) -> Size:
+        """The shape of the probabilities."""
         return self._categorical.param_shape
 
     @property

@@ -82,6 +82,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
+        """Whether samples have gradients."""
         return self.base_dist.has_rsample
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

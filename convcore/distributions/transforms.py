@@ -12,25 +12,16 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
 from convcore.distributions.constraints import Constraint
-from convcore.functions.activation import logsigmoid, softplus
+from convcore.functions.activation import softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
-from convcore.functions.joining import cat
-from convcore.functions.softmax import softmax
 
 __all__ = [
     "AbsTransform",
     "AffineTransform",
     "ComposeTransform",
     "ExpTransform",
-    "IndependentTransform",
-    "LowerCholeskyTransform",
-    "PowerTransform",
-    "ReshapeTransform",
     "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StickBreakingTransform",
     "TanhTransform",
     "Transform",
     "identity_transform",
@@ -141,14 +132,17 @@ class _InverseTransform(Transform):
 
     @property
     def domain(self) -> Constraint:
+        """What x may be."""
         return self._forward.codomain
 
     @property
     def codomain(self) -> Constraint:
+        """What y may be."""
         return self._forward.domain
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
+        """Whether the inverse is exact."""
         return self._forward.bijective
 
     @property
@@ -203,6 +197,7 @@ class ComposeTransform(Transform):
 
     @property
     def domain(self) -> Any:
+        """What x may be."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -213,6 +208,7 @@ class ComposeTransform(Transform):
 
     @property
     def codomain(self) -> Any:
+        """What y may be."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -223,6 +219,7 @@ class ComposeTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
+        """Whether the inverse is exact."""
         return all(part.bijective for part in self.parts)
 
     @property
@@ -285,91 +282,6 @@ def _widened(constraint: Any, event_dim: int) -> Any:
 identity_transform = ComposeTransform([])
 
 
-class IndependentTransform(Transform):
-    """A transform whose last batch axes are taken as axes of the event."""
-
-    def __init__(
-        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ):
-        super().__init__(cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self.base_transform(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform.inv(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        slope = self.base_transform.log_abs_det_jacobian(x, y)
-        return _sum_last(slope, self.reinterpreted_batch_ndims)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
-
-
-class ReshapeTransform(Transform):
-    """Another shape of the last axes."""
-
-    bijective = True
-
-    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0):
-        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
-        if self.in_shape.numel() != self.out_shape.numel():
-            raise ValueError("in_shape, out_shape have different numbers of elements")
-        super().__init__(cache_size)
-
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.out_shape))
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.reshape(self.forward_shape(x.shape))
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.reshape(self.inverse_shape(y.shape))
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        batch = x.shape[: x.dim() - len(self.in_shape)]
-        return wrap(np.zeros(batch, x._array.dtype))
-
-    def forward_shape(self, shape: Any) -> Any:
-        return _exchanged(shape, self.in_shape, self.out_shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return _exchanged(shape, self.out_shape, self.in_shape)
-
-
-def _exchanged(shape: Any, old: Size, new: Size) -> Size:
-    if len(shape) < len(old):
-        raise ValueError("Too few dimensions on input")
-    cut = len(shape) - len(old)
-    if tuple(shape[cut:]) != tuple(old):
-        raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
-    return Size((*shape[:cut], *new))
-
-
 # Transforms of single numbers
 
 
@@ -423,21 +335,6 @@ class SigmoidTransform(_Rising):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_Rising):
-    """y = log(1 + exp(x))."""
-
-    codomain = constraints.positive
-
-    def _call(self, x: Tensor) -> Tensor:
-        return softplus(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return (-y).expm1().neg().log() + y
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -softplus(-x)
-
-
 class TanhTransform(_Rising):
     """y = tanh(x); with a cache the inverse of a result at the edges is exact."""
 
@@ -471,41 +368,6 @@ class AbsTransform(Transform):
         return y
 
 
-class PowerTransform(Transform):
-    """y = x ** exponent, of positive numbers."""
-
-    domain = constraints.positive
-    codomain = constraints.positive
-    bijective = True
-
-    def __init__(self, exponent: Any, cache_size: int = 0):
-        super().__init__(cache_size)
-        self.exponent = (
-            exponent if isinstance(exponent, Tensor) else wrap(np.asarray(exponent, np.float32))
-        )
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
-
-    @property
-    def sign(self) -> Any:
-        return self.exponent.sign()
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.pow(self.exponent)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.pow(1 / self.exponent)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.exponent * y / x).abs().log()
-
-    def forward_shape(self, shape: Any) -> Any:
-        return broadcast_shape(tuple(shape), self.exponent.shape)
-
-    inverse_shape = forward_shape
-
-
 class AffineTransform(Transform):
     """y = loc + scale x.
 
@@ -529,6 +391,7 @@ class AffineTransform(Transform):
 
     @property
     def domain(self) -> Any:
+        """What x may be."""
         return _widened(constraints.real, self._event_dim)
 
     codomain = domain
@@ -575,76 +438,3 @@ class AffineTransform(Transform):
 
 def _plain(value: Any) -> Any:
     return value._array if isinstance(value, Tensor) else value
-
-
-# Transforms of vectors and matrices
-
-
-class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last axis; its inverse is the logarithm."""
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = object.__hash__
-
-    def _call(self, x: Tensor) -> Tensor:
-        return softmax(x, -1)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
-
-
-class StickBreakingTransform(_Rising):
-    """From n - 1 numbers to a point of the simplex of n: each takes its share of what is left.
-
-    References
-    ----------
-    The Stan Development Team, "Stan Reference Manual", section "Unit simplex".
-    """
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-    sign = Transform.sign
-
-    def _call(self, x: Tensor) -> Tensor:
-        z = sigmoid(x - _offsets(x).log())
-        left = (1 - z).cumprod(-1)
-        ones = wrap(np.ones((*x.shape[:-1], 1), x._array.dtype))
-        return cat([z, ones], -1) * cat([ones, left], -1)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        shorter = y[..., :-1]
-        left = (1 - shorter.cumsum(-1)).clamp(min=float(np.finfo(y._array.dtype).tiny))
-        return shorter.log() - left.log() + _offsets(shorter).log()
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        x = x - _offsets(x).log()
-        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return Size((*shape[:-1], shape[-1] + 1))
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return Size((*shape[:-1], shape[-1] - 1))
-
-
-def _offsets(x: Tensor) -> Tensor:
-    """Return n, n - 1 ... 1 for the last axis of n."""
-    return wrap(np.arange(x.shape[-1], 0, -1).astype(x._array.dtype))
-
-
-class LowerCholeskyTransform(_Rising):
-    """From a matrix to a lower triangle with a positive diagonal, the exponential of its own."""
-
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.lower_cholesky
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()

@@ -23,6 +23,8 @@ from convcore.functions.reduce import sum
 from convcore.random.generator import Generator
 from convcore.random.rejection import draw_each, gamma_number
 
+__all__: list[str] = []
+
 # Of the parameter: the error of the differences is the square of it.
 _STEP = 1e-4
 

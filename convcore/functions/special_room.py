@@ -23,6 +23,8 @@ from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, exp, log1p, named, sgn, square
 from convcore.functions.piecewise import masked, where
 
+__all__: list[str] = []
+
 Gradient = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 

@@ -17,7 +17,6 @@ PAIRS = {
     "Beta": ([A, B], [B, P]),
     "Binomial": ([4, P], [4, Q]),
     "Categorical": ([P], [Q]),
-    "Cauchy": ([A, B], [B, A]),
     "Dirichlet": ([A], [B]),
     "Exponential": ([A], [B]),
     "Gamma": ([A, B], [B, P]),
@@ -53,7 +52,7 @@ def test_divergences_are_pytorchs(torch, case):
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("case", [case for case in PAIRS if case != "Cauchy"])
+@pytest.mark.parametrize("case", PAIRS)
 def test_divergences_are_means_over_samples(case):
     convcore.manual_seed(4)
     p, q = pair(convcore, case)

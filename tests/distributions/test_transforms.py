@@ -6,21 +6,16 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.distributions import biject_to, constraints, transform_to, transforms
+from convcore.distributions import transforms
 
 X = [[0.3, -1.2, 2.0], [0.1, 0.5, -0.4]]
 MADE = {
     "Exp": lambda t, m: t.ExpTransform(),
     "Sigmoid": lambda t, m: t.SigmoidTransform(),
     "Tanh": lambda t, m: t.TanhTransform(cache_size=1),
-    "Softplus": lambda t, m: t.SoftplusTransform(),
     "Affine": lambda t, m: t.AffineTransform(1.0, m.tensor([2.0, -1.0, 0.5]).double()),
     "Affine of vectors": lambda t, m: t.AffineTransform(1.0, -2.0, event_dim=1),
-    "StickBreaking": lambda t, m: t.StickBreakingTransform(),
     "Compose": lambda t, m: t.ComposeTransform([t.AffineTransform(0.5, 0.3), t.ExpTransform()]),
-    "Power": lambda t, m: t.ComposeTransform([t.ExpTransform(), t.PowerTransform(2.0)]),
-    "Independent": lambda t, m: t.IndependentTransform(t.ExpTransform(), 1),
-    "Reshape": lambda t, m: t.ReshapeTransform((3,), (3, 1)),
     "Inverse": lambda t, m: t.SigmoidTransform().inv.inv,
 }
 
@@ -39,7 +34,7 @@ def test_transforms_are_pytorchs(torch, name):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Exp", "Sigmoid", "Tanh", "Softplus", "Compose"])
+@pytest.mark.parametrize("name", ["Exp", "Sigmoid", "Tanh", "Compose"])
 def test_jacobians_are_derivatives(name):
     t = MADE[name](transforms, convcore)
     x = convcore.tensor(X, dtype=convcore.float64, requires_grad=True)
@@ -76,9 +71,6 @@ CONSTRAINTS = [
     (lambda c, m: c.positive_definite, [[1.0, 2.0], [2.0, 1.0]]),
     (lambda c, m: c.positive_semidefinite, [[1.0, 1.0], [1.0, 1.0]]),
     (lambda c, m: c.symmetric, [[1.0, 2.0], [3.0, 1.0]]),
-    (lambda c, m: c.corr_cholesky, [[1.0, 0.0], [0.6, 0.8]]),
-    (lambda c, m: c.cat([c.positive, c.real], 0, [1, 1]), [-1.0, -1.0]),
-    (lambda c, m: c.stack([c.positive, c.real], 0), [-1.0, -1.0]),
 ]
 
 
@@ -90,34 +82,7 @@ def test_constraints_are_pytorchs(torch, make, value):
     )
     assert found == expected
     assert (ours.event_dim, ours.is_discrete) == (theirs.event_dim, theirs.is_discrete)
-    if "Cat" not in repr(theirs) and "Stack" not in repr(theirs):
-        assert repr(ours) == repr(theirs)
-
-
-@pytest.mark.parametrize(
-    "constraint",
-    [
-        constraints.real,
-        constraints.positive,
-        constraints.greater_than(2.0),
-        constraints.less_than(-1.0),
-        constraints.interval(-1.0, 3.0),
-        constraints.unit_interval,
-        constraints.simplex,
-        constraints.real_vector,
-    ],
-)
-def test_registered_transforms_satisfy_their_constraint(constraint):
-    for registry in (biject_to, transform_to):
-        y = registry(constraint)(convcore.tensor(X))
-        assert constraint.check(y).all()
-    with pytest.raises(NotImplementedError, match="Cannot transform"):
-        biject_to(constraints.boolean)
-
-
-def test_lower_triangles_come_from_any_matrix():
-    y = biject_to(constraints.lower_cholesky)(convcore.randn(3, 3))
-    assert constraints.lower_cholesky.check(y)
+    assert repr(ours) == repr(theirs)
 
 
 def test_transformed_distribution_is_the_change_of_variables(torch):
@@ -133,11 +98,9 @@ def test_transformed_distribution_is_the_change_of_variables(torch):
             d.Uniform(m.zeros(2), m.ones(2)),
             [d.transforms.SigmoidTransform().inv, d.transforms.AffineTransform(1.0, -2.0)],
         )
-        stick = d.TransformedDistribution(base, d.transforms.StickBreakingTransform())
-        x, y, z = squashed.rsample((2,)), logistic.sample((4,)), stick.sample((2,))
+        x, y = squashed.rsample((2,)), logistic.sample((4,))
         results = [x, squashed.log_prob(x), y, logistic.log_prob(y), logistic.cdf(y)]
-        results += [logistic.icdf(m.tensor(0.3)), z, stick.log_prob(z)]
-        assert stick.event_shape == (4,)
+        results += [logistic.icdf(m.tensor(0.3))]
         assert squashed.expand((5,)).batch_shape == (5,)
         found.append(results)
     for ours, theirs in zip(*found, strict=True):

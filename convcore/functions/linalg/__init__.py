@@ -23,3 +23,5 @@ from convcore.functions.linalg.powers import *
 from convcore.functions.linalg.qr import *
 from convcore.functions.linalg.spectral import *
 from convcore.functions.linalg.triangular import *
+
+__all__: list[str] = []  # convcore.linalg says what is public

@@ -30,7 +30,7 @@ from convcore.functions.complex_parts import imag
 from convcore.functions.elementwise import log
 from convcore.functions.matmul import matmul
 from convcore.functions.order import _return_type
-from convcore.functions.shape import adjoint, movedim, reshape, squeeze, transpose, unsqueeze
+from convcore.functions.shape import adjoint, squeeze, transpose, unsqueeze
 
 __all__ = [
     "det",
@@ -40,8 +40,6 @@ __all__ = [
     "slogdet",
     "solve",
     "solve_ex",
-    "tensorinv",
-    "tensorsolve",
 ]
 
 _INV_EX = _return_type("linalg_inv_ex", "inverse", "info")
@@ -294,47 +292,3 @@ def logdet(A: Tensor) -> Tensor:
     if A._array.dtype.kind == "c":
         return log(sign) + size
     return size + log(sign.detach())
-
-
-# Tensors that are taken as matrices
-
-
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """Return the inverse of a tensor taken as a matrix: its first ``ind`` axes are the rows.
-
-    Raises
-    ------
-    RuntimeError
-        ``ind`` is not positive, or the matrix is not square.
-    """
-    check_arguments("linalg_tensorinv", A=A)
-    if ind <= 0:
-        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
-    rows, columns = A._array.shape[:ind], A._array.shape[ind:]
-    if math.prod(rows) != math.prod(columns):
-        raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-            f"prod(self.shape[:ind]), but got {math.prod(columns)} != {math.prod(rows)}"
-        )
-    return reshape(inv(reshape(A, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
-
-
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """Return X with tensordot(A, X, X.ndim) = B.
-
-    Parameters
-    ----------
-    A : (*B.shape, *X.shape), of as many rows as columns
-    B : Tensor
-    dims : axes of A that are moved to its end first
-    """
-    check_arguments("linalg_tensorsolve", A=A, B=B)
-    if dims is not None:
-        A = movedim(A, tuple(dims), tuple(range(-len(dims), 0)))
-    size, shape = math.prod(B._array.shape), A._array.shape[B._array.ndim :]
-    if math.prod(shape) != size:
-        raise RuntimeError(
-            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {size}"
-        )
-    return reshape(solve(reshape(A, (size, size)), reshape(B, (size,))), shape)

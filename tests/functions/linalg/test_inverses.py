@@ -91,12 +91,3 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m, a: m.det(a), np.ones((2, 2), "float16"))
     same_error(torch, lambda m, a: m.linalg.solve(m.eye(2).double(), a.mT), a)
     same_error(torch, lambda m, a: m.linalg.solve(m.eye(2), a), a)
-    same_error(torch, lambda m, a: m.linalg.tensorinv(a, 1), a)
-
-
-def test_tensors_are_solved_as_matrices(torch, rng):
-    a, b = rng.normal(size=(2, 3, 6)), rng.normal(size=(2, 3))
-    agree(torch, lambda m, a, b: m.linalg.tensorsolve(a, b), a, b, rtol=1e-8)
-    agree(torch, lambda m, a: m.linalg.tensorinv(a), a, rtol=1e-8)
-    x = linalg.tensorsolve(convcore.tensor(a), convcore.tensor(b))
-    np.testing.assert_allclose(np.tensordot(a, x.numpy(), 1), b, atol=1e-10)
