@@ -134,8 +134,8 @@ class UninitializedTensorMixin:
         """Raise ValueError: the shape is not known yet."""
         raise ValueError(
             f"Attempted to use an uninitialized parameter: this {type(self).__name__} has no shape "
-            "yet. This error happens when you are using a `LazyModule`. Call `forward` with a dummy "
-            "batch to initialize the parameters before"
+            "yet. This error happens when you are using a `LazyModule`. Call `forward` with a "
+            "dummy batch to initialize the parameters before"
         )
 
     numel = dim = nelement = size
