@@ -76,7 +76,7 @@ class BasePruningMethod(ABC):
         ----------
         module : Module
         name : str
-            The parameter becomes "name_orig", beside the buffer "name_mask".
+            It becomes "name_orig", beside the buffer "name_mask".
         args, kwargs
             Of the method.
         importance_scores : Tensor, optional
@@ -385,13 +385,6 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
     ------
     ValueError, TypeError
         ``amount`` is out of its range, or no number.
-
-    Examples
-    --------
-    >>> from convcore import nn
-    >>> layer = random_unstructured(nn.Linear(2, 3), "weight", amount=4)
-    >>> int((layer.weight == 0).sum())
-    4
     """
     RandomUnstructured.apply(module, name, amount)
     return module
