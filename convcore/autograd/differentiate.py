@@ -148,7 +148,7 @@ def grad(
 
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor | GradientEdge):
-        return (tensors,)  # type: ignore[return-value]  # an edge stands for a tensor
+        return (tensors,)  # an edge stands for a tensor
     tensors = tuple(tensors)
     for tensor in tensors:
         if not isinstance(tensor, Tensor | GradientEdge):

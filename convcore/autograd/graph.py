@@ -40,6 +40,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "gradients"
         )
     node, output_nr = edge(tensor)
+    assert node is not None
     return GradientEdge(node, output_nr)
 
 

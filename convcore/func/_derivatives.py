@@ -156,8 +156,9 @@ def jvp(
         if strict and all(slope is None for slope in slopes):
             raise RuntimeError("jvp(f, primals, tangents): the value is independent of primals")
         found = _gradients(slopes, weights, list(leaves(tangents)), level.create_graph(flat))
-        found = [zeros_like(y) if one is None else one for one, y in zip(found, flat, strict=True)]
-        product = filled(out, [level.leave(one) for one in found])
+        pairs = zip(found, flat, strict=True)
+        products = [zeros_like(y) if one is None else one for one, y in pairs]
+        product = filled(out, [level.leave(one) for one in products])
         value, aux = mapped(level.leave, out), mapped(level.leave, aux)
     return (value, product, aux) if has_aux else (value, product)
 

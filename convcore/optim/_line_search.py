@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from convcore._tensor import Tensor
+from convcore.functions.matmul import dot
 
 # Shares of the slope at the start: sufficient decrease, and curvature.
 _DECREASE, _CURVATURE = 1e-4, 0.9
@@ -51,7 +52,7 @@ def strong_wolfe(
 
     def look(length: float) -> _Point:
         loss, grad = probe(length)
-        return _Point(length, loss, grad, float(grad.dot(direction)))
+        return _Point(length, loss, grad, float(dot(grad, direction)))
 
     start = _Point(0.0, now[0], now[1].clone(), slope)
     found, left = _bracket(look, start, length, most)

@@ -9,6 +9,7 @@ from convcore._creation import zeros_like
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.functions.joining import cat
+from convcore.functions.matmul import dot
 from convcore.optim._composed import as_real, check_options
 from convcore.optim._line_search import strong_wolfe
 from convcore.optim.optimizer import Optimizer
@@ -81,7 +82,7 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Take up to ``max_iter`` iterations.
 
         Parameters
@@ -133,8 +134,8 @@ class _Run:
         self.lr = lr.item() if isinstance(lr, Tensor) else lr
         for name in ("func_evals", "n_iter"):
             state.setdefault(name, 0)
-        self.direction: Tensor | None = state.get("d")
-        self.length = state.get("t")
+        self.direction: Any = state.get("d")
+        self.length: Any = state.get("t")
 
     def evaluate(self) -> Any:
         """Evaluate loss and gradient at the present point; return what the closure returns."""
@@ -158,7 +159,7 @@ class _Run:
         first = state["n_iter"] == 1
         scale = min(1.0, 1.0 / float(self.grad.abs().sum())) if first else 1.0
         self.length = scale * self.lr
-        slope = float(self.grad.dot(direction))
+        slope = float(dot(self.grad, direction))
         if slope > -group["tolerance_change"]:
             return False
         self._go(slope)
@@ -179,9 +180,8 @@ class _Run:
                 old_dirs=[], old_stps=[], ro=[], H_diag=1, al=[None] * self.group["history_size"]
             )
             return -grad
-        assert self.direction is not None
         change, moved = grad - state["prev_flat_grad"], self.direction * self.length
-        curvature = float(change.dot(moved))
+        curvature = float(dot(change, moved))
         changes, moves, inverses = state["old_dirs"], state["old_stps"], state["ro"]
         if curvature > _LEAST_CURVATURE:
             if len(changes) == self.group["history_size"]:
@@ -190,7 +190,7 @@ class _Run:
             changes.append(change)
             moves.append(moved)
             inverses.append(1.0 / curvature)
-            state["H_diag"] = curvature / float(change.dot(change))
+            state["H_diag"] = curvature / float(dot(change, change))
         return _two_loops(grad, changes, moves, inverses, state["H_diag"])
 
     def _go(self, slope: float) -> None:
@@ -225,11 +225,11 @@ def _two_loops(grad: Tensor, changes: list, moves: list, inverses: list, scale: 
     direction = -grad
     factors = []
     for change, moved, inverse in [*zip(changes, moves, inverses, strict=True)][::-1]:
-        factors.append(float(moved.dot(direction)) * inverse)
+        factors.append(float(dot(moved, direction)) * inverse)
         direction = direction - factors[-1] * change
     direction = direction * scale
     for change, moved, inverse in zip(changes, moves, inverses, strict=True):
-        wanted = factors.pop() - float(change.dot(direction)) * inverse
+        wanted = factors.pop() - float(dot(change, direction)) * inverse
         direction = direction + wanted * moved
     return direction
 

@@ -198,7 +198,7 @@ class CheckpointFunction(autograd.Function):
             raise RuntimeError(
                 "none of output has requires_grad=True, this checkpoint() is not necessary"
             )
-        autograd.backward(*[list(side) for side in zip(*pairs, strict=True)])
+        autograd.backward([out for out, _ in pairs], [grad for _, grad in pairs])
         found = [one.grad if isinstance(one, Tensor) else None for one in inputs]
         return (None, None, *found)
 

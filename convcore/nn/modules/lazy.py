@@ -51,7 +51,7 @@ class LazyModuleMixin:
     cls_to_become: type | None = None
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[misc]  # Module's
+        super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(_materialize_to_load, True)
         self._initialize_hook = self.register_forward_pre_hook(_infer_parameters, with_kwargs=True)
         warnings.warn(
@@ -105,6 +105,8 @@ class LazyLinear(LazyModuleMixin, Linear):
     """
 
     cls_to_become = Linear
+    weight: Any
+    bias: Any
 
     def __init__(
         self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -122,10 +124,10 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Give the parameters the shapes that go with ``input``."""
+        self.in_features = self.in_features or input.shape[-1]  # a loaded state does not say it
         if not self.has_uninitialized_params():
             return
         with no_grad():
-            self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))
@@ -135,10 +137,13 @@ class LazyLinear(LazyModuleMixin, Linear):
 class _LazyConvNd(LazyModuleMixin, _ConvNd):
     """A convolution whose ``in_channels`` are those of its first input."""
 
+    weight: Any
+    bias: Any
+
     def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
         names = _TRANSPOSED_NAMES if self.transposed else _NAMES
         options = {**dict(zip(names, args, strict=False)), **kwargs}
-        made = {name: options.get(name) for name in ("device", "dtype")}
+        made: dict[str, Any] = {name: options.get(name) for name in ("device", "dtype")}
         bias = options.pop("bias", True)
         super().__init__(0, 0, **options, bias=False)
         self.weight = UninitializedParameter(**made)
@@ -236,7 +241,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         bias: bool = True,
     ) -> None:
         super().__init__(0, eps, momentum, False, False)
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
@@ -257,7 +262,8 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
-        for member in (self.weight, self.bias, self.running_mean, self.running_var):
+        members: Any = (self.weight, self.bias, self.running_mean, self.running_var)
+        for member in members:
             if is_lazy(member):
                 member.materialize((self.num_features,))
         self.reset_parameters()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions.matmul import mv
+from convcore.functions.matmul import dot, mv
 from convcore.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from convcore.nn.modules.module import Module
 
@@ -54,7 +54,7 @@ def right_vector(matrix: Tensor, u: Tensor, eps: float) -> Tensor:
 
 def largest_singular_value(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
     """Return the estimate u^T W v, differentiable by the matrix."""
-    return u.clone().dot(mv(matrix, v.clone()))
+    return dot(u.clone(), mv(matrix, v.clone()))
 
 
 def check_iterations(n_power_iterations: int) -> None:

@@ -76,7 +76,8 @@ class Orthogonal(Module):
         else:
             self.base = q.clone() if _is_orthogonal(q._array) else orthonormal(q)
         minus = zeros_like(start)
-        np.einsum("...ii->...i", minus._array[..., : min(n, k), : min(n, k)])[...] = -1
+        diagonal = np.arange(k)
+        minus._array[..., diagonal, diagonal] = -1
         return minus
 
     def _inverted(self, q: Tensor, wide: bool) -> Tensor:

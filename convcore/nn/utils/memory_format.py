@@ -23,8 +23,8 @@ def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
 
 
 def _convert(module: M, memory_format: Any, kinds: tuple[type, ...]) -> M:
-    for one in module.modules():
-        if isinstance(one, kinds):
-            weight = one.weight
-            weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
+    layers: list[Any] = [one for one in module.modules() if isinstance(one, kinds)]
+    for one in layers:
+        weight = one.weight
+        weight.data = weight.detach().clone().contiguous(memory_format=memory_format)
     return module

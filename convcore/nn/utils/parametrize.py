@@ -214,7 +214,7 @@ def _refuse_pickling(self: Any) -> Any:
 
 
 def _deep_copied(self: Any, memo: dict) -> Any:
-    copied = type(self).__new__(type(self))
+    copied = object.__new__(type(self))
     memo[id(self)] = copied
     copied.__dict__ = copy.deepcopy(self.__dict__, memo)
     return copied

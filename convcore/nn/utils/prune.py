@@ -76,7 +76,7 @@ class BasePruningMethod(ABC):
         ----------
         module : Module
         name : str
-            The parameter becomes ``name_orig``, beside the buffer ``name_mask``.
+            It becomes "name_orig", beside the buffer "name_mask".
         args, kwargs
             Of the method.
         importance_scores : Tensor, optional
@@ -329,7 +329,7 @@ def _along(kept: np.ndarray, t: Tensor, dim: int) -> np.ndarray:
 
 
 def _check_amount(amount: Any) -> None:
-    if not isinstance(amount, numbers.Real):
+    if not isinstance(amount, (int, float, numbers.Integral)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, numbers.Integral) and amount > 1):
         raise ValueError(
@@ -377,7 +377,7 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
     module : Module
         Changed and returned.
     name : str
-        Of the parameter, which becomes ``name_orig`` beside the buffer ``name_mask``.
+        Of the parameter, which becomes "name_orig" beside the buffer "name_mask".
     amount : int or float
         The number of elements, or the share from 0 to 1.
 
@@ -385,13 +385,6 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
     ------
     ValueError, TypeError
         ``amount`` is out of its range, or no number.
-
-    Examples
-    --------
-    >>> from convcore import nn
-    >>> layer = random_unstructured(nn.Linear(2, 3), "weight", amount=4)
-    >>> int((layer.weight == 0).sum())
-    4
     """
     RandomUnstructured.apply(module, name, amount)
     return module

@@ -107,8 +107,8 @@ def spectral_norm(
     Parameters
     ----------
     module : Module
-        Changed and returned. It gets the parameter ``weight_orig`` and the buffers ``weight_u`` and
-        ``weight_v``.
+        Changed and returned. It gets the parameter "weight_orig" and the buffers "weight_u" and
+        "weight_v".
     name : str
     n_power_iterations : int
         Iterations a forward pass in training.

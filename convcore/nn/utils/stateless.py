@@ -123,7 +123,7 @@ def _swap(module: Module, path: str, tensor: Tensor) -> tuple[dict, str, Any]:
     for members in (owner._parameters, owner._buffers):
         if name in members:
             old = members[name]
-            members[name] = tensor  # type: ignore[assignment]  # any tensor does for a call
+            members[name] = tensor
             return members, name, old
     members = owner.__dict__  # a name that the module has not is an attribute during the call
     old = members.get(name, _MISSING)

@@ -56,7 +56,7 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train a weight by its length ``weight_g`` and direction ``weight_v``; deprecated in PyTorch.
+    """Train a weight by its length "weight_g" and direction "weight_v"; deprecated in PyTorch.
 
     Parameters
     ----------

@@ -1,0 +1,119 @@
+"""Lazy layers, synchronised normalization and wrapped modules: what PyTorch makes of them."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from same_lines import compare, state, told
+
+import convcore
+from convcore import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore:Lazy modules")
+
+LAYERS = {
+    "linear": (lambda n: n.LazyLinear(3), (2, 4)),
+    "linear without bias": (lambda n: n.LazyLinear(3, bias=False), (2, 4)),
+    "conv1d": (lambda n: n.LazyConv1d(4, 3), (2, 3, 8)),
+    "conv2d": (lambda n: n.LazyConv2d(4, 3, padding=1, groups=2), (2, 6, 5, 5)),
+    "conv2d by place": (lambda n: n.LazyConv2d(4, 3, 2, 1, 1, 1, False), (3, 5, 5)),
+    "conv3d": (lambda n: n.LazyConv3d(2, 2), (1, 3, 4, 4, 4)),
+    "transposed 1": (lambda n: n.LazyConvTranspose1d(4, 3, 2), (2, 3, 5)),
+    "transposed 2": (lambda n: n.LazyConvTranspose2d(4, 3, 2, bias=False), (2, 3, 5, 5)),
+    "transposed 3": (lambda n: n.LazyConvTranspose3d(4, 2), (2, 3, 3, 3, 3)),
+    "norm 1": (lambda n: n.LazyBatchNorm1d(), (4, 3)),
+    "norm 2": (lambda n: n.LazyBatchNorm2d(momentum=0.3), (4, 3, 2, 2)),
+    "norm 3": (lambda n: n.LazyBatchNorm3d(affine=False), (4, 3, 2, 2, 2)),
+    "untracked": (lambda n: n.LazyBatchNorm2d(track_running_stats=False), (4, 3, 2, 2)),
+    "instance": (lambda n: n.LazyInstanceNorm2d(), (2, 3, 4, 4)),
+    "plain instance": (
+        lambda n: n.LazyInstanceNorm1d(affine=False, track_running_stats=False),
+        (2, 3, 4),
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "shape"), LAYERS.values(), ids=LAYERS)
+def test_first_input_decides(torch, make, shape):
+    def run(lib):
+        layer, other = make(lib.nn), make(lib.nn)
+        out = [repr(layer), [repr(value) for value in layer.state_dict().values()][:1]]
+        optimizer = lib.optim.SGD([*layer.parameters(), lib.ones(1)], lr=0.1)
+        y = layer(lib.rand(*shape))
+        (y * y + lib.ones(1, requires_grad=True)).sum().backward()
+        optimizer.step()
+        out += [y, repr(layer), type(layer).__name__, state(layer)]
+        other.load_state_dict(layer.state_dict())
+        return [*out, other.eval()(lib.ones(*shape)), repr(other)]
+
+    compare(told(convcore, run), told(torch, run), 1e-3)
+
+
+def test_lazy_layer_draws_what_the_plain_one_draws():
+    convcore.manual_seed(1)
+    plain = nn.Linear(4, 3)
+    lazy = nn.LazyLinear(3)
+    convcore.manual_seed(1)
+    lazy(convcore.ones(2, 4))
+    assert type(lazy) is nn.Linear
+    assert lazy.weight.tolist() == plain.weight.tolist()
+    assert not lazy._forward_pre_hooks
+    assert not lazy._load_state_dict_pre_hooks
+
+
+def test_lazy_layer_takes_a_dtype_before_and_can_be_copied():
+    layer = copy.deepcopy(nn.LazyLinear(2)).double()
+    assert layer(convcore.ones(3, dtype=convcore.float64)).dtype is convcore.float64
+    assert layer.weight.shape == (2, 3)
+
+
+ERRORS = {
+    "shape": lambda lib: lib.nn.LazyLinear(3).weight.shape,
+    "rank": lambda lib: lib.nn.LazyConv2d(3, 2)(lib.ones(3)),
+    "groups": lambda lib: lib.nn.LazyConv2d(4, 2, groups=2)(lib.ones(1, 3, 4, 4)),
+    "load": lambda lib: lib.nn.Linear(2, 3).load_state_dict(lib.nn.LazyLinear(3).state_dict()),
+    "rank of norm": lambda lib: lib.nn.SyncBatchNorm(3)(lib.ones(2)),
+}
+
+
+@pytest.mark.parametrize("function", ERRORS.values(), ids=ERRORS)
+def test_errors_are_pytorchs(torch, function):
+    ours, theirs = told(convcore, function), told(torch, function)
+    assert isinstance(theirs, tuple)
+    assert ours == theirs
+
+
+def test_numbers_of_elements_are_not_known_before():
+    with pytest.raises(ValueError, match="uninitialized parameter"):
+        nn.LazyLinear(3).weight.numel()
+    with pytest.warns(UserWarning, match="Lazy modules"):
+        nn.LazyLinear(3)
+
+
+def test_synchronised_normalization_is_batch_normalization_in_one_process(torch, rng):
+    x = rng.standard_normal((4, 3, 2, 2)).astype("f4")
+
+    def run(lib):
+        net = lib.nn.Sequential(lib.nn.BatchNorm2d(3), lib.nn.Sequential(lib.nn.BatchNorm2d(3)))
+        made = lib.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+        same = made[0].weight is net[0].weight
+        return [repr(made), made(lib.from_numpy(x)), state(made), same]
+
+    compare(told(convcore, run), told(torch, run), 1e-5)
+    layer, plain = nn.SyncBatchNorm(3), nn.BatchNorm2d(3)
+    assert layer(convcore.from_numpy(x)).tolist() == plain(convcore.from_numpy(x)).tolist()
+
+
+def test_wrapped_module_has_its_prefix(torch):
+    def run(lib):
+        wrapped = lib.nn.DataParallel(lib.nn.Linear(2, 3))
+        return [repr(wrapped), state(wrapped), wrapped(lib.ones(1, 2)), len(wrapped.device_ids)]
+
+    compare(told(convcore, run), told(torch, run), 1e-5)
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+    with warnings.catch_warnings(action="error"):
+        np.testing.assert_array_equal(nn.parallel.data_parallel(nn.ReLU(), -convcore.ones(2)), 0)
