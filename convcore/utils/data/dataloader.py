@@ -352,6 +352,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """The worker processes; empty where the workers are threads, or have ended."""
         return getattr(self._crew, "processes", [])
 
+    def _shutdown_workers(self) -> None:
+        self._crew.close()
+
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
         self._n_sent = 0  # the number of the next task
