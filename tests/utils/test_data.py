@@ -203,6 +203,7 @@ def test_rows_taken_at_once_are_those_taken_one_by_one():
     rows = TensorDataset(x, y)
     fast = list(DataLoader(rows, 3))
     slow = list(DataLoader(rows, 3, collate_fn=lambda samples: data.default_collate(samples)))
+    assert convcore.equal(next(iter(DataLoader(rows, batch_sampler=[(2, 5)])))[1], y[[2, 5]])
     for one, other in zip(fast, slow, strict=True):
         assert type(one) is type(other)
         assert all(convcore.equal(a, b) for a, b in zip(one, other, strict=True))

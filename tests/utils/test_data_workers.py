@@ -19,7 +19,7 @@ from convcore.engine.runtime import shared
 from convcore.utils import data
 from convcore.utils.data import DataLoader, TensorDataset
 from convcore.utils.data._utils import handover
-from convcore.utils.data._utils.worker import numpy_seed
+from convcore.utils.data._utils.worker import _generate_state
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
@@ -147,10 +147,10 @@ def test_generators_of_workers_differ_and_the_main_process_keeps_its_own(seed):
 
 
 def test_numpys_seed_mixes_the_base_seed_with_the_workers_number(torch):
-    from torch.utils.data._utils.worker import _generate_state
+    from torch.utils.data._utils import worker as theirs
 
     for base, number in [(0, 0), (5, 1), (2**63 - 1, 7), (2**40 + 3, 2)]:
-        assert numpy_seed(base, number).tolist() == _generate_state(base, number)
+        assert _generate_state(base, number) == theirs._generate_state(base, number)
 
 
 def test_spawned_workers_draw_the_same(seed):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from convcore import random
+from convcore.utils.data._utils.arguments import check_order, check_workers, make_context
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.fetch import make_fetch
 from convcore.utils.data._utils.worker import (
@@ -141,7 +142,7 @@ class DataLoader(Generic[_T_co]):
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
@@ -153,7 +154,7 @@ class DataLoader(Generic[_T_co]):
         self.in_order = in_order
         self.persistent_workers = persistent_workers
         self.generator = generator
-        _check_order(dataset, shuffle, sampler, batch_sampler, batch_size, drop_last)
+        check_order(dataset, shuffle, sampler, batch_sampler, batch_size, drop_last)
         is_stream = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if is_stream else _DatasetKind.Map
         if batch_sampler is not None:
@@ -195,7 +196,7 @@ class DataLoader(Generic[_T_co]):
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, value: Any) -> None:
-        self._context = None if value is None else _context(value, self.num_workers)
+        self._context = None if value is None else make_context(value, self.num_workers)
 
     @property
     def _auto_collation(self) -> bool:
@@ -352,6 +353,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """The worker processes; empty where the workers are threads, or have ended."""
         return getattr(self._crew, "processes", [])
 
+    def _shutdown_workers(self) -> None:
+        self._crew.close()
+
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
         self._n_sent = 0  # the number of the next task
@@ -450,83 +454,3 @@ def _crew(job: Job, context: Any) -> Any:
     from convcore.utils.data._utils.processes import Processes  # loads multiprocessing
 
     return Processes(job, context)
-
-
-def _context(value: Any, num_workers: int) -> Any:
-    """Return a multiprocessing context, of a name or as it is given, or "thread"."""
-    import multiprocessing
-
-    if num_workers == 0:
-        raise ValueError(
-            "multiprocessing_context can only be used with multi-process loading (num_workers > 0)"
-            f", but got num_workers={num_workers}"
-        )
-    if isinstance(value, str):
-        methods = [*multiprocessing.get_all_start_methods(), "thread"]
-        if value not in methods:
-            raise ValueError(
-                "multiprocessing_context option should specify a valid start method in "
-                f"{methods}, but got multiprocessing_context={value!r}"
-            )
-        return value if value == "thread" else multiprocessing.get_context(value)
-    if not isinstance(value, multiprocessing.context.BaseContext):
-        raise TypeError(
-            "multiprocessing_context option should be a valid context object or a string "
-            f"specifying the start method, but got multiprocessing_context={value}"
-        )
-    return value
-
-
-def _check_workers(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool
-) -> None:
-    if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable "
-            "multiprocessing."
-        )
-    if timeout < 0:
-        raise ValueError("timeout option should be non-negative")
-    if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError(
-            "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 "
-            "to enable multiprocessing, otherwise set prefetch_factor to None."
-        )
-    if prefetch_factor is not None and prefetch_factor < 0:
-        raise ValueError("prefetch_factor option should be non-negative")
-    if persistent and num_workers == 0:
-        raise ValueError("persistent_workers option needs num_workers > 0")
-
-
-def _check_order(
-    dataset: Any,
-    shuffle: bool | None,
-    sampler: Any,
-    batch_sampler: Any,
-    batch_size: int | None,
-    drop_last: bool,
-) -> None:
-    if isinstance(dataset, IterableDataset):
-        for name, value in (
-            ("shuffle", shuffle or None),
-            ("sampler", sampler),
-            ("batch_sampler", batch_sampler),
-        ):
-            if value is not None:
-                raise ValueError(
-                    f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
-                    f"{name}={value}"
-                )
-    if sampler is not None and shuffle:
-        raise ValueError("sampler option is mutually exclusive with shuffle")
-    if batch_sampler is not None and (
-        batch_size != 1 or shuffle or sampler is not None or drop_last
-    ):
-        raise ValueError(
-            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
-            "drop_last"
-        )
-    if batch_size is None and drop_last and batch_sampler is None:
-        raise ValueError(
-            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-        )

@@ -25,7 +25,7 @@ def make_fetch(
         return lambda number: collate(dataset[number])
     if type(dataset) is TensorDataset and collate is default_collate:
         # The same as collating the samples, by one subscript of each tensor.
-        return lambda numbers: [tensor[numbers] for tensor in dataset.tensors]
+        return lambda numbers: [tensor[[*numbers]] for tensor in dataset.tensors]
     if getattr(dataset, "__getitems__", None):
         return lambda numbers: collate(dataset.__getitems__(numbers))
     return lambda numbers: collate([dataset[number] for number in numbers])

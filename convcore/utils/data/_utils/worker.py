@@ -124,10 +124,10 @@ class End(Protocol):
         """Answer a task."""
 
 
-def numpy_seed(base_seed: int, number: int) -> np.ndarray:
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
     """Return a worker's seed for NumPy's generator, unlike the one for Python's."""
-    words = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    return np.random.SeedSequence(words).generate_state(4)
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def seed_process(job: Job, number: int) -> None:
@@ -136,7 +136,7 @@ def seed_process(job: Job, number: int) -> None:
     seed = job.base_seed + number
     python_random.seed(seed)
     random.manual_seed(seed)
-    np.random.seed(numpy_seed(job.base_seed, number))
+    np.random.seed(_generate_state(job.base_seed, number))
 
 
 def work(end: End, job: Job, number: int, method: str) -> None:
