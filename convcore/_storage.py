@@ -47,7 +47,8 @@ sparse_csr = layout("sparse_csr")
 
 def memory_of(array: np.ndarray) -> np.ndarray:
     """Return the bytes of the memory that an array is a view of in the end."""
-    root = found = array
+    root: np.ndarray = array
+    found: Any = array
     while found is not None:  # views by strides have a base that is no array, but has one
         if isinstance(found, np.ndarray):
             root = found

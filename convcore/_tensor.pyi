@@ -9,7 +9,8 @@ import numpy as np
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._storage import TypedStorage, UntypedStorage, layout as _layout
+from convcore._storage import TypedStorage, UntypedStorage
+from convcore._storage import layout as _layout
 from convcore.autograd.handle import RemovableHandle
 from convcore.random.generator import Generator
 
@@ -433,6 +434,21 @@ class Tensor:
     le_ = le
     gt_ = greater
     ge_ = ge
+    def greater_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `gt` of it."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `ge` of it."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `lt` of it."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `le` of it."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Replace the tensor, in place, by `ne` of it."""
+
     @property
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
@@ -1344,6 +1360,18 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = fix
+    def cauchy_(
+        self,
+        median: builtins.float = 0.0,
+        sigma: builtins.float = 1.0,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill the tensor with Cauchy-distributed numbers, by inversion."""
+
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fill the tensor with the numbers of trials up to the first that succeeds, by inversion."""
+
     def bernoulli(
         self, p: builtins.float | None = None, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1632,6 +1660,14 @@ class Tensor:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """Return a view of a tensor's memory in a shape and with strides of one's own."""
+
+    def as_strided_(
+        self,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """Give the tensor the shape of its `as_strided`, and keep its memory."""
 
     def squeeze_(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         """Give the tensor the shape of its `squeeze`, and keep its memory."""

@@ -28,15 +28,24 @@ from convcore.functions.index_along import *
 from convcore.functions.indexing import *
 from convcore.functions.integration import *
 from convcore.functions.joining import *
+from convcore.functions.layer_norm import layer_norm
 from convcore.functions.logic import *
 from convcore.functions.loss import *
 from convcore.functions.masked import *
 from convcore.functions.matmul import *
 from convcore.functions.memory import *
+from convcore.functions.normalization import group_norm
 from convcore.functions.numerics import *
 from convcore.functions.order import *
 from convcore.functions.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from convcore.functions.piecewise import *
+from convcore.functions.pooling import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from convcore.functions.products import *
 from convcore.functions.ranks import *
 from convcore.functions.rearrange import *
@@ -67,4 +76,7 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
     globals().update((name, with_out(name, globals()[name])) for name in NAMES)
     globals().update((name, getattr(Tensor, name)) for name in _METHODS)
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]
-    __all__ += [*_METHODS, "channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
+    __all__ += _METHODS
+    # Functions of nn.functional that PyTorch has here too, with the same arguments.
+    __all__ += ["adaptive_avg_pool1d", "avg_pool1d", "max_pool1d", "max_pool2d", "max_pool3d"]
+    __all__ += ["channel_shuffle", "group_norm", "layer_norm", "pixel_shuffle", "pixel_unshuffle"]

@@ -287,7 +287,7 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    labels = target._array.reshape(rows._array.shape)
+    labels: Any = target._array.reshape(rows._array.shape)
     if labels.size and not (labels.min() >= -1 and labels.max() < labels.shape[1]):
         raise RuntimeError("argument #2 'target' is out of range")
     counts = np.logical_and.accumulate(labels >= 0, axis=1)

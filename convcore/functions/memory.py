@@ -31,7 +31,14 @@ from convcore.functions.slicing import narrow
 from convcore.functions.splitting import chunk, split
 from convcore.functions.strided import as_strided
 
-__all__ = ["is_inference", "narrow_copy", "split_with_sizes", "unsafe_chunk", "unsafe_split"]
+__all__ = [
+    "empty_strided",
+    "is_inference",
+    "narrow_copy",
+    "split_with_sizes",
+    "unsafe_chunk",
+    "unsafe_split",
+]
 
 
 # Storages
@@ -272,8 +279,13 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
-    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     kwargs.setdefault("dtype", self._array.dtype)
+    return empty_strided(size, stride, **kwargs)
+
+
+def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
 
 
@@ -288,6 +300,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
+FUNCTIONS_ONLY = {"empty_strided"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

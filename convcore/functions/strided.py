@@ -146,6 +146,7 @@ def _set_in_place(function: Callable) -> Callable:
 
 
 METHODS = {
+    "as_strided_": _set_in_place(as_strided),
     "squeeze_": _set_in_place(squeeze),
     "swapaxes_": _set_in_place(swapaxes),
     "swapdims_": _set_in_place(swapdims),

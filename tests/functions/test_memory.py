@@ -98,3 +98,11 @@ def test_answers_about_other_devices_and_layouts():
     assert not convcore.is_inference(x)
     with pytest.raises(NotImplementedError, match="sparse"):
         x.to_sparse()
+
+
+def test_strides_may_be_chosen(torch):
+    for m in (convcore, torch):
+        x = m.empty_strided((2, 3), (1, 2), dtype=m.float64)
+        assert (x.stride(), x.dtype) == ((1, 2), m.float64)
+        assert m.empty_strided((2, 0), (1, 2)).shape == (2, 0)
+        assert m.arange(6).as_strided_((2, 2), (3, 1)).tolist() == [[0, 1], [3, 4]]
