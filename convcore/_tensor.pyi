@@ -10,7 +10,6 @@ from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
 from convcore._storage import TypedStorage, UntypedStorage
-from convcore._storage import layout as _layout
 from convcore.autograd.handle import RemovableHandle
 from convcore.random.generator import Generator
 
@@ -947,12 +946,6 @@ class Tensor:
     def split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Split a tensor along an axis into views of the given sizes."""
 
-    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Do what `chunk` does."""
-
-    def unsafe_split(self, split_size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Do what `split` does."""
-
     def apply_(self, callable: Callable) -> Tensor:
         """Replace each element by a Python function of it, in place; slow."""
 
@@ -966,7 +959,7 @@ class Tensor:
         """Return whether two tensors see the same elements of the same memory."""
 
     @property
-    def layout(self) -> _layout:
+    def layout(self) -> Any:
         """Return how the elements lie in memory: strided, always."""
 
     def map2_(self, x: Tensor, y: Tensor, callable: Callable) -> Tensor:

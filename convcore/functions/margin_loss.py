@@ -166,6 +166,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return `triplet_margin_loss` with a distance of one's own."""
+    function = "triplet_margin_with_distance_loss"
+    check_arguments(function, anchor=anchor, positive=positive, negative=negative)
     reduction = _reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")

@@ -17,7 +17,6 @@ from convcore._storage import (
     TypedStorage,
     UntypedStorage,
     as_tensor,
-    layout,
     memory_of,
     strided,
 )
@@ -28,7 +27,7 @@ from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints
 from convcore.functions.slicing import narrow
-from convcore.functions.splitting import chunk, split
+from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
 __all__ = [
@@ -36,8 +35,6 @@ __all__ = [
     "is_inference",
     "narrow_copy",
     "split_with_sizes",
-    "unsafe_chunk",
-    "unsafe_split",
 ]
 
 
@@ -179,16 +176,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return split(input, list(split_sizes), dim)
 
 
-def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `split` does."""
-    return split(input, split_size, dim)
-
-
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `chunk` does."""
-    return chunk(input, chunks, dim)
-
-
 # Element by element, in Python
 
 
@@ -253,7 +240,7 @@ def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> T
 # Other layouts
 
 
-def _layout(self: Tensor) -> layout:
+def _layout(self: Tensor) -> Any:
     """Return how the elements lie in memory: strided, always."""
     return strided
 

@@ -71,8 +71,6 @@ def test_copies_and_pieces_by_other_names_agree_with_pytorch(torch, rng):
     x = rng.normal(size=(4, 3))
     agree(torch, lambda m, x: x.narrow_copy(0, 1, 2), x)
     agree(torch, lambda m, x: x.split_with_sizes([1, 3]), x)
-    agree(torch, lambda m, x: x.unsafe_chunk(2), x)
-    agree(torch, lambda m, x: m.unsafe_split(x, 3), x)
     agree(torch, lambda m, x: x.new(2, 3).shape, x)
     agree(torch, lambda m, x: x.new([1, 2]), x)
     agree(torch, lambda m, x: x.new_empty_strided((2, 3), (1, 2)).stride(), x)
