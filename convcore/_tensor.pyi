@@ -48,7 +48,6 @@ import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._storage import layout as _layout
 
 class memory_format:
     _name: str
@@ -346,6 +345,11 @@ class Tensor:
     le_ = le
     lt_ = less
     ne_ = ne
+    greater_ = greater
+    greater_equal_ = ge
+    less_ = less
+    less_equal_ = le
+    not_equal_ = ne
     @property
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
@@ -662,14 +666,12 @@ class Tensor:
     is_inference = _memory.is_inference
     narrow_copy = _memory.narrow_copy
     split_with_sizes = _memory.split_with_sizes
-    unsafe_chunk = _memory.unsafe_chunk
-    unsafe_split = _memory.unsafe_split
     apply_ = _memory.apply_
     as_subclass = _memory.as_subclass
     fill_diagonal_ = _memory.fill_diagonal_
     is_set_to = _memory.is_set_to
     @property
-    def layout(self) -> _layout:
+    def layout(self) -> Any:
         """Return how the elements lie in memory: strided, always."""
 
     map2_ = _memory.map2_
@@ -844,11 +846,11 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = fix
+    cauchy_ = _sampling.cauchy_
+    geometric_ = _sampling.geometric_
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
-    cauchy_ = _sampling.cauchy_
     exponential_ = _sampling.exponential_
-    geometric_ = _sampling.geometric_
     log_normal_ = _sampling.log_normal_
     multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
@@ -942,6 +944,7 @@ class Tensor:
     vsplit = _splitting.vsplit
     def __iter__(self) -> Iterator[Tensor]: ...
     as_strided = _strided.as_strided
+    as_strided_ = as_strided
     squeeze_ = squeeze
     swapaxes_ = swapaxes
     t_ = t

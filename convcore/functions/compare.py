@@ -12,7 +12,7 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 
@@ -281,4 +281,9 @@ _COMPARISONS = eq, ge, gt, le, lt, ne
 METHODS = {
     **{f"__{function.__name__}__": _operator(function) for function in _COMPARISONS},
     **in_place_methods(*_COMPARISONS),
+    "greater_": in_place(gt),
+    "greater_equal_": in_place(ge),
+    "less_": in_place(lt),
+    "less_equal_": in_place(le),
+    "not_equal_": in_place(ne),
 }

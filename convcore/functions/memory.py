@@ -17,7 +17,6 @@ from convcore._storage import (
     TypedStorage,
     UntypedStorage,
     as_tensor,
-    layout,
     memory_of,
     strided,
 )
@@ -28,10 +27,15 @@ from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints
 from convcore.functions.slicing import narrow
-from convcore.functions.splitting import chunk, split
+from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
-__all__ = ["is_inference", "narrow_copy", "split_with_sizes", "unsafe_chunk", "unsafe_split"]
+__all__ = [
+    "empty_strided",
+    "is_inference",
+    "narrow_copy",
+    "split_with_sizes",
+]
 
 
 # Storages
@@ -172,16 +176,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return split(input, list(split_sizes), dim)
 
 
-def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `split` does."""
-    return split(input, split_size, dim)
-
-
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `chunk` does."""
-    return chunk(input, chunks, dim)
-
-
 # Element by element, in Python
 
 
@@ -246,7 +240,7 @@ def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> T
 # Other layouts
 
 
-def _layout(self: Tensor) -> layout:
+def _layout(self: Tensor) -> Any:
     """Return how the elements lie in memory: strided, always."""
     return strided
 
@@ -272,8 +266,13 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
-    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     kwargs.setdefault("dtype", self._array.dtype)
+    return empty_strided(size, stride, **kwargs)
+
+
+def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
 
 
@@ -288,6 +287,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
+FUNCTIONS_ONLY = {"empty_strided"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,
