@@ -54,8 +54,12 @@ _LEGACY_NAMES = {
 }
 
 
-# Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
-on_subclass: list[Callable[[type], None]] = []
+_listeners: list[Callable[[type], None]] = []
+
+
+def on_subclass(listener: Callable[[type], None]) -> None:
+    """Have a function called with every new subclass of Tensor."""
+    _listeners.append(listener)
 
 
 class memory_format:
@@ -105,7 +109,7 @@ class Tensor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for listener in on_subclass:
+        for listener in _listeners:
             listener(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:

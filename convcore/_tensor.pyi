@@ -1,7 +1,7 @@
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -48,6 +48,9 @@ import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
+
+def on_subclass(listener: Callable[[builtins.type], None]) -> None:
+    """Have a function called with every new subclass of Tensor."""
 
 class memory_format:
     _name: str

@@ -280,7 +280,7 @@ def _subclassed(cls: type) -> None:
 
 
 Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
-_tensor.on_subclass.append(_subclassed)
+_tensor.on_subclass(_subclassed)
 
 
 # What can be asked

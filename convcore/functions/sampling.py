@@ -189,36 +189,6 @@ def _inverted(transform: Callable, generator: Generator | None) -> Callable:
     return fill
 
 
-def cauchy_(
-    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
-) -> Tensor:
-    """Fill the tensor with Cauchy-distributed numbers, by inversion.
-
-    Raises
-    ------
-    RuntimeError
-        sigma is not above 0.
-    """
-    if not sigma > 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    made = lambda drawn: median + sigma * np.tan(np.pi * (drawn - 0.5))  # noqa: E731
-    return _transformed(self, "CauchyBackward0", made, generator)
-
-
-def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill the tensor with the numbers of trials up to the first that succeeds, by inversion.
-
-    Raises
-    ------
-    RuntimeError
-        p is not from (0, 1).
-    """
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    made = lambda drawn: np.ceil(np.log(drawn) / np.log1p(-p))  # noqa: E731
-    return _transformed(self, "GeometricBackward0", made, generator)
-
-
 def _transformed(x: Tensor, name: str, made: Callable, generator: Generator | None) -> Tensor:
     """Fill a tensor with what ``made`` makes of uniform numbers, which are drawn in float64."""
 
@@ -235,9 +205,7 @@ METHODS = {
     "geometric_": geometric_,
     "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
-    "cauchy_": cauchy_,
     "exponential_": exponential_,
-    "geometric_": geometric_,
     "log_normal_": log_normal_,
     "multinomial": multinomial,
     "normal_": normal_,
