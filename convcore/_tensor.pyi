@@ -119,8 +119,8 @@ class Tensor:
         """Whether the tensor is on the CPU."""
 
     @property
-    def is_meta(self, *args: Any) -> builtins.bool:
-        """Return False: tensors are dense and on the CPU."""
+    def is_meta(self) -> builtins.bool:
+        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
 
     @property
     def is_cuda(self) -> builtins.bool:

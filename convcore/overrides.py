@@ -149,8 +149,8 @@ def handle_torch_function(
     if not kinds:
         return public_api(*args, **kwargs)
     raise TypeError(
-        f"no implementation found for '{resolve_name(public_api)}' on types that implement "
-        f"__torch_function__: {kinds}"
+        f"Multiple dispatch failed for '{resolve_name(public_api)}'; all __torch_function__ "
+        f"handlers returned NotImplemented: {kinds}"
     )
 
 
@@ -237,7 +237,7 @@ def _intercepted(function: Callable) -> Callable:
 
 # Where functions are public: modules that programs read, and the class Tensor.
 _MODULES = ("convcore", "convcore.nn.functional")
-_DEFINED_IN = ("convcore.functions.", "convcore._creation.", "convcore.random.")
+_DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random")
 # Looked at by interception itself, or asked of any object.
 _LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
 _LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subclass", "_axis"}
@@ -251,6 +251,7 @@ def install() -> None:
     if _before:
         return
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
+    Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
     owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
     for owner in owners:
         for name, value in list(vars(owner).items()):
@@ -266,7 +267,10 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 
 def uninstall() -> None:
-    """Undo `install`."""
+    """Undo `install`: the subclasses made so far intercept no longer."""
+    if _before:
+        del Tensor.__torch_function__  # type: ignore[attr-defined]
+        _intercepting.clear()
     while _before:
         owner, name, value = _before.pop()
         setattr(owner, name, value)
@@ -279,7 +283,6 @@ def _subclassed(cls: type) -> None:
         install()
 
 
-Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
 _tensor.on_subclass(_subclassed)
 
 

@@ -52,7 +52,7 @@ print(torch.mean(Scalar(3.0)), torch.add(Scalar(1), 2))
 try:
     torch.relu(Scalar(1))
 except TypeError as error:
-    print("no implementation" in str(error))
+    print("Multiple dispatch failed for 'torch.relu'" in str(error))
 with Names() as mode:
     y = torch.ones(2) * 3
     torch.nn.functional.relu(y)
@@ -72,7 +72,7 @@ def printed(library: str) -> list[str]:
 def test_subclasses_other_classes_and_modes():
     assert printed("convcore") == [
         "Logged Logged Logged",
-        "['__add__', 'relu', 'sum']",
+        "['add', 'relu', 'sum']",
         "Logged Logged",
         "3.0 ('added', 1, 2)",
         "True",
@@ -83,8 +83,7 @@ def test_subclasses_other_classes_and_modes():
 
 @pytest.mark.subprocess
 def test_the_same_program_on_pytorch(torch):
-    ours, theirs = printed("convcore"), printed("torch")
-    assert [ours[0], *ours[2:]] == [theirs[0], *theirs[2:]]  # there operators are named `add`
+    assert printed("convcore") == printed("torch")
 
 
 def test_parameters_do_not_intercept():

@@ -278,7 +278,7 @@ def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
 
 _FALSE = (
     *("is_distributed", "is_pinned", "is_shared", "is_coalesced"),
-    *("is_ipu", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
+    *("is_ipu", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
     *("is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"),
 )
 _METHODS_OF_FALSE = ("is_coalesced", "is_distributed", "is_pinned", "is_shared")
