@@ -422,7 +422,10 @@ class Tensor:
                 "instead."
             )
         if self.is_meta:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
+                "tensor to host memory first."
+            )
         reads.count += 1
         return self._array
 

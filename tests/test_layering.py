@@ -27,7 +27,7 @@ FLOORS = (
     ("functions",),
     (
         *("nn", "utils", "cuda", "backends", "amp", "overrides", "futures"),
-        *("multiprocessing", "linalg", "special", "distributions"),
+        *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
     ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it

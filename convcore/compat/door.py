@@ -58,6 +58,9 @@ class Facade(types.ModuleType):
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path = f"{self.__name__}.{name}"
+        found = fallback(sources, name)
+        if found is not None:
+            return self._kept(name, found)
         if _Door.entered and (names.is_module(path) or real(path)) and find(path):
             return importlib.import_module(path)
         if inert.is_inert(path):
@@ -89,6 +92,12 @@ class Facade(types.ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}: convcore in PyTorch's place>"
+
+
+def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
+    """Return what the first module finds by a rule; None if it has no such rule, or name."""
+    rule = getattr(sources[0], "_fallback", None) if name[0] != "_" or "each" in name else None
+    return rule(name) if rule is not None else None
 
 
 def find(path: str) -> list[types.ModuleType]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from convcore.compat import names, scope
 from convcore.compat.differences import DIFFERENCES
-from convcore.compat.door import real
+from convcore.compat.door import fallback, real
 
 MODULES = (
     *("torch", "torch.Tensor", "torch.nn", "torch.nn.functional", "torch.nn.init"),
@@ -37,8 +37,10 @@ def is_here(module: str, name: str) -> bool:
     """Return whether convcore has a name of a module of PyTorch's."""
     if module == "torch.Tensor":
         return hasattr(importlib.import_module("convcore").Tensor, name)
-    sources = map(importlib.import_module, real(module))
-    return any(hasattr(source, name) for source in sources) or bool(real(f"{module}.{name}"))
+    sources = [importlib.import_module(source) for source in real(module)]
+    if any(hasattr(source, name) for source in sources) or real(f"{module}.{name}"):
+        return True
+    return bool(sources) and fallback(sources, name) is not None
 
 
 def sorted_out(module: str) -> dict[str, list[str]]:

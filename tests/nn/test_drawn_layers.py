@@ -310,7 +310,7 @@ ELSEWHERE = {
     *("Embedding", "EmbeddingBag", "Bilinear", "RMSNorm", "MultiheadAttention", "Transformer"),
     *("TransformerEncoder", "TransformerEncoderLayer"),
     *("TransformerDecoder", "TransformerDecoderLayer"),
-    # Their shape comes with the first input: test_lazy.py. Or another module's: test_parallel.py.
+    # Their shape comes with the first input, or from another module: test_lazy.py.
     *(name for name in nn.__all__ if name.startswith("Lazy")),
     *("DataParallel", "SyncBatchNorm"),
     *("AdaptiveLogSoftmaxWithLoss", "Bilinear", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
