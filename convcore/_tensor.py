@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -51,6 +52,22 @@ _LEGACY_NAMES = {
     "uint64": "UInt64",
     "bfloat16": "BFloat16",
 }
+
+
+class _Recording:
+    enabled = True
+    inference = False
+
+
+# The state of autograd in this thread, which is set by autograd/grad_mode.py.
+recording: Any = _Recording()
+
+# Threads inside `inference_mode`.  It is nearly always empty, so that `wrap` need not ask further.
+inferring: set[int] = set()
+
+
+class Unversioned(list):
+    """The version counter of an inference tensor: its changes are not followed."""
 
 
 # Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
@@ -268,6 +285,11 @@ class Tensor:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
+        if value and self.is_inference() and not recording.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
         self._requires_grad = bool(value)
 
     @property
@@ -338,7 +360,13 @@ class Tensor:
     @property
     def _version(self) -> int:
         """The version: in-place changes so far of the memory, through this tensor or its views."""
+        if self.is_inference():
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._counter[0]
+
+    def is_inference(self) -> bool:
+        """Return whether the tensor was made inside `inference_mode`."""
+        return type(self._counter) is Unversioned
 
     @property
     def _base(self) -> Tensor | None:
@@ -395,9 +423,9 @@ class Tensor:
         Raises
         ------
         RuntimeError
-            The tensor requires grad and ``force`` is false.
+            The tensor requires grad, operations are recorded, and ``force`` is false.
         """
-        if not force and self.requires_grad:
+        if not force and self.requires_grad and recording.enabled:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
@@ -551,7 +579,7 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory."""
     tensor = _new(cls)
     tensor._array = array
-    tensor._counter = [0]
+    tensor._counter = Unversioned([0]) if inferring and get_ident() in inferring else [0]
     tensor._grad = tensor._grad_fn = tensor._leaf = tensor._view = None
     tensor._output_nr = 0
     tensor._requires_grad = False

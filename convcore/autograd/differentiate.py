@@ -132,7 +132,7 @@ def grad(
     results = [traversal.captured[edge] for edge in traversal.wanted]
     if materialize_grads:
         results = [
-            wrap(np.zeros_like(tensor._array)) if result is None else result
+            _zeros(tensor, create_graph) if result is None else result
             for tensor, result in zip(wanted, results, strict=True)
         ]
     elif not allow_unused:
@@ -143,6 +143,12 @@ def grad(
                     "the graph. Set allow_unused=True if this is the desired behavior."
                 )
     return tuple(results)
+
+
+def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
+    zeros = wrap(np.zeros_like(like._array))
+    zeros._requires_grad = requires_grad
+    return zeros
 
 
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:

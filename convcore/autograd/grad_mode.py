@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from convcore import _tensor
+
 __all__ = [
     "enable_grad",
     "inference_mode",
@@ -27,10 +29,12 @@ class _Mode(threading.local):
     enabled = True
     inference = False
     saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
+    depth = 0  # backward passes that run, each started by a node of the one before
     traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py
 
 
 mode = _Mode()
+_tensor.recording = mode
 
 
 def is_grad_enabled() -> bool:
@@ -41,6 +45,11 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Return whether this thread is inside `inference_mode`."""
     return mode.inference
+
+
+def _set_inference(inference: bool) -> None:
+    mode.inference = inference
+    (_tensor.inferring.add if inference else _tensor.inferring.discard)(threading.get_ident())
 
 
 class _Context:
@@ -63,7 +72,9 @@ class _Context:
         self._enter()
 
     def __exit__(self, *error: object) -> None:
-        mode.enabled, mode.inference = self._before.pop()
+        mode.enabled, inference = self._before.pop()
+        if inference is not mode.inference:
+            _set_inference(inference)
 
     def __call__(self, function: Callable) -> Callable:
         if inspect.isgeneratorfunction(function):
@@ -159,8 +170,8 @@ class set_grad_enabled(_Context):
 class inference_mode(_Context):
     """Disable recording, as a context manager or a decorator.
 
-    PyTorch also forbids the use of tensors made inside in graphs afterwards; here they are ordinary
-    tensors.
+    Tensors made inside are inference tensors: outside they cannot be changed in place, nor require
+    or be saved for gradients.  A clone is an ordinary tensor.
     """
 
     def __new__(cls, mode: bool | Callable = True) -> Any:  # noqa: D102
@@ -178,7 +189,7 @@ class inference_mode(_Context):
         return inference_mode(self.mode)
 
     def _enter(self) -> None:
-        mode.inference = self.mode
+        _set_inference(self.mode)
         mode.enabled = not self.mode
 
 

@@ -131,10 +131,10 @@ def index(name: str, value: Any) -> int:
 def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tuple[int, ...]:
     """Return one int an axis from an int (used for every axis) or a sequence of ``rank`` ints."""
     if is_sequence(value):
-        if len(value) != rank:
+        if len(value) not in (1, rank):
             got = list(value) if len(value) <= 8 else f"{len(value)} values"
             raise ValueError(f"{name} must be an int or {rank} ints, one a spatial axis, got {got}")
-        values = tuple(index(name, v) for v in value)
+        values = tuple(index(name, v) for v in value) * (rank if len(value) == 1 else 1)
     else:
         values = (index(name, value),) * rank
     if max(values, default=0) > MOST:

@@ -7,6 +7,7 @@ tensor's own elements are replaced, and the tensor is returned.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,11 +16,12 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import describe, record
+from convcore.autograd.node import describe, needs_history, record
+from convcore.autograd.region import may_overlap
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import backward_of, compiled
+from convcore.functions._support.dispatch import backward_of, compiled, flat_in
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
@@ -152,7 +154,28 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
     gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
+    if inplace and slope < 0:
+        return views.inplace(input, _forward_only("leakyReLu", leaky_relu), slope)
     return compiled(input, ("leaky_relu", slope), gradient, inplace)
+
+
+def _forward_only(name: str, function: Callable) -> Callable:
+    """Return an activation whose result does not tell the sign of its input: it has no backward."""
+
+    def refuse(*args: Any) -> None:
+        raise RuntimeError(
+            f"In-place {name} backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead."
+        )
+
+    def forward(*args: Any) -> Tensor:
+        out = function(*args)
+        if out._grad_fn is not None:
+            out._grad_fn._backward = refuse
+        return out
+
+    return forward
 
 
 def hardtanh(
@@ -189,7 +212,12 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     check_tensor("threshold", input)
     threshold = number("threshold", "threshold", threshold)
     args = input, threshold, number("threshold", "value", value)
-    return views.inplace(input, _threshold, *args[1:]) if inplace else _threshold(*args)
+    if not inplace:
+        return _threshold(*args)
+    if may_overlap(input._array) and not needs_history(input):  # to do it twice does no harm
+        input._array[...] = _threshold(*args)._array
+        return input
+    return views.inplace(input, _threshold, *args[1:])
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
@@ -300,6 +328,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
         if mode.enabled:
             positive = x._array > 0
             grad_x = add(masked(grad, positive), masked(mul(grad, weight), ~positive))
+            grad_x = flat_in(grad_x, x)
         else:
             grad_x = mul(grad, wrap(_by_slopes("prelu_slope", x._array, weight._array)))
     if needs[1]:
@@ -350,6 +379,9 @@ def _elu(
     x: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool, node: str = "Elu"
 ) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
+    if inplace and alpha < 0:
+        function = partial(_elu, inplace=False, node=node)
+        return views.inplace(x, _forward_only("elu", function), alpha, scale, input_scale)
 
     def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
@@ -478,10 +510,18 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 # Normalisation and distances of vectors
 
 
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Replace each element, in place, by `elu` of it; backward refuses a negative alpha."""
+    return elu(input, alpha, inplace=True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """Replace each element, in place, by `leaky_relu` of it; backward refuses negative slopes."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
 celu_ = in_place_methods(celu)["celu_"]
-elu_ = in_place_methods(elu)["elu_"]
 hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]
-leaky_relu_ = in_place_methods(leaky_relu)["leaky_relu_"]
 selu_ = in_place_methods(selu)["selu_"]
 threshold_ = in_place_methods(threshold)["threshold_"]
 

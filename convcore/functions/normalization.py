@@ -459,6 +459,8 @@ def _normalized(
         wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
         out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3])
         return cast(out, dtype), statistics
+    if not x._array.size:  # nothing is computed: PyTorch takes parameters of any dtype
+        weight, bias = (t if t is None else cast(t, dtype) for t in (weight, bias))
     _check_dtypes(dtype, weight, bias)
     w, b, r = (None if t is None else t._array for t in (weight, bias, residual))
     y, statistics = ignore_errstate(norm.forward, x._array, w, b, r)

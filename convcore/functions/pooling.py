@@ -20,6 +20,7 @@ from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions._support.dispatch import flat_in, place_of
 from convcore.functions._support.errstate import ignore_errstate
 
 __all__ = [
@@ -135,11 +136,12 @@ def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
     """Wrap and record max pooling that saves taps, an eighth of the memory of indices."""
     output = wrap(pooled.values)
     if pooled.taps is not None:
+        place = place_of(input)
         record(
             f"{name}Backward0",
             (input,),
             output,
-            lambda needs, grad, taps: _put_back(name, grad, taps, pooled),
+            lambda needs, grad, taps: flat_in(_put_back(name, grad, taps, pooled), place),
             (wrap(pooled.taps),),
         )
     return output
@@ -171,11 +173,12 @@ def _picked(
     """Wrap and record max pooling that saves indices."""
     output, places = wrap(values), wrap(indices)
     sizes = input._array.shape[-rank:]
+    place = place_of(input) if _differentiated(input) else input
     record(
         f"{name}Backward0",
         (input,),
         output,
-        lambda needs, grad, places: _scatter(name, grad, places, sizes),
+        lambda needs, grad, places: flat_in(_scatter(name, grad, places, sizes), place),
         (places,),
     )
     return (output, places) if return_indices else output

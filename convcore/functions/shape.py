@@ -164,6 +164,12 @@ def _read_as(x: Tensor, dtype: np.dtype) -> Tensor:
             f"self.size(-1) must be divisible by {ratio} to view {scalar_name(array.dtype)} "
             f"as {scalar_name(dtype)} (different element sizes), but got {array.shape[-1]}"
         )
+    if ratio > 1 and x.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} to view "
+            f"{scalar_name(array.dtype)} as {scalar_name(dtype)} (different element sizes), but "
+            f"got {x.storage_offset()}"
+        )
     out = wrap(array.view(dtype))
     out._counter = x._counter
     return out
