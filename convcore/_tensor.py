@@ -8,6 +8,7 @@ class as methods.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
 from threading import get_ident
@@ -15,10 +16,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _recording
 from convcore._device import device as _device
 from convcore._meta import MetaArray
 from convcore._reads import reads
+from convcore._recording import Unversioned, inferring
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.runtime.layout import is_channels_last
@@ -52,22 +54,6 @@ _LEGACY_NAMES = {
     "uint64": "UInt64",
     "bfloat16": "BFloat16",
 }
-
-
-class _Recording:
-    enabled = True
-    inference = False
-
-
-# The state of autograd in this thread, which is set by autograd/grad_mode.py.
-recording: Any = _Recording()
-
-# Threads inside `inference_mode`.  It is nearly always empty, so that `wrap` need not ask further.
-inferring: set[int] = set()
-
-
-class Unversioned(list):
-    """The version counter of an inference tensor: its changes are not followed."""
 
 
 # Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
@@ -233,7 +219,11 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
-        steps = tuple(s // self._array.itemsize for s in self._array.strides)
+        array = self._array
+        steps = tuple(s // array.itemsize for s in array.strides)
+        if not array.size:  # where NumPy's are zeros
+            sizes = [max(size, 1) for size in array.shape]
+            steps = tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
         return steps if dim is None else steps[self._axis(dim)]
 
     def storage_offset(self) -> int:
@@ -285,7 +275,7 @@ class Tensor:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        if value and self.is_inference() and not recording.inference:
+        if value and self.is_inference() and not _recording.mode.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
@@ -393,6 +383,10 @@ class Tensor:
             )
         self._array = value._array
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("data cannot be deleted: a tensor has a value")
+
     def detach(self) -> Tensor:
         """Return the same memory outside the graph; backward detects in-place changes of either."""
         tensor = wrap(self._array)
@@ -425,7 +419,7 @@ class Tensor:
         RuntimeError
             The tensor requires grad, operations are recorded, and ``force`` is false.
         """
-        if not force and self.requires_grad and recording.enabled:
+        if not force and self.requires_grad and _recording.mode.enabled:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."

@@ -148,6 +148,9 @@ class Tensor:
 
     @property
     def _version(self) -> builtins.int: ...
+    def is_inference(self) -> builtins.bool:
+        """Return whether the tensor was made inside `inference_mode`."""
+
     @property
     def _base(self) -> Tensor | None: ...
     def _is_view(self) -> builtins.bool: ...
@@ -157,6 +160,8 @@ class Tensor:
 
     @data.setter
     def data(self, value: Tensor) -> None: ...
+    @data.deleter
+    def data(self) -> None: ...
     def detach(self) -> Tensor:
         """Return the same memory outside the graph; backward detects in-place changes of either."""
 

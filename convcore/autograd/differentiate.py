@@ -55,6 +55,8 @@ def backward(
     wanted = None if inputs is None else _as_tuple(inputs)
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    if create_graph:
+        warnings.warn(_CYCLE, stacklevel=3)
     for tensor in wanted or ():
         retain_grad(tensor)  # for those that are not leaves
     traversal = Traversal(
@@ -65,6 +67,14 @@ def backward(
         inputs=wanted,
     )
     traversal.run()
+
+
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter "
+    "and its gradient which can cause a memory leak. We recommend using autograd.grad when "
+    "creating the graph to avoid this. If you have to use this function, make sure to reset the "
+    ".grad fields of your parameters to None after use to break the cycle and avoid the leak."
+)
 
 
 def grad(

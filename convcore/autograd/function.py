@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -172,10 +173,19 @@ class Function:
     setup_context: Callable | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch."
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise RuntimeError: `apply` is what calls a Function."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method."
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -251,7 +261,7 @@ class Function:
 
 def _with_defaults(forward: Callable, args: tuple, kwargs: dict) -> tuple:
     """Return all arguments of a call in order, those that are not given by their defaults."""
-    if not kwargs and forward.__defaults__ is None:  # type: ignore[attr-defined]
+    if not kwargs and forward.__defaults__ is None:
         return args
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()

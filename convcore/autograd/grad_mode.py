@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _tensor
+from convcore import _recording
 
 __all__ = [
     "enable_grad",
@@ -34,7 +35,7 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
-_tensor.recording = mode
+_recording.mode = mode
 
 
 def is_grad_enabled() -> bool:
@@ -49,7 +50,8 @@ def is_inference_mode_enabled() -> bool:
 
 def _set_inference(inference: bool) -> None:
     mode.inference = inference
-    (_tensor.inferring.add if inference else _tensor.inferring.discard)(threading.get_ident())
+    change = _recording.inferring.add if inference else _recording.inferring.discard
+    change(threading.get_ident())
 
 
 class _Context:
@@ -77,6 +79,15 @@ class _Context:
             _set_inference(inference)
 
     def __call__(self, function: Callable) -> Callable:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return self._decorate_generator(function)
 

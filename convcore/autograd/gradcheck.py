@@ -436,11 +436,13 @@ def _check_undefined(comparison: _Comparison) -> None:
             found = grad(roots, comparison.wanted, zeros, retain_graph=True, allow_unused=True)
         except Exception as error:
             raise GradcheckError(
-                "backward fails where no gradient arrives for an output: it must take None there"
+                "Expected backward function to handle undefined output grads: where no gradient "
+                "arrives for an output, backward must take None"
             ) from error
         if any(gradient is not None and gradient._array.any() for gradient in found):
             raise GradcheckError(
-                "backward must return zeros or None where no gradient arrives for its outputs"
+                "Expected all input grads to be undefined or zero when all output grads are "
+                "undefined or zero"
             )
 
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from convcore._tensor import Tensor, Unversioned
+from convcore._recording import Unversioned
+from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode, no_grad
 from convcore.autograd.leaf import leaf_of
 
@@ -112,8 +113,8 @@ def save(node: Any, tensors: tuple) -> tuple:
 
 
 _INFERENCE = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-    "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+    "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a "
     "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
     "`torch.inference_mode()`."
 )

@@ -16,7 +16,8 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._meta import MetaArray
-from convcore._tensor import Tensor, Unversioned, scalar_name, wrap
+from convcore._recording import Unversioned
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
     AccumulateGrad,
@@ -246,9 +247,13 @@ def _stand_in(x: Tensor) -> Tensor:
     old = wrap(x._array)
     old._grad_fn, old._output_nr, old._requires_grad = x.grad_fn, x._output_nr, x._requires_grad
     link = x._view
-    if link is not None and link.made_by is None and old._grad_fn and old._grad_fn.has_hooks():
+    if link is not None and link.made_by is None and _is_hooked(old._grad_fn):
         link.refresh(old)  # as in PyTorch, the node whose hooks those are is left out of the graph
     return old
+
+
+def _is_hooked(node: Node | None) -> bool:
+    return node is not None and node.has_hooks() and not isinstance(node, _Aliases)
 
 
 def check_writable(x: Tensor, *others: Any) -> None:
@@ -279,7 +284,8 @@ def check_writable(x: Tensor, *others: Any) -> None:
     base = link.base
     if not link.recorded:
         if base._requires_grad or needs_history(*others):
-            raise RuntimeError(link.ambiguous("is being"))
+            by_function = link.made_by not in (None, _INFERENCE)
+            raise RuntimeError(_by_function(x) if by_function else link.ambiguous("is being"))
     elif link.one_of_many and needs_history(x, *others):
         raise RuntimeError(
             f"Output {x._output_nr} of {_maker(x)} is a view and is being modified inplace. "
@@ -307,6 +313,24 @@ _ONE_OF_MANY = (
 _NOT_OUTSIDE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
     "to get a normal tensor before doing inplace update."
+)
+
+
+def _by_function(x: Tensor) -> str:
+    """Return the message about a change of what a custom Function returned."""
+    assert x._view is not None
+    several = x._grad_fn is not None and x._grad_fn._outputs > 1
+    return (
+        f"Output {x._output_nr} of {x._view.made_by}Backward is a view and is being modified "
+        f"inplace. {_ONE_OF_MANY if several else _IN_FUNCTION}"
+    )
+
+
+_IN_FUNCTION = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and "
+    "the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function."
 )
 
 

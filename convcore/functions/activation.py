@@ -209,6 +209,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
+    return _threshold_of(input, threshold, value, inplace)
+
+
+def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) -> Tensor:
     check_tensor("threshold", input)
     threshold = number("threshold", "threshold", threshold)
     args = input, threshold, number("threshold", "value", value)
@@ -520,10 +524,18 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, inplace=True)
 
 
-celu_ = in_place_methods(celu)["celu_"]
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Replace each element, in place, by `celu` of it; backward refuses a negative alpha."""
+    return celu(input, alpha, inplace=True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """Replace each element that is not above ``threshold``, in place, by ``value``."""
+    return _threshold_of(input, threshold, value, inplace=True)
+
+
 hardtanh_ = in_place_methods(hardtanh)["hardtanh_"]
 selu_ = in_place_methods(selu)["selu_"]
-threshold_ = in_place_methods(threshold)["threshold_"]
 
 
 FUNCTIONS_ONLY = {

@@ -25,6 +25,7 @@ from convcore.functions._support.arguments import (
     check_optional,
     number,
 )
+from convcore.functions._support.dispatch import flat_in
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, mul, sub
 from convcore.functions.broadcast import cast
@@ -542,7 +543,7 @@ def _composed(
         else:
             y = reshape(result, shape)
         low, high = engine.CLAMPS[norm.activation]
-        grad = masked(grad, ~((y._array <= low) | (y._array >= high)))
+        grad = flat_in(masked(grad, ~((y._array <= low) | (y._array >= high))), y)
     grads: list[Tensor | None] = [None] * len(needs)
     if needs[0]:
         h = grad if w is None else mul(grad, w)

@@ -149,6 +149,8 @@ def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
 
 def _put_back(name: str, grad: Tensor, taps: Tensor, pooled: MaxPooled) -> Tensor:
     """Return the input gradient: gradients at the maxima, zeros elsewhere."""
+    if name.startswith("Adaptive"):
+        _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", grad, int(name[-2]))
     planes = wrap(computed(pooled.pool.gradient, grad._array, taps._array))
     record(
         f"{name}BackwardBackward0",
@@ -186,6 +188,8 @@ def _picked(
 
 def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     """Return planes of zeros with the values at their indices."""
+    if name.startswith("Adaptive"):
+        _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", values, int(name[-2]))
     planes = wrap(computed(engine.scatter_pixels, values._array, places._array, sizes))
     record(
         f"{name}BackwardBackward0",
@@ -372,7 +376,19 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     return output
 
 
+def _check_not_empty(function: str, grad: Tensor, rank: int) -> None:
+    """Raise where backward has no elements to take gradients from, as in PyTorch."""
+    shape = grad._array.shape
+    if 0 in shape[-rank:]:
+        raise RuntimeError(
+            f"{function}(): Expected grad_output to have non-zero size for non-batch dimensions, "
+            f"but grad_output has sizes {list(shape)} with dimension "
+            f"{shape.index(0, len(shape) - rank)} being empty"
+        )
+
+
 def _adaptive_mean_grad(rank: int, grad: Tensor, sizes: Ints) -> Tensor:
+    _check_not_empty(f"adaptive_avg_pool{rank}d_backward", grad, rank)
     output = wrap(computed(engine.adaptive_avg_pool_grad, grad._array, sizes))
     outs = grad._array.shape[-rank:]
     record(
@@ -392,6 +408,12 @@ def _adaptive_max_pool(
     check_kind(function, input, "f")
     outs = _output_size(function, output_size, input, rank)
     name = f"AdaptiveMaxPool{rank}D"
+    if 0 in input._array.shape[1:]:
+        shape = input._array.shape
+        raise RuntimeError(
+            f"{function}(): Expected input to have non-zero size for non-batch dimensions, but "
+            f"input has sizes {list(shape)} with dimension {shape.index(0, 1)} being empty"
+        )
     if not return_indices:
         by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
         if by_taps is not None:

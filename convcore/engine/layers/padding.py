@@ -215,10 +215,10 @@ def _check_border(shape: Sequence[int], axis: int, before: int, after: int, mode
                 f"of input {list(shape)}"
             )
         return
-    if 0 in shape[1:]:
+    if size == 0:
         raise ValueError(
-            f"Expected {len(shape) - 1}D or {len(shape)}D (batch mode) tensor with possibly 0 batch "
-            f"size and other non-zero dimensions for input, but got: {list(shape)}"
+            f"Expected input with possibly 0 batch size and other non-zero dimensions for mode "
+            f"{mode!r}, but got: {list(shape)}"
         )
     if mode == "reflect" and longest >= size:
         raise ValueError(
