@@ -7,7 +7,6 @@ tensor's own elements are replaced, and the tensor is returned.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from convcore.functions._support.arguments import check_arguments, check_tensor,
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import backward_of, compiled, flat_in
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.in_place import forward_only, in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
@@ -155,27 +154,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     slope = number("leaky_relu", "negative_slope", negative_slope)
     gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
     if inplace and slope < 0:
-        return views.inplace(input, _forward_only("leakyReLu", leaky_relu), slope)
+        return views.inplace(input, forward_only("leakyReLu", leaky_relu), slope)
     return compiled(input, ("leaky_relu", slope), gradient, inplace)
-
-
-def _forward_only(name: str, function: Callable) -> Callable:
-    """Return an activation whose result does not tell the sign of its input: it has no backward."""
-
-    def refuse(*args: Any) -> None:
-        raise RuntimeError(
-            f"In-place {name} backward calculation is triggered with a negative slope which is not "
-            "supported. This is caused by calling in-place forward function with a negative slope, "
-            "please call out-of-place version instead."
-        )
-
-    def forward(*args: Any) -> Tensor:
-        out = function(*args)
-        if out._grad_fn is not None:
-            out._grad_fn._backward = refuse
-        return out
-
-    return forward
 
 
 def hardtanh(
@@ -385,7 +365,7 @@ def _elu(
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
     if inplace and alpha < 0:
         function = partial(_elu, inplace=False, node=node)
-        return views.inplace(x, _forward_only("elu", function), alpha, scale, input_scale)
+        return views.inplace(x, forward_only("elu", function), alpha, scale, input_scale)
 
     def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
