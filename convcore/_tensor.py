@@ -221,7 +221,7 @@ class Tensor:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
         array = self._array
         steps = tuple(s // array.itemsize for s in array.strides)
-        if not array.size:  # where NumPy's are zeros
+        if not array.size and not any(steps):  # NumPy's of a new array without elements
             sizes = [max(size, 1) for size in array.shape]
             steps = tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
         return steps if dim is None else steps[self._axis(dim)]

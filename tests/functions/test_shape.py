@@ -171,3 +171,4 @@ def test_view_as_another_dtype_needs_an_offset_that_fits(lib):
 def test_strides_of_no_elements(lib):
     assert lib.empty(0, 1, 2).stride() == (2, 2, 1)
     assert lib.empty(3, 0).stride() == (1, 1)
+    assert lib.ones(2, 3, 4)[:, 1:1].stride() == (12, 4, 1)
