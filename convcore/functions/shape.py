@@ -409,6 +409,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             "contain the same number of dims as destination "
             f"({list(targets)} dims)"
         )
+    for name, dims in (("source", sources), ("destination", targets)):
+        wrapped = [wrap_dim(dim, rank) for dim in dims]
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     moved = dict(zip(wrap_dims(targets, rank), wrap_dims(sources, rank), strict=True))
     others = iter([axis for axis in range(rank) if axis not in moved.values()])
     return _permute_to(

@@ -172,3 +172,11 @@ def test_strides_of_no_elements(lib):
     assert lib.empty(0, 1, 2).stride() == (2, 2, 1)
     assert lib.empty(3, 0).stride() == (1, 1)
     assert lib.ones(2, 3, 4)[:, 1:1].stride() == (12, 4, 1)
+
+
+def test_movedim_names_what_is_repeated(lib):
+    x = lib.ones(2, 3, 4)
+    with pytest.raises(RuntimeError, match="movedim: repeated dim in `source`"):
+        x.movedim((0, -3), (0, 1))
+    with pytest.raises(RuntimeError, match="movedim: repeated dim in `destination`"):
+        x.movedim((0, 1), (2, 2))
