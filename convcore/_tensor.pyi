@@ -190,6 +190,9 @@ class Tensor:
 
     @property
     def _version(self) -> builtins.int: ...
+    def is_inference(self) -> builtins.bool:
+        """Return whether the tensor was made inside `inference_mode`."""
+
     @property
     def _base(self) -> Tensor | None: ...
     def _is_view(self) -> builtins.bool: ...
@@ -199,6 +202,8 @@ class Tensor:
 
     @data.setter
     def data(self, value: Tensor) -> None: ...
+    @data.deleter
+    def data(self) -> None: ...
     def detach(self) -> Tensor:
         """Return the same memory outside the graph; backward detects in-place changes of either."""
 
@@ -666,7 +671,6 @@ class Tensor:
     slogdet = _matrices.slogdet
     svd = _matrices.svd
     triangular_solve = _matrices.triangular_solve
-    is_inference = _memory.is_inference
     narrow_copy = _memory.narrow_copy
     split_with_sizes = _memory.split_with_sizes
     apply_ = _memory.apply_

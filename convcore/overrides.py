@@ -257,7 +257,14 @@ def install() -> None:
         for name, value in list(vars(owner).items()):
             if _is_public(owner, name, value):
                 _before.append((owner, name, value))
-                setattr(owner, name, _intercepted(value))
+                setattr(owner, name, _placed(_intercepted(value), owner, name))
+
+
+def _placed(function: Callable, owner: Any, name: str) -> Callable:
+    """Return a function as one of the module where it is public: pickle looks for it there."""
+    if isinstance(owner, types.ModuleType):
+        function.__module__, function.__qualname__ = owner.__name__, name
+    return function
 
 
 def _is_public(owner: Any, name: str, value: Any) -> bool:

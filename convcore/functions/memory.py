@@ -147,9 +147,9 @@ def _false(self: Tensor, *args: Any) -> bool:
 
 
 def is_inference(input: Tensor) -> bool:
-    """Return False: tensors made in `inference_mode` are ordinary ones."""
+    """Return whether a tensor was made inside `inference_mode`."""
     check_tensor("is_inference", input)
-    return False
+    return input.is_inference()
 
 
 def as_subclass(self: Tensor, cls: type) -> Tensor:
@@ -287,7 +287,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
-FUNCTIONS_ONLY = {"empty_strided"}
+FUNCTIONS_ONLY = {"empty_strided", "is_inference"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

@@ -260,3 +260,12 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
+
+
+def test_gradient_of_a_complex_exponent_of_a_negative_number(torch):
+    found = []
+    for lib in (convcore, torch):
+        n = lib.tensor([1 + 1j], dtype=lib.complex128, requires_grad=True)
+        lib.pow(lib.tensor([-2.0], dtype=lib.float64), n).abs().sum().backward()
+        found.append(n.grad.numpy())
+    np.testing.assert_allclose(*found)

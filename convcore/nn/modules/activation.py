@@ -11,6 +11,7 @@ from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.multihead_attention import MultiheadAttention
+from convcore.nn.modules.utils import at_call
 from convcore.nn.parameter import Parameter
 
 __all__ = [
@@ -82,19 +83,19 @@ class ReLU(_MaybeInplace):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.relu)
+    _function = at_call(functional.relu)
 
 
 class SiLU(_MaybeInplace):
     """Sigmoid linear unit (swish), x * sigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.silu)
+    _function = at_call(functional.silu)
 
 
 class Mish(_MaybeInplace):
     """Mish, x * tanh(softplus(x)); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.mish)
+    _function = at_call(functional.mish)
 
 
 class SELU(_MaybeInplace):
@@ -107,7 +108,7 @@ class SELU(_MaybeInplace):
     G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
     """
 
-    _function = staticmethod(functional.selu)
+    _function = at_call(functional.selu)
 
 
 class _Silent(_MaybeInplace):
@@ -119,13 +120,13 @@ class _Silent(_MaybeInplace):
 class Hardsigmoid(_Silent):
     """Piecewise linear sigmoid: x / 6 + 1/2, clamped to [0, 1]; the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.hardsigmoid)
+    _function = at_call(functional.hardsigmoid)
 
 
 class Hardswish(_Silent):
     """Piecewise swish, x * hardsigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.hardswish)
+    _function = at_call(functional.hardswish)
 
 
 class LeakyReLU(_Activation):
@@ -170,7 +171,7 @@ class ELU(_Exponential):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.elu)
+    _function = at_call(functional.elu)
 
 
 class CELU(_Exponential):
@@ -179,7 +180,7 @@ class CELU(_Exponential):
     The parameters are `ELU`'s.
     """
 
-    _function = staticmethod(functional.celu)
+    _function = at_call(functional.celu)
 
 
 class Hardtanh(_Activation):
@@ -304,31 +305,31 @@ class RReLU(_Activation):
 class Sigmoid(_Activation):
     """Logistic sigmoid, 1 / (1 + exp(-x))."""
 
-    _function = staticmethod(functional.sigmoid)
+    _function = at_call(functional.sigmoid)
 
 
 class Tanh(_Activation):
     """Hyperbolic tangent."""
 
-    _function = staticmethod(functional.tanh)
+    _function = at_call(functional.tanh)
 
 
 class LogSigmoid(_Activation):
     """Logarithm of the sigmoid, log(1 / (1 + exp(-x)))."""
 
-    _function = staticmethod(functional.logsigmoid)
+    _function = at_call(functional.logsigmoid)
 
 
 class Softsign(_Activation):
     """Softsign, x / (1 + |x|)."""
 
-    _function = staticmethod(functional.softsign)
+    _function = at_call(functional.softsign)
 
 
 class Tanhshrink(_Activation):
     """Tanhshrink, x - tanh(x)."""
 
-    _function = staticmethod(functional.tanhshrink)
+    _function = at_call(functional.tanhshrink)
 
 
 class GELU(_Activation):
@@ -382,13 +383,13 @@ class _Shrink(_Activation):
 class Hardshrink(_Shrink):
     """Hard shrinkage: x where |x| > lambd, 0 elsewhere."""
 
-    _function = staticmethod(functional.hardshrink)
+    _function = at_call(functional.hardshrink)
 
 
 class Softshrink(_Shrink):
     """Soft shrinkage: x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
-    _function = staticmethod(functional.softshrink)
+    _function = at_call(functional.softshrink)
 
 
 class GLU(_Activation):
@@ -438,7 +439,7 @@ class Softmax(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    _function = staticmethod(functional.softmax)
+    _function = at_call(functional.softmax)
 
 
 class LogSoftmax(_AlongAxis):
@@ -450,7 +451,7 @@ class LogSoftmax(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = staticmethod(functional.log_softmax)
+    _function = at_call(functional.log_softmax)
 
 
 class Softmin(_AlongAxis):
@@ -462,7 +463,7 @@ class Softmin(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = staticmethod(functional.softmin)
+    _function = at_call(functional.softmin)
 
 
 class Softmax2d(_Activation):

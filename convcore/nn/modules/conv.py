@@ -11,7 +11,7 @@ from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _ntuple
+from convcore.nn.modules.utils import _ntuple, at_call
 from convcore.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
@@ -176,7 +176,7 @@ class Conv1d(_Convolution):
     """
 
     rank = 1
-    _convolve = staticmethod(functional.conv1d)
+    _convolve = at_call(functional.conv1d)
 
 
 class Conv2d(_Convolution):
@@ -222,7 +222,7 @@ class Conv2d(_Convolution):
     """
 
     rank = 2
-    _convolve = staticmethod(functional.conv2d)
+    _convolve = at_call(functional.conv2d)
 
 
 class Conv3d(_Convolution):
@@ -236,7 +236,7 @@ class Conv3d(_Convolution):
     """
 
     rank = 3
-    _convolve = staticmethod(functional.conv3d)
+    _convolve = at_call(functional.conv3d)
 
 
 class _TransposedConvolution(_ConvNd):
@@ -325,7 +325,7 @@ class ConvTranspose1d(_TransposedConvolution):
     """
 
     rank = 1
-    _convolve = staticmethod(functional.conv_transpose1d)
+    _convolve = at_call(functional.conv_transpose1d)
 
 
 class ConvTranspose2d(_TransposedConvolution):
@@ -365,7 +365,7 @@ class ConvTranspose2d(_TransposedConvolution):
     """
 
     rank = 2
-    _convolve = staticmethod(functional.conv_transpose2d)
+    _convolve = at_call(functional.conv_transpose2d)
 
 
 class ConvTranspose3d(_TransposedConvolution):
@@ -379,4 +379,4 @@ class ConvTranspose3d(_TransposedConvolution):
     """
 
     rank = 3
-    _convolve = staticmethod(functional.conv_transpose3d)
+    _convolve = at_call(functional.conv_transpose3d)

@@ -8,6 +8,7 @@ from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
+from convcore.nn.modules.utils import at_call
 
 __all__ = [
     "AlphaDropout",
@@ -62,13 +63,13 @@ class Dropout(_DropoutNd):
     tensor([1., 1.])
     """
 
-    _drop = staticmethod(functional.dropout)
+    _drop = at_call(functional.dropout)
 
 
 class Dropout1d(_DropoutNd):
     """Channel dropout of (N, C, L) or (C, L): whole channels are zeroed; see `Dropout`."""
 
-    _drop = staticmethod(functional.dropout1d)
+    _drop = at_call(functional.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
@@ -80,13 +81,13 @@ class Dropout2d(_DropoutNd):
     section 3.2.
     """
 
-    _drop = staticmethod(functional.dropout2d)
+    _drop = at_call(functional.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
     """Channel dropout of (N, C, D, H, W) or (C, D, H, W); see `Dropout`."""
 
-    _drop = staticmethod(functional.dropout3d)
+    _drop = at_call(functional.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
@@ -103,10 +104,10 @@ class AlphaDropout(_DropoutNd):
     technique".
     """
 
-    _drop = staticmethod(functional.alpha_dropout)
+    _drop = at_call(functional.alpha_dropout)
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """Alpha dropout of whole channels; see `AlphaDropout`."""
 
-    _drop = staticmethod(functional.feature_alpha_dropout)
+    _drop = at_call(functional.feature_alpha_dropout)

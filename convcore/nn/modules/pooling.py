@@ -9,7 +9,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _pair, _single, _triple
+from convcore.nn.modules.utils import _pair, _single, _triple, at_call
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -67,7 +67,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """1-D max pooling of (N, C, L) or (C, L); parameters as for `MaxPool2d`."""
 
-    _pool = staticmethod(functional.max_pool1d)
+    _pool = at_call(functional.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -86,13 +86,13 @@ class MaxPool2d(_MaxPoolNd):
              [13., 15.]]])
     """
 
-    _pool = staticmethod(functional.max_pool2d)
+    _pool = at_call(functional.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """3-D max pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `MaxPool2d`."""
 
-    _pool = staticmethod(functional.max_pool3d)
+    _pool = at_call(functional.max_pool3d)
 
 
 class _MaxUnpoolNd(Module):
@@ -116,7 +116,7 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """1-D max unpooling of (N, C, L) or (C, L); see `MaxUnpool2d`."""
 
-    _unpool = staticmethod(functional.max_unpool1d)
+    _unpool = at_call(functional.max_unpool1d)
     _per_axis = staticmethod(_single)
 
 
@@ -140,14 +140,14 @@ class MaxUnpool2d(_MaxUnpoolNd):
              [0., 3.]]])
     """
 
-    _unpool = staticmethod(functional.max_unpool2d)
+    _unpool = at_call(functional.max_unpool2d)
     _per_axis = staticmethod(_pair)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """3-D max unpooling of (N, C, D, H, W) or (C, D, H, W); see `MaxUnpool2d`."""
 
-    _unpool = staticmethod(functional.max_unpool3d)
+    _unpool = at_call(functional.max_unpool3d)
     _per_axis = staticmethod(_triple)
 
 
@@ -180,7 +180,7 @@ class _AvgPoolNd(Module):
 class AvgPool1d(_AvgPoolNd):
     """1-D average pooling of (N, C, L) or (C, L); parameters as for `AvgPool2d`."""
 
-    _pool = staticmethod(functional.avg_pool1d)
+    _pool = at_call(functional.avg_pool1d)
     _size = staticmethod(_single)
 
 
@@ -219,13 +219,13 @@ class AvgPool2d(_AvgPoolWithDivisor):
              [10.5000, 12.5000]]])
     """
 
-    _pool = staticmethod(functional.avg_pool2d)
+    _pool = at_call(functional.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """3-D average pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `AvgPool2d`."""
 
-    _pool = staticmethod(functional.avg_pool3d)
+    _pool = at_call(functional.avg_pool3d)
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -244,7 +244,7 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """1-D average pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveAvgPool2d`."""
 
-    _pool = staticmethod(functional.adaptive_avg_pool1d)
+    _pool = at_call(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
@@ -264,13 +264,13 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     tensor([[[[1.5000]]]])
     """
 
-    _pool = staticmethod(functional.adaptive_avg_pool2d)
+    _pool = at_call(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """3-D average pooling of (N, C, D, H, W) to a given size; see `AdaptiveAvgPool2d`."""
 
-    _pool = staticmethod(functional.adaptive_avg_pool3d)
+    _pool = at_call(functional.adaptive_avg_pool3d)
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -290,7 +290,7 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """1-D max pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveMaxPool2d`."""
 
-    _pool = staticmethod(functional.adaptive_max_pool1d)
+    _pool = at_call(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
@@ -306,10 +306,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
         Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
     """
 
-    _pool = staticmethod(functional.adaptive_max_pool2d)
+    _pool = at_call(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """3-D max pooling of (N, C, D, H, W) to a given size; see `AdaptiveMaxPool2d`."""
 
-    _pool = staticmethod(functional.adaptive_max_pool3d)
+    _pool = at_call(functional.adaptive_max_pool3d)
