@@ -9,6 +9,7 @@ from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
 from convcore.compat.torch.torch_version import TorchVersion
+from convcore.futures import Future as Future
 
 __version__ = TorchVersion(f"{names.VERSION}+convcore")
 
@@ -17,6 +18,8 @@ SymInt, SymFloat, SymBool = (stand_in(f"torch.{n}") for n in ("SymInt", "SymFloa
 ScriptModule, ScriptFunction, ScriptObject = (
     stand_in(f"torch.{n}") for n in ("ScriptModule", "ScriptFunction", "ScriptObject")
 )
+PyTorchFileReader = stand_in("torch.PyTorchFileReader")
+PyTorchFileWriter = stand_in("torch.PyTorchFileWriter")
 classes = stand_in("torch.classes")
 
 

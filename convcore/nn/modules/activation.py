@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import full
@@ -49,12 +48,14 @@ __all__ = [
 class _Activation(Module):
     """A function of each element; its arguments are attributes of the layer."""
 
-    _function: Callable[..., Tensor]
+    # Looked up when the layer is called: tools that count operations replace nn.functional's.
+    _function: str
     _arguments: tuple[str, ...] = ()  # attributes that the function takes after the input
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        return self._function(input, *[getattr(self, name) for name in self._arguments])
+        arguments = [getattr(self, name) for name in self._arguments]
+        return getattr(functional, self._function)(input, *arguments)
 
     def extra_repr(self) -> str:
         shown = [super().extra_repr(), "inplace=True" if getattr(self, "inplace", False) else ""]
@@ -70,7 +71,7 @@ class _MaybeInplace(_Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        return self._function(input, self.inplace)
+        return getattr(functional, self._function)(input, self.inplace)
 
 
 class ReLU(_MaybeInplace):
@@ -82,19 +83,19 @@ class ReLU(_MaybeInplace):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.relu)
+    _function = "relu"
 
 
 class SiLU(_MaybeInplace):
     """Sigmoid linear unit (swish), x * sigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.silu)
+    _function = "silu"
 
 
 class Mish(_MaybeInplace):
     """Mish, x * tanh(softplus(x)); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.mish)
+    _function = "mish"
 
 
 class SELU(_MaybeInplace):
@@ -107,7 +108,7 @@ class SELU(_MaybeInplace):
     G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
     """
 
-    _function = staticmethod(functional.selu)
+    _function = "selu"
 
 
 class _Silent(_MaybeInplace):
@@ -119,13 +120,13 @@ class _Silent(_MaybeInplace):
 class Hardsigmoid(_Silent):
     """Piecewise linear sigmoid: x / 6 + 1/2, clamped to [0, 1]; the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.hardsigmoid)
+    _function = "hardsigmoid"
 
 
 class Hardswish(_Silent):
     """Piecewise swish, x * hardsigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = staticmethod(functional.hardswish)
+    _function = "hardswish"
 
 
 class LeakyReLU(_Activation):
@@ -138,7 +139,7 @@ class LeakyReLU(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.leaky_relu)
+    _function = "leaky_relu"
     _arguments = ("negative_slope", "inplace")
     _printed_attributes = ("negative_slope",)
 
@@ -170,7 +171,7 @@ class ELU(_Exponential):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.elu)
+    _function = "elu"
 
 
 class CELU(_Exponential):
@@ -179,7 +180,7 @@ class CELU(_Exponential):
     The parameters are `ELU`'s.
     """
 
-    _function = staticmethod(functional.celu)
+    _function = "celu"
 
 
 class Hardtanh(_Activation):
@@ -197,7 +198,7 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
-    _function = staticmethod(functional.hardtanh)
+    _function = "hardtanh"
     _arguments = ("min_val", "max_val", "inplace")
     _printed_attributes: tuple[str, ...] = ("min_val", "max_val")
 
@@ -230,7 +231,7 @@ class Threshold(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.threshold)
+    _function = "threshold"
     _arguments = ("threshold", "value", "inplace")
     _printed_attributes = ("threshold", "value")
 
@@ -258,7 +259,7 @@ class PReLU(_Activation):
     weight : Parameter, (num_parameters,)
     """
 
-    _function = staticmethod(functional.prelu)
+    _function = "prelu"
     _arguments = ("weight",)
     _printed_attributes = ("num_parameters",)
 
@@ -304,31 +305,31 @@ class RReLU(_Activation):
 class Sigmoid(_Activation):
     """Logistic sigmoid, 1 / (1 + exp(-x))."""
 
-    _function = staticmethod(functional.sigmoid)
+    _function = "sigmoid"
 
 
 class Tanh(_Activation):
     """Hyperbolic tangent."""
 
-    _function = staticmethod(functional.tanh)
+    _function = "tanh"
 
 
 class LogSigmoid(_Activation):
     """Logarithm of the sigmoid, log(1 / (1 + exp(-x)))."""
 
-    _function = staticmethod(functional.logsigmoid)
+    _function = "logsigmoid"
 
 
 class Softsign(_Activation):
     """Softsign, x / (1 + |x|)."""
 
-    _function = staticmethod(functional.softsign)
+    _function = "softsign"
 
 
 class Tanhshrink(_Activation):
     """Tanhshrink, x - tanh(x)."""
 
-    _function = staticmethod(functional.tanhshrink)
+    _function = "tanhshrink"
 
 
 class GELU(_Activation):
@@ -359,7 +360,7 @@ class Softplus(_Activation):
     beta, threshold : float
     """
 
-    _function = staticmethod(functional.softplus)
+    _function = "softplus"
     _arguments = _printed_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -382,13 +383,13 @@ class _Shrink(_Activation):
 class Hardshrink(_Shrink):
     """Hard shrinkage: x where |x| > lambd, 0 elsewhere."""
 
-    _function = staticmethod(functional.hardshrink)
+    _function = "hardshrink"
 
 
 class Softshrink(_Shrink):
     """Soft shrinkage: x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
-    _function = staticmethod(functional.softshrink)
+    _function = "softshrink"
 
 
 class GLU(_Activation):
@@ -400,7 +401,7 @@ class GLU(_Activation):
         The axis; its size is even.
     """
 
-    _function = staticmethod(functional.glu)
+    _function = "glu"
     _arguments = _printed_attributes = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
@@ -419,7 +420,7 @@ class _AlongAxis(_Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function along the axis ``dim`` of ``input``."""
-        return self._function(input, self.dim, _stacklevel=5)
+        return getattr(functional, self._function)(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_AlongAxis):
@@ -438,7 +439,7 @@ class Softmax(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    _function = staticmethod(functional.softmax)
+    _function = "softmax"
 
 
 class LogSoftmax(_AlongAxis):
@@ -450,7 +451,7 @@ class LogSoftmax(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = staticmethod(functional.log_softmax)
+    _function = "log_softmax"
 
 
 class Softmin(_AlongAxis):
@@ -462,7 +463,7 @@ class Softmin(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = staticmethod(functional.softmin)
+    _function = "softmin"
 
 
 class Softmax2d(_Activation):

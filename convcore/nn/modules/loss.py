@@ -7,8 +7,6 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from convcore._tensor import Tensor
 from convcore.functions.loss import older_reduction
 from convcore.nn import functional
@@ -28,7 +26,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    _function: Callable[..., Tensor]
+    _function: str  # in nn.functional
     _options: tuple[str, ...] = ("reduction",)  # attributes that the function takes by name
 
     def __init__(
@@ -45,7 +43,7 @@ class _Loss(Module):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of ``input`` for a ``target`` of the same shape."""
         options = {name: getattr(self, name) for name in self._options}
-        return self._function(input, target, **options)
+        return getattr(functional, self._function)(input, target, **options)
 
 
 class L1Loss(_Loss):
@@ -56,7 +54,7 @@ class L1Loss(_Loss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.l1_loss)
+    _function = "l1_loss"
 
 
 class MSELoss(_Loss):
@@ -73,7 +71,7 @@ class MSELoss(_Loss):
     tensor(2.)
     """
 
-    _function = staticmethod(functional.mse_loss)
+    _function = "mse_loss"
 
 
 class SmoothL1Loss(_Loss):
@@ -85,7 +83,7 @@ class SmoothL1Loss(_Loss):
     beta : float
     """
 
-    _function = staticmethod(functional.smooth_l1_loss)
+    _function = "smooth_l1_loss"
     _options = ("reduction", "beta")
 
     def __init__(
@@ -108,7 +106,7 @@ class HuberLoss(_Loss):
     delta : float
     """
 
-    _function = staticmethod(functional.huber_loss)
+    _function = "huber_loss"
     _options = ("reduction", "delta")
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -127,7 +125,7 @@ class KLDivLoss(_Loss):
         Whether the target holds log-probabilities too.
     """
 
-    _function = staticmethod(functional.kl_div)
+    _function = "kl_div"
     _options = ("reduction", "log_target")
 
     def __init__(
@@ -165,7 +163,7 @@ class BCELoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.binary_cross_entropy)
+    _function = "binary_cross_entropy"
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -180,7 +178,7 @@ class BCEWithLogitsLoss(_Loss):
         A factor for the first term, that of positive targets; its shape broadcasts too.
     """
 
-    _function = staticmethod(functional.binary_cross_entropy_with_logits)
+    _function = "binary_cross_entropy_with_logits"
     _options = ("weight", "pos_weight", "reduction")
 
     def __init__(
@@ -210,7 +208,7 @@ class NLLLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.nll_loss)
+    _function = "nll_loss"
     _options = ("weight", "ignore_index", "reduction")
 
     def __init__(
@@ -245,7 +243,7 @@ class CrossEntropyLoss(_WeightedLoss):
     tensor(1.3863)
     """
 
-    _function = staticmethod(functional.cross_entropy)
+    _function = "cross_entropy"
     _options = ("weight", "ignore_index", "reduction", "label_smoothing")
 
     def __init__(

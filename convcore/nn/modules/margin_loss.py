@@ -34,19 +34,20 @@ class _OfSeveral(_Loss):
 
     def forward(self, *tensors: Tensor) -> Tensor:
         """Return the loss of the tensors."""
-        return self._function(*tensors, **{name: getattr(self, name) for name in self._options})
+        options = {name: getattr(self, name) for name in self._options}
+        return getattr(functional, self._function)(*tensors, **options)
 
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)) of targets 1 and -1."""
 
-    _function = staticmethod(functional.soft_margin_loss)
+    _function = "soft_margin_loss"
 
 
 class MultiLabelMarginLoss(_Loss):
     """Hinge loss of several labels a sample; see `multilabel_margin_loss`."""
 
-    _function = staticmethod(functional.multilabel_margin_loss)
+    _function = "multilabel_margin_loss"
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -59,7 +60,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.multilabel_soft_margin_loss)
+    _function = "multilabel_soft_margin_loss"
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -73,7 +74,7 @@ class MultiMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.multi_margin_loss)
+    _function = "multi_margin_loss"
     _options = ("p", "margin", "weight", "reduction")
 
     def __init__(
@@ -114,19 +115,19 @@ class _MarginLoss(_OfSeveral):
 class MarginRankingLoss(_MarginLoss):
     """max(0, margin - target * (input1 - input2)) of targets 1 and -1."""
 
-    _function = staticmethod(functional.margin_ranking_loss)
+    _function = "margin_ranking_loss"
 
 
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(input1, input2) of targets 1, max(0, cos - margin) of targets -1."""
 
-    _function = staticmethod(functional.cosine_embedding_loss)
+    _function = "cosine_embedding_loss"
 
 
 class HingeEmbeddingLoss(_MarginLoss):
     """The input of targets 1, and max(0, margin - input) of targets -1."""
 
-    _function = staticmethod(functional.hinge_embedding_loss)
+    _function = "hinge_embedding_loss"
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class TripletMarginLoss(_OfSeveral):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.triplet_margin_loss)
+    _function = "triplet_margin_loss"
     _options = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
@@ -175,7 +176,7 @@ class TripletMarginLoss(_OfSeveral):
 class TripletMarginWithDistanceLoss(_OfSeveral):
     """`TripletMarginLoss` with a distance of one's own; the Euclidean one if it is None."""
 
-    _function = staticmethod(functional.triplet_margin_with_distance_loss)
+    _function = "triplet_margin_with_distance_loss"
     _options = ("distance_function", "margin", "swap", "reduction")
 
     def __init__(
@@ -200,7 +201,7 @@ class TripletMarginWithDistanceLoss(_OfSeveral):
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts under Poisson distributions; see `poisson_nll_loss`."""
 
-    _function = staticmethod(functional.poisson_nll_loss)
+    _function = "poisson_nll_loss"
     _options = ("log_input", "full", "eps", "reduction")
 
     def __init__(
@@ -219,7 +220,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_OfSeveral):
     """Negative log-likelihood of targets under normal distributions; see `gaussian_nll_loss`."""
 
-    _function = staticmethod(functional.gaussian_nll_loss)
+    _function = "gaussian_nll_loss"
     _options = ("full", "eps", "reduction")
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
@@ -239,7 +240,7 @@ class CTCLoss(_OfSeveral):
         Whether infinite losses count as 0.
     """
 
-    _function = staticmethod(functional.ctc_loss)
+    _function = "ctc_loss"
     _options = ("blank", "reduction", "zero_infinity")
 
     def __init__(
