@@ -81,6 +81,9 @@ class _Storage:
 
     __len__ = size
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def element_size(self) -> int:
         """Return the bytes of an element."""
         return self._elements.itemsize

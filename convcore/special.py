@@ -5,6 +5,7 @@
 tensor(0.5000)
 """
 
+from convcore.functions.angles import sinc
 from convcore.functions.elementwise import erf, exp2, expm1, log1p
 from convcore.functions.elementwise import sigmoid as expit
 from convcore.functions.gamma import digamma, polygamma
@@ -75,6 +76,7 @@ __all__ = [
     "polygamma",
     "psi",
     "round",
+    "sinc",
     "softmax",
     "xlog1py",
     "xlogy",

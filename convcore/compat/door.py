@@ -144,6 +144,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for value in list(vars(module._sources[-1]).values()):
             if isinstance(value, type):
                 _Door.relabel(value)
+        if module.__name__ == "torch":
+            module.__dict__["torch"] = (
+                module  # as PyTorch has it, for programs that say torch.torch
+            )
 
 
 def _missing_method(self: Tensor, name: str) -> Any:

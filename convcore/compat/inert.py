@@ -28,12 +28,15 @@ MODULES = (
     *("torch.autograd.profiler", "torch.utils.cpp_extension", "torch.utils.bottleneck"),
     *("torch.utils.mobile_optimizer", "torch.utils._sympy", "torch.utils.data.datapipes"),
     *("torch.utils.data.graph", "torch.utils._triton", "torch.cuda"),
-    *("torch.testing._internal",),
+    *("torch.testing._internal", "torch.nn.parallel.scatter_gather", "torch.fft"),
 )
 
 
 # Where a call sets a switch of PyTorch's own, and does nothing here.
 _SWITCHES = ("torch._C.", "torch._dynamo.", "torch._inductor.", "torch._logging.")
+
+# Where a call asks whether something is there: it is not.
+_ASKED = (".is_available", ".is_initialized", ".device_count")
 
 
 def is_inert(path: str) -> bool:
@@ -61,6 +64,8 @@ class Inert(type):
             return super().__call__(*args, **kwargs)
         if cls._path.startswith(_SWITCHES):
             return stand_in(f"{cls._path}()")
+        if cls._path.endswith(_ASKED):
+            return False
         raise errors.NotUsableError(errors.explain(cls._path))
 
     def __enter__(cls) -> Any:

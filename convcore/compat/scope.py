@@ -22,6 +22,7 @@ _REASONS = {
     "mobile": "there is one backend",
     "fft": "use numpy.fft on `tensor.numpy()`",
     "tensorboard": "use the package tensorboardX, which takes tensors as they are",
+    "dispatch": "nothing is below autograd; `overrides.TorchFunctionMode` sees each function",
     "private": "it is a private part of PyTorch",
 }
 _PATTERNS = (
@@ -66,6 +67,7 @@ _PATTERNS = (
     ("torch.compile*", "compiler"),
     ("torch.export*", "compiler"),
     ("torch.jit*", "jit"),
+    ("torch.PyTorchFile*", "private"),
     ("torch.*Script*", "jit"),
     ("torch.*Type", "jit"),
     ("torch.fx*", "fx"),
@@ -85,6 +87,7 @@ _PATTERNS = (
     ("torch.fft*", "fft"),
     ("torch.*stft", "fft"),
     ("torch.utils.tensorboard*", "tensorboard"),
+    ("torch.utils._python_dispatch.*", "dispatch"),
     ("torch._*", "private"),
 )
 

@@ -372,7 +372,8 @@ def _hooked(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self._stepping:  # a subclass calls the step of its base
+        # A subclass calls the step of its base, or wraps an optimizer and is none itself.
+        if self._stepping or "_optimizer_step_pre_hooks" not in vars(self):
             return step(self, *args, **kwargs)
         self._stepping = self._opt_called = True
         try:

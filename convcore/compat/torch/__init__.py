@@ -12,6 +12,7 @@ from convcore.compat import names
 from convcore.compat.inert import stand_in
 from convcore.compat.torch._switches import *  # noqa: F403
 from convcore.compat.torch.torch_version import TorchVersion
+from convcore.futures import Future as Future
 from convcore.nn import functional as F
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction
 from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -23,6 +24,8 @@ SymInt, SymFloat, SymBool = (stand_in(f"torch.{n}") for n in ("SymInt", "SymFloa
 ScriptModule, ScriptFunction, ScriptObject = (
     stand_in(f"torch.{n}") for n in ("ScriptModule", "ScriptFunction", "ScriptObject")
 )
+PyTorchFileReader = stand_in("torch.PyTorchFileReader")
+PyTorchFileWriter = stand_in("torch.PyTorchFileWriter")
 classes = stand_in("torch.classes")
 
 

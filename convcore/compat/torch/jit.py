@@ -7,7 +7,16 @@ from typing import Final as Final
 
 from convcore.nn import Module
 
-ScriptModule = Module
+
+class ScriptModule(Module):
+    """A module in TorchScript: programs inherit from it, and ask whether a module is one."""
+
+
+class TracerWarning(Warning):
+    """What PyTorch's tracer warns with; nothing traces here."""
+
+
+RecursiveScriptModule = TopLevelTracedModule = ScriptModule
 _script_if_tracing = unused = export = interface = lambda function, *_, **__: function
 
 
@@ -79,8 +88,14 @@ class fuser:
 optimized_execution = fuser
 
 __all__ = [
-    *("Attribute", "Final", "ScriptModule", "annotate", "export", "freeze", "fuser", "ignore"),
-    *("interface", "is_scripting", "is_tracing", "isinstance", "optimize_for_inference"),
-    *("optimized_execution", "script", "script_if_tracing", "script_method"),
+    *("Attribute", "Final", "ScriptModule", "TracerWarning", "annotate", "export", "freeze"),
+    *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance"),
+    *(
+        "optimize_for_inference",
+        "optimized_execution",
+        "script",
+        "script_if_tracing",
+        "script_method",
+    ),
     *("set_fusion_strategy", "trace", "trace_module", "unused"),
 ]

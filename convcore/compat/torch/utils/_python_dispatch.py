@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
-from convcore.compat.inert import stand_in
+from convcore.compat import errors
 
-TorchDispatchMode = stand_in("torch.utils._python_dispatch.TorchDispatchMode")
+
+class TorchDispatchMode:
+    """A context that sees the operators of PyTorch's core: entering it raises `NotUsableError`."""
+
+    def __init__(self, _dispatch_key: Any = None):
+        pass
+
+    def __enter__(self) -> NoReturn:
+        raise errors.NotUsableError(
+            errors.explain("torch.utils._python_dispatch.TorchDispatchMode")
+        )
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 def is_traceable_wrapper_subclass(value: Any) -> bool:

@@ -14,8 +14,8 @@ _namedtuple = namedtuple
 class _Kind(NamedTuple):
     """How a kind of container is taken apart and put together."""
 
-    flatten: Callable[[Any], tuple[list, Any]]
-    unflatten: Callable[[Iterable, Any], Any]
+    flatten_fn: Callable[[Any], tuple[list, Any]]
+    unflatten_fn: Callable[[Iterable, Any], Any]
 
 
 _kinds: dict[type, _Kind] = {}
@@ -53,6 +53,11 @@ def _kind_of(tree: Any) -> type | None:
     if type(tree) in _kinds:
         return type(tree)
     return _namedtuple if _is_namedtuple(tree) else None  # type: ignore[return-value]
+
+
+def _get_node_type(tree: Any) -> Any:
+    """Return the class of a container, or of a leaf."""
+    return _kind_of(tree) or type(tree)
 
 
 def _is_namedtuple(tree: Any) -> bool:
@@ -106,7 +111,7 @@ def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, Tree
     kind = None if is_leaf is not None and is_leaf(tree) else _kind_of(tree)
     if kind is None:
         return [tree], LeafSpec()
-    items, context = _kinds[kind].flatten(tree)
+    items, context = _kinds[kind].flatten_fn(tree)
     leaves: list = []
     specs = []
     for item in items:
@@ -137,7 +142,7 @@ def _restored(leaves: Any, spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
     children = [_restored(leaves, child) for child in spec.children_specs]
-    return _kinds[spec.type].unflatten(children, spec.context)
+    return _kinds[spec.type].unflatten_fn(children, spec.context)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:
