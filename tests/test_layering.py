@@ -19,7 +19,10 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 FLOORS = (
     ("kernels",),
     ("engine",),
-    ("_tensor _tensor_str _creation _constants _dtype _device _reads _recording _settings _size random",),
+    (
+        "_tensor _tensor_str _creation _constants _dtype _device _reads _recording _settings _size "
+        "random",
+    ),
     ("autograd",),
     ("functions",),
     ("nn", "optim", "utils", "cuda", "backends", "amp", "overrides"),
