@@ -99,7 +99,7 @@ class Node:
         return getattr(self, "_attributes", {})
 
     def __getattr__(self, name: str) -> Any:
-        """Return something that the operation saved, such as ``_saved_self``."""
+        """Return something that the operation saved, under PyTorch's name of it."""
         if name.startswith("_saved_"):
             from convcore.autograd.saved_names import attribute_names, saved_values
 

@@ -1,4 +1,4 @@
-"""The names under which a node shows what it saved: ``grad_fn._saved_self``, PyTorch's names.
+"""The names under which a node shows what it saved, which are PyTorch's.
 
 Tools that draw graphs look for attributes that begin with ``_saved_``.
 """

@@ -215,12 +215,11 @@ class as_torch(contextlib.AbstractContextManager):
     RuntimeError
         PyTorch itself is loaded already.
 
-    Examples
-    --------
-    >>> with as_torch():
-    ...     import torch.nn as nn
-    ...     nn.Conv2d(1, 2, 3)
-    Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))
+    For instance::
+
+        with as_torch():
+            import torch.nn as nn
+            import torchvision
     """
 
     def __init__(self) -> None:

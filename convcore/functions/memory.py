@@ -22,7 +22,6 @@ from convcore._storage import (
 )
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
-from convcore.functions._support.arguments import check_tensor
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints
@@ -32,7 +31,6 @@ from convcore.functions.strided import as_strided
 
 __all__ = [
     "empty_strided",
-    "is_inference",
     "narrow_copy",
     "split_with_sizes",
 ]
@@ -144,12 +142,6 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def _false(self: Tensor, *args: Any) -> bool:
     """Return False: tensors are dense and on the CPU."""
     return False
-
-
-def is_inference(input: Tensor) -> bool:
-    """Return whether a tensor was made inside `inference_mode`."""
-    check_tensor("is_inference", input)
-    return input.is_inference()
 
 
 def as_subclass(self: Tensor, cls: type) -> Tensor:
@@ -287,7 +279,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
-FUNCTIONS_ONLY = {"empty_strided", "is_inference"}
+FUNCTIONS_ONLY = {"empty_strided"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

@@ -254,6 +254,7 @@ def inference_tensor(lib):
 def test_tensors_made_in_inference_mode_say_so(lib):
     x = inference_tensor(lib)
     assert x.is_inference()
+    assert lib.is_inference(x)
     assert x.view(2, 1).is_inference()
     assert not x.clone().is_inference()
     assert not lib.ones(2).is_inference()
