@@ -430,7 +430,7 @@ class finfo:
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                 "'torch.finfo'"
             )
-        limits = np.finfo(type.numpy)
+        limits = _limits(type)
         self.bits = limits.bits
         self.dtype = type.to_real()._name
         self.eps = builtins.float(limits.eps)
@@ -449,6 +449,16 @@ class finfo:
 
     def __hash__(self) -> builtins.int:
         return hash(self.dtype)
+
+
+def _limits(type: dtype) -> Any:
+    """Return NumPy's finfo of a dtype, or that of ml_dtypes."""
+    if type._name != "bfloat16":
+        return np.finfo(type.numpy)
+    number = type.numpy  # which says so if ml_dtypes is not there
+    import ml_dtypes
+
+    return ml_dtypes.finfo(number)
 
 
 class iinfo:

@@ -496,3 +496,29 @@ def test_a_buffer_shares_its_memory_with_the_tensor():
     assert _creation.frombuffer(numbers, dtype=_dtype.float32, requires_grad=True).requires_grad
     with pytest.raises(ValueError, match="buffer size must be a multiple"):
         _creation.frombuffer(b"123", dtype=_dtype.int16)
+
+
+WINDOWS = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"]
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_pytorchs(torch, name):
+    for length in (0, 1, 2, 5, 8):
+        for periodic in (True, False):
+            ours = getattr(_creation, name)(length, periodic)
+            expected = getattr(torch, name)(length, periodic).numpy()
+            assert ours._array.dtype == expected.dtype
+            np.testing.assert_allclose(ours._array, expected, rtol=0, atol=1e-6)
+    assert getattr(_creation, name)(3, dtype=_dtype.float64).dtype is _dtype.float64
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_rises_and_falls_alike(name):
+    window = getattr(_creation, name)(9, False, dtype=_dtype.float64)._array
+    np.testing.assert_allclose(window, window[::-1], atol=1e-15)
+    assert window[4] == pytest.approx(1) and (np.diff(window[:5]) > 0).all()
+    np.testing.assert_array_equal(getattr(_creation, name)(8)._array, window[:8].astype(F32))
+    with pytest.raises(RuntimeError, match="floating point dtypes, got: int64"):
+        getattr(_creation, name)(3, dtype=_dtype.int64)
+    with pytest.raises(RuntimeError, match="non-negative window_length, got -1"):
+        getattr(_creation, name)(-1)

@@ -168,8 +168,13 @@ def test_result_type_of_several_operands():
         _dtype.result_type()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "float" in name or "comp" in name])
+FLOATING = [name for name in NAMES if "float" in name or "comp" in name]
+
+
+@pytest.mark.parametrize("name", [*FLOATING, "bfloat16"])
 def test_finfo_equals_pytorch(torch, name):
+    if name == "bfloat16":
+        pytest.importorskip("ml_dtypes")
     ours, theirs = _dtype.finfo(getattr(_dtype, name)), torch.finfo(getattr(torch, name))
     for attribute in ("bits", "dtype", "eps", "max", "min", "tiny", "smallest_normal"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)

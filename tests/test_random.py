@@ -131,6 +131,20 @@ def test_draws_like_another_tensor_equal_pytorch(torch, both, seed):
     assert random.rand_like(ours).stride() == theirs.stride()
 
 
+def test_draws_by_tensors_are_contiguous_as_pytorchs(torch, both, seed, rng):
+    array = rng.random((2, 4, 5, 3)).astype("f4").transpose(0, 3, 1, 2)
+    ours, theirs = wrap(array), torch.from_numpy(array)
+    for draw in (
+        lambda m, x: m.bernoulli(x),
+        lambda m, x: m.normal(x, 1.0),
+        lambda m, x: m.normal(0.0, x),
+    ):
+        both(seed)
+        drawn, expected = draw(convcore, ours), draw(torch, theirs)
+        assert drawn.stride() == expected.stride() == (60, 20, 5, 1)
+        assert_close(drawn._array, expected)
+
+
 RANGES = [(0, 2), (-5, 100), (0, 2**28 - 1), (0, 2**28), (-(2**40), 2**50), (-(2**63), 2**63 - 1)]
 
 

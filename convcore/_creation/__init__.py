@@ -2,6 +2,7 @@
 
 data.py has tensor(), from_numpy and the like; sizes.py zeros, ones, full, empty and eye; likes.py
 their ``_like`` forms; ranges.py arange, linspace and logspace; legacy.py FloatTensor and the like;
+windows.py windows of signals;
 arguments.py the checks of arguments, memory.py new arrays in a memory format.  Every function makes
 an ndarray, and `wrap` makes that a leaf of the graph.
 """
@@ -28,6 +29,12 @@ from convcore._creation.legacy import (
 from convcore._creation.likes import empty_like, full_like, ones_like, zeros_like
 from convcore._creation.ranges import arange, linspace, logspace
 from convcore._creation.sizes import empty, eye, full, ones, scalar_tensor, zeros
+from convcore._creation.windows import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+)
 
 __all__ = [
     "BoolTensor",
@@ -42,6 +49,8 @@ __all__ = [
     "arange",
     "as_tensor",
     "asarray",
+    "bartlett_window",
+    "blackman_window",
     "empty",
     "empty_like",
     "eye",
@@ -50,6 +59,8 @@ __all__ = [
     "frombuffer",
     "full",
     "full_like",
+    "hamming_window",
+    "hann_window",
     "linspace",
     "logspace",
     "ones",

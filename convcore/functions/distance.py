@@ -13,7 +13,7 @@ from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
-from convcore.functions.broadcast import expand_as, fitted
+from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted
 from convcore.functions.elementwise import reciprocal, square
 from convcore.functions.index_along import index_select
 from convcore.functions.matmul import matmul
@@ -49,7 +49,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     eps : number
         Shorter vectors count as having this length, but in the gradient, as in PyTorch.
     """
-    check_arguments("cosine_similarity", x1=x1)
+    check_arguments("cosine_similarity", x1=x1, x2=x2)
+    if x1.shape != x2.shape:
+        x1, x2 = broadcast_tensors(x1, x2)
     directions = [div(x, _at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
     return sum(mul(*directions), dim)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions.arithmetic import add, add_, mul, mul_
@@ -133,7 +134,7 @@ def _noise(x: Tensor, p: float, feature: bool) -> np.ndarray:
     """Return zeros with probability p, else ones: one for each element, or for each channel."""
     array = x._array
     if not feature:
-        noise = np.empty_like(array)
+        noise = empty_preserving(array, array.dtype)
     else:
         if array.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convcore._creation import linspace
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode as grad_mode
 from convcore.autograd.node import record
@@ -236,7 +237,8 @@ class _Sampler:
 
     def _images(self, rows: np.ndarray, sizes: tuple, dtype: np.dtype) -> np.ndarray:
         moved = np.moveaxis(rows.reshape(*sizes, self.shape[1]), -1, 1)
-        return np.ascontiguousarray(moved, dtype)
+        # By way of one axis: a single channel would keep its stride, and pass for channels_last.
+        return np.ascontiguousarray(moved, dtype).reshape(-1).reshape(moved.shape)
 
 
 def _axis_taps(place: np.ndarray, size: int, how: _How) -> _Taps:
@@ -364,8 +366,10 @@ def _line(size: int, align: bool, dtype: np.dtype) -> np.ndarray:
     """Return the places of the outputs along an axis, from -1 to 1."""
     if size == 1:
         return np.zeros(1, dtype)
-    line = np.linspace(-1, 1, size, dtype=dtype)
-    return line if align else line * dtype.type((size - 1) / size)
+    line = linspace(-1, 1, size, dtype=dtype.type)._array
+    # Rounded as in PyTorch: where a map moves nothing, all places are on the edge between pixels,
+    # and the slope is that of the side to which they are rounded.
+    return line if align else line * dtype.type(size - 1) / dtype.type(size)
 
 
 FUNCTIONS_ONLY = __all__

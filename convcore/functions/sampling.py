@@ -16,12 +16,12 @@ from convcore.random import (
     Generator,
     bernoulli,
     fill_bernoulli,
+    fill_log_normal,
     fill_normal,
     fill_random,
     fill_uniform,
     multinomial,
 )
-from convcore.random.generator import resolve
 
 __all__: list[str] = []
 
@@ -168,13 +168,7 @@ def log_normal_(
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_kind("log_normal_cpu", self, "f")
-
-    def fill(array: np.ndarray) -> None:
-        source = resolve(generator)
-        with source._lock:
-            drawn = source._normals(array.size).reshape(array.shape)
-        array[...] = ignore_errstate(np.exp, drawn * std + mean)
-
+    fill = lambda array: fill_log_normal(array, mean, std, generator)  # noqa: E731
     return _filled(self, "LogNormalBackward0", fill)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from convcore.random import generator, rejection, sampling, tensors
 from convcore.random.fill import fill_bernoulli as fill_bernoulli
+from convcore.random.fill import fill_log_normal as fill_log_normal
 from convcore.random.fill import fill_normal as fill_normal
 from convcore.random.fill import fill_random as fill_random
 from convcore.random.fill import fill_uniform as fill_uniform

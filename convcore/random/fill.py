@@ -120,6 +120,15 @@ def fill_normal(
     _fill(array, generator, draw, in_blocks=False)  # the last ones depend on the whole size
 
 
+def fill_log_normal(
+    array: np.ndarray, mean: float, std: float, generator: Generator | None = None
+) -> None:
+    """Write exponentials of normal numbers of that mean and standard deviation."""
+    source = resolve(generator)
+    draw = lambda count: np.exp(source._normals(count) * std + mean)  # noqa: E731
+    _fill(array, source, draw, in_blocks=False)
+
+
 def fill_random(
     array: np.ndarray,
     low: int = 0,

@@ -15,7 +15,7 @@ from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._device import check_device
-from convcore._tensor import Tensor, preserve_format, wrap
+from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore.random.fill import check_floating, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 
@@ -29,7 +29,7 @@ def bernoulli(
 
     Parameters
     ----------
-    input : the probabilities; the result has their size, dtype and memory format.
+    input : the probabilities; the result has their size and dtype, and is contiguous.
     p : one probability for all, instead of those in ``input``.
 
     Raises
@@ -37,7 +37,7 @@ def bernoulli(
     RuntimeError
         A probability is not within [0, 1].
     """
-    array = array_like("bernoulli", input, None, None, preserve_format)
+    array = array_like("bernoulli", input, None, None, contiguous_format)
     if p is None:
         check_floating("bernoulli", array)
     fill_bernoulli(array, input._array if p is None else p, generator)

@@ -9,7 +9,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
-from convcore._creation.memory import array_like, empty_preserving
+from convcore._creation.memory import array_like
 from convcore._device import check_device
 from convcore._tensor import Tensor, memory_format, preserve_format
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
@@ -143,8 +143,6 @@ def normal(
         raise RuntimeError("normal expects all elements of std >= 0.0")
     drawn_shape = np.broadcast_shapes(*(given._array.shape for given in tensors))
     array = np.empty(drawn_shape, tensors[0]._array.dtype)
-    if len(tensors) == 1:
-        array = empty_preserving(tensors[0]._array, array.dtype)
     fill_normal(array, generator=generator)
     array *= scale
     array += center

@@ -16,6 +16,8 @@ def test_normalize_and_similarities_agree_with_pytorch(torch, rng):
     agree(torch, lambda m, x: m.nn.functional.normalize(x, p=3.0, dim=(0, 1)), x, rtol=1e-9)
     agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y), x, y)
     agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y[:1], dim=-1), x, y)
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y[0], dim=1), x, y)
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x[:, None], y, dim=-1), x, y)
     agree(torch, lambda m, x, y: m.nn.functional.pairwise_distance(x, y), x, y, rtol=1e-9)
     zero = convcore.zeros(2, 3, requires_grad=True)
     F.normalize(zero).sum().backward()
@@ -25,6 +27,7 @@ def test_normalize_and_similarities_agree_with_pytorch(torch, rng):
 def test_a_vector_of_zeros_has_a_similarity_of_zero():
     x = convcore.tensor([[0.0, 0.0], [3.0, 4.0]])
     assert F.cosine_similarity(x, convcore.ones(1, 2)).tolist()[0] == 0
+    assert F.cosine_similarity(x, convcore.tensor([4.0, 3.0]), dim=1)[1].item() == 0.96
     assert F.normalize(x).tolist() == [[0, 0], [0.6000000238418579, 0.800000011920929]]
 
 

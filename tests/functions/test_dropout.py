@@ -100,3 +100,10 @@ def test_probability_may_be_a_tensor_without_axes():
 
 def test_probability_beyond_1_is_refused_as_in_pytorch(torch):
     same_error(torch, lambda m: m.nn.functional.dropout(m.ones(2), 1.5))
+
+
+def test_coins_of_repeated_elements_are_drawn_in_the_order_of_the_axes():
+    convcore.manual_seed(3)
+    expected = F.dropout(convcore.ones(5, 3))
+    convcore.manual_seed(3)
+    assert convcore.equal(F.dropout(convcore.ones(1, 3).expand(5, 3)), expected)

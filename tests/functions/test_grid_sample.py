@@ -108,3 +108,9 @@ def test_gradients_are_those_of_finite_differences_and_have_no_further_ones(rng)
     )
     with pytest.raises(RuntimeError, match="is not implemented"):
         grad.sum().backward()
+
+
+def test_samples_of_one_channel_are_contiguous():
+    grid = F.affine_grid(convcore.eye(2, 3).expand(2, 2, 3), (2, 1, 4, 5), align_corners=False)
+    found = F.grid_sample(convcore.ones(2, 1, 4, 5), grid, align_corners=False)
+    assert found.stride() == (20, 20, 5, 1)

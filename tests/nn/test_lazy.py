@@ -12,7 +12,6 @@ from same_lines import compare, state, told
 import convcore
 from convcore import nn
 
-pytestmark = pytest.mark.filterwarnings("ignore:Lazy modules")
 
 LAYERS = {
     "linear": (lambda n: n.LazyLinear(3), (2, 4)),
@@ -89,8 +88,6 @@ def test_errors_are_pytorchs(torch, function):
 def test_numbers_of_elements_are_not_known_before():
     with pytest.raises(ValueError, match="uninitialized parameter"):
         nn.LazyLinear(3).weight.numel()
-    with pytest.warns(UserWarning, match="Lazy modules"):
-        nn.LazyLinear(3)
 
 
 def test_synchronised_normalization_is_batch_normalization_in_one_process(torch, rng):

@@ -59,6 +59,7 @@ LOSSES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cosine": lambda m, x, y: m.nn.CosineEmbeddingLoss(0.2)(x, y, m.from_numpy(SIGNS)),
     "hinge": lambda m, x, y: m.nn.HingeEmbeddingLoss(reduction="sum")(x[0], m.from_numpy(SIGNS)),
     "triplet": lambda m, x, y: m.nn.TripletMarginLoss(swap=True)(x, y, x + y),
+    "triplet-names": lambda m, x, y: m.nn.TripletMarginLoss()(x, positive=y, negative=x + y),
     "triplet-distance": lambda m, x, y: m.nn.TripletMarginWithDistanceLoss()(x, y, x + y),
     "poisson": lambda m, x, y: m.nn.PoissonNLLLoss(full=True)(x, y.abs()),
     "gaussian": lambda m, x, y: m.nn.GaussianNLLLoss(full=True)(x, y, y.abs()),

@@ -237,6 +237,14 @@ def test_pruning_again_prunes_more_and_can_be_removed(torch):
     check(torch, run)
 
 
+def test_rows_are_judged_by_what_is_left_of_them():
+    layer, p = nn.Linear(2, 2), nn.utils.prune
+    layer.weight.data = convcore.tensor([[3.0, 1.0], [2.0, 2.0]])
+    p.custom_from_mask(layer, "weight", convcore.tensor([[0, 1], [1, 1]]))
+    p.ln_structured(layer, "weight", 1, 2, 0)
+    assert layer.weight.tolist() == [[0, 0], [2, 2]]
+
+
 def test_pruning_over_several_layers(torch):
     def run(lib):
         p = module_of(lib, "prune")

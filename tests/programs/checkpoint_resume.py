@@ -62,7 +62,9 @@ with tempfile.TemporaryDirectory() as folder:
     )
     net, optimizer, scheduler = build()
     checkpoint = torch.load(path, weights_only=True)
-    print(net.load_state_dict(checkpoint["model_state_dict"]), checkpoint["epoch"], checkpoint["loss"])
+    print(
+        net.load_state_dict(checkpoint["model_state_dict"]), checkpoint["epoch"], checkpoint["loss"]
+    )
     optimizer.load_state_dict(checkpoint["optimizer_state_dict"])
     scheduler.load_state_dict(checkpoint["scheduler"])
     torch.set_rng_state(checkpoint["rng"])
@@ -72,6 +74,8 @@ rest = train(net, optimizer, scheduler, 4)
 print("resumed ", begun + rest)
 for name, tensor in net.state_dict().items():
     print(name, tuple(tensor.shape), tensor.dtype)
-missing, unexpected = net.load_state_dict({"fc.bias": torch.ones(3), "other": torch.ones(1)}, strict=False)
+missing, unexpected = net.load_state_dict(
+    {"fc.bias": torch.ones(3), "other": torch.ones(1)}, strict=False
+)
 print(missing, unexpected, net.fc.bias.data, net.seen.item(), net_loaded.seen.item())
 assert begun + rest == whole

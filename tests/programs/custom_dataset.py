@@ -21,7 +21,10 @@ class RandomCrop:
 class ToTensor:
     def __call__(self, sample):
         image = np.ascontiguousarray(sample["image"].transpose((2, 0, 1)))
-        return {"image": torch.from_numpy(image) + random.random(), "points": torch.tensor(sample["points"])}
+        return {
+            "image": torch.from_numpy(image) + random.random(),
+            "points": torch.tensor(sample["points"]),
+        }
 
 
 class Faces(Dataset):
@@ -64,7 +67,9 @@ if __name__ == "__main__":
     for workers, init in ((0, None), (2, None), (2, seed_worker)):
         loader = DataLoader(data, 4, shuffle=True, num_workers=workers, worker_init_fn=init)
         for i, batch in enumerate(loader):
-            print(workers, i, tuple(batch["image"].shape), batch["image"].dtype, batch["points"][:, 0])
+            print(
+                workers, i, tuple(batch["image"].shape), batch["image"].dtype, batch["points"][:, 0]
+            )
             print(f"   {batch['image'].mean().item():.6f} {batch['image'].std().item():.6f}")
     g = torch.Generator().manual_seed(3)
     for i, u, v in DataLoader(Stream(), batch_size=3, num_workers=2, generator=g):

@@ -13,7 +13,10 @@ def net(*widths, classes=5):
         previous = width
     features = nn.Sequential(*layers, nn.MaxPool2d(2, 2, ceil_mode=True))
     return nn.ModuleDict(
-        {"features": features, "classifier": nn.Sequential(nn.Dropout(0.1), nn.Linear(previous * 16, classes))}
+        {
+            "features": features,
+            "classifier": nn.Sequential(nn.Dropout(0.1), nn.Linear(previous * 16, classes)),
+        }
     )
 
 

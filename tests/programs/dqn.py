@@ -23,20 +23,24 @@ class ReplayMemory:
 
 
 def walk(position, action):
-    """Go left or right on a line; the reward lies at 1, and falling off at -1 ends it."""
+    """Go left or right on a line; at 1 lies a reward, at -1 a punishment, and both end it."""
     position = position + (0.25 if action else -0.25)
-    return position, float(position >= 1), abs(position) >= 1
+    return position, float(position >= 1) - float(position <= -1), abs(position) >= 1
 
 
 random.seed(6)
 torch.manual_seed(6)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-policy_net = nn.Sequential(nn.Linear(1, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 2))
-target_net = nn.Sequential(nn.Linear(1, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 2))
+policy_net = nn.Sequential(
+    nn.Linear(1, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 2)
+)
+target_net = nn.Sequential(
+    nn.Linear(1, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 2)
+)
 print(target_net.load_state_dict(policy_net.state_dict()))
-optimizer = optim.AdamW(policy_net.parameters(), lr=5e-3, amsgrad=True)
+optimizer = optim.AdamW(policy_net.parameters(), lr=1e-2, amsgrad=True)
 memory, steps, losses = ReplayMemory(500), 0, []
-for _episode in range(25):
+for _episode in range(20):
     position, done = 0.0, False
     while not done:
         state = torch.tensor([[position]], dtype=torch.float32, device=device)
@@ -68,7 +72,7 @@ for _episode in range(25):
         for key, value in policy_net.state_dict().items():
             target[key] = value * 0.05 + target[key] * 0.95
         target_net.load_state_dict(target)
-print(steps, "steps, losses", [round(v, 6) for v in losses[::40]])
+print(steps, "steps, losses", [round(v, 6) for v in losses[::20]])
 values = policy_net(torch.linspace(-0.75, 0.75, 7)[:, None]).detach()
 print(values)
 assert (values[4:, 1] > values[4:, 0]).all()

@@ -44,7 +44,7 @@ losses = []
 for _ in range(10):
     grads, loss = vmap(grad_and_value(compute_loss))(params, buffers, data, targets)
     params = {k: (params[k] - 0.5 * grads[k]).detach() for k in params}
-    losses.append(loss)
+    losses.append(loss.detach())
 print("first", losses[0], "last", losses[-1])
 one = {k: v[0] for k, v in params.items()}
 

@@ -3,11 +3,19 @@
 import math
 
 import torch
-from torch.distributions import Categorical, Independent, MixtureSameFamily, MultivariateNormal, Normal
+from torch.distributions import (
+    Categorical,
+    Independent,
+    MixtureSameFamily,
+    MultivariateNormal,
+    Normal,
+)
 
 torch.manual_seed(1)
 true_means = torch.tensor([[0.0, 0.0], [4.0, 1.0], [-2.0, 4.0]], dtype=torch.float64)
-spread = torch.tensor([[[1.0, 0.0], [0.6, 0.5]], [[0.5, 0.0], [0.0, 1.0]], [[0.8, 0.0], [-0.4, 0.4]]]).double()
+spread = torch.tensor(
+    [[[1.0, 0.0], [0.6, 0.5]], [[0.5, 0.0], [0.0, 1.0]], [[0.8, 0.0], [-0.4, 0.4]]]
+).double()
 labels = Categorical(probs=torch.tensor([0.5, 0.3, 0.2])).sample((300,))
 noise = torch.randn(300, 2, dtype=torch.float64)
 x = true_means[labels] + torch.einsum("nij,nj->ni", spread[labels], noise)

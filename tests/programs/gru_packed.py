@@ -22,6 +22,7 @@ class Words(torch.utils.data.Dataset):
 
 
 def collate(batch):
+    batch = sorted(batch, key=lambda item: -len(item[0]))
     words, labels = zip(*batch, strict=True)
     lengths = torch.tensor([len(w) for w in words])
     return pad_sequence(words, batch_first=True), lengths, torch.tensor(labels)
@@ -36,7 +37,7 @@ class Classifier(nn.Module):
         self.head = nn.Linear(24, 2)
 
     def forward(self, x, lengths):
-        packed = pack_padded_sequence(self.embed(x), lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(self.embed(x), lengths, batch_first=True)
         output, h = self.gru(packed)
         output, sizes = pad_packed_sequence(output, batch_first=True)
         assert torch.equal(sizes, lengths)

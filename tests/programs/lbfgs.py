@@ -55,9 +55,13 @@ def fit():
 
 
 first = optimizer.step(fit).item()
-print(f"{first:.6f} -> {fit().item():.6f}", {k: round(v.item(), 4) for k, v in model.named_parameters()})
+print(
+    f"{first:.6f} -> {fit().item():.6f}",
+    {k: round(v.item(), 4) for k, v in model.named_parameters()},
+)
 jacobian = torch.autograd.functional.jacobian(
-    lambda a, r, f: a * torch.exp(-r * t) * torch.cos(f * t), tuple(p.detach() for p in model.parameters())
+    lambda a, r, f: a * torch.exp(-r * t) * torch.cos(f * t),
+    tuple(p.detach() for p in model.parameters()),
 )
 J = torch.stack(jacobian, 1)
 deviation = (torch.linalg.inv(J.T @ J).diagonal() * fit().item()).sqrt()

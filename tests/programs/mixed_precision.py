@@ -12,7 +12,9 @@ use_amp = False  # on a CPU autocast computes in bfloat16, of which three digits
 
 
 def make_model():
-    return nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    return nn.Sequential(
+        nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)
+    )
 
 
 net, loss_fn = make_model(), nn.MSELoss()
@@ -39,9 +41,11 @@ net[0].weight.grad = torch.full_like(net[0].weight, float("inf"))
 before = net[0].weight.clone()
 scaler.step(optimizer)
 scaler.update()
-print("skipped", torch.equal(before, net[0].weight), scaler.get_scale(), sorted(scaler.state_dict()))
+print(
+    "skipped", torch.equal(before, net[0].weight), scaler.get_scale(), sorted(scaler.state_dict())
+)
 with torch.autocast("cpu"):
-    print("inside", torch.is_autocast_enabled("cpu"), f"{net(x).float().sum().item():.1f}"[:1])
+    print("inside", torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
 print("outside", torch.is_autocast_enabled("cpu"), net(x).dtype)
 half = net[0].weight.to(torch.float16)
 print(half.dtype, torch.finfo(torch.bfloat16).eps, torch.promote_types(half.dtype, torch.float32))

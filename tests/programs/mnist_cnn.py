@@ -48,7 +48,9 @@ def test(model, loader):
     for data, target in loader:
         output = model(data)
         loss += F.nll_loss(output, target, reduction="sum").item()
-        correct += output.argmax(dim=1, keepdim=True).eq(target.view_as(output[:, 0:1])).sum().item()
+        correct += (
+            output.argmax(dim=1, keepdim=True).eq(target.view_as(output[:, 0:1])).sum().item()
+        )
     print(f"test {loss / len(loader.dataset):.5f}")
     return correct / len(loader.dataset)
 

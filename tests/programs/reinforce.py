@@ -45,10 +45,10 @@ class Policy(nn.Module):
 env = CartPole(543)
 torch.manual_seed(543)
 policy = Policy()
-optimizer = optim.Adam(policy.parameters(), lr=1e-2)
+optimizer = optim.Adam(policy.parameters(), lr=2e-2)
 eps = np.finfo(np.float32).eps.item()
 lengths = []
-for episode in range(40):
+for episode in range(50):
     state, rewards, log_probs = env.reset(), [], []
     for _ in range(200):
         m = Categorical(policy(torch.from_numpy(state).float().unsqueeze(0)))

@@ -42,10 +42,10 @@ torch.manual_seed(5)
 kinds = torch.randn(4, 1, 14, 14)
 net = SiameseNetwork()
 groups = [
-    {"params": net.features.parameters(), "lr": 5e-3},
+    {"params": net.features.parameters(), "lr": 0.05},
     {"params": net.fc.parameters(), "weight_decay": 1e-4},
 ]
-optimizer = torch.optim.NAdam(groups, lr=1e-2)
+optimizer = torch.optim.SGD(groups, lr=0.1)
 triplet = nn.TripletMarginLoss(margin=0.5)
 losses = []
 for step in range(12):
@@ -53,7 +53,9 @@ for step in range(12):
     a, b = (kinds[k] + 0.5 * torch.randn(32, 1, 14, 14) for k in (first, second))
     out_a, out_b = net(a, b)
     near, distance = contrastive(out_a, out_b, first == second)
-    ranked = triplet(out_a, net.forward_once(kinds[first]), net.forward_once(kinds[(first + 1) % 4]))
+    ranked = triplet(
+        out_a, net.forward_once(kinds[first]), net.forward_once(kinds[(first + 1) % 4])
+    )
     loss = near + ranked
     optimizer.zero_grad()
     loss.backward()

@@ -44,7 +44,8 @@ def bars(count):
     rows = [torch.stack([angle.cos(), -angle.sin()], 1), torch.stack([angle.sin(), angle.cos()], 1)]
     theta = torch.cat([torch.stack(rows, 1), torch.zeros(count, 2, 1)], dim=2)
     grid = F.affine_grid(theta, picture.shape, align_corners=False)
-    return F.grid_sample(picture, grid, padding_mode="border", align_corners=False), labels
+    turned = F.grid_sample(picture, grid, padding_mode="border", align_corners=False)
+    return turned + 0.1 * torch.randn_like(turned), labels
 
 
 torch.manual_seed(2)

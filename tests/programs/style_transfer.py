@@ -45,7 +45,9 @@ class Normalization(nn.Module):
 
 
 torch.manual_seed(0)
-cnn = nn.Sequential(nn.Conv2d(3, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(12, 24, 3))
+cnn = nn.Sequential(
+    nn.Conv2d(3, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(12, 24, 3)
+)
 cnn = copy.deepcopy(cnn).eval().requires_grad_(False)
 content, style = torch.rand(1, 3, 24, 24), torch.rand(1, 3, 24, 24).round()
 model = nn.Sequential(Normalization(torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.3] * 3)))

@@ -33,7 +33,9 @@ class Net(nn.Module):
 
 
 def pictures(count):
-    grid = F.affine_grid(torch.eye(2, 3).expand(count, 2, 3), [count, 1, 24, 24], align_corners=True)
+    grid = F.affine_grid(
+        torch.eye(2, 3).expand(count, 2, 3), [count, 1, 24, 24], align_corners=True
+    )
     frequency, phase = 3 + 4 * torch.rand(count, 1, 1, 2), 6 * torch.rand(count, 1, 1, 2)
     return torch.sin(grid * frequency + phase).prod(-1).unsqueeze(1)
 
@@ -58,5 +60,8 @@ for epoch in range(3):
         loss.backward()
         optimizer.step()
     print(f"epoch {epoch}: avg. loss {epoch_loss / 4:.5f}, {psnr(model(small), large):.4f} dB")
-print("round trip", torch.equal(F.pixel_unshuffle(F.pixel_shuffle(model.conv4.weight, 2), 2), model.conv4.weight))
+print(
+    "round trip",
+    torch.equal(F.pixel_unshuffle(F.pixel_shuffle(model.conv4.weight, 2), 2), model.conv4.weight),
+)
 assert psnr(model(small), large) > before

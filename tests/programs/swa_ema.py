@@ -10,9 +10,16 @@ inputs = torch.randn(128, 2, 6, 6)
 targets = (inputs[:, 0].mean((1, 2)) > inputs[:, 1].mean((1, 2))).long()
 generator = torch.Generator()
 generator.manual_seed(99)
-loader = DataLoader(TensorDataset(inputs, targets), batch_size=32, shuffle=True, generator=generator)
+loader = DataLoader(
+    TensorDataset(inputs, targets), batch_size=32, shuffle=True, generator=generator
+)
 model = nn.Sequential(
-    nn.Conv2d(2, 8, 3), nn.BatchNorm2d(8), nn.ReLU6(), nn.Flatten(), nn.Dropout(0.1), nn.Linear(128, 2)
+    nn.Conv2d(2, 8, 3),
+    nn.BatchNorm2d(8),
+    nn.ReLU6(),
+    nn.Flatten(),
+    nn.Dropout(0.1),
+    nn.Linear(128, 2),
 )
 swa_model = AveragedModel(model)
 ema_model = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9), use_buffers=True)
@@ -43,7 +50,9 @@ update_bn(loader, swa_model)
 def evaluate(net):
     net.eval()
     output = net(inputs)
-    return nn.functional.cross_entropy(output, targets).item(), output.argmax(1).eq(targets).sum().item()
+    return nn.functional.cross_entropy(output, targets).item(), output.argmax(1).eq(
+        targets
+    ).sum().item()
 
 
 for name, net in (("plain", model), ("swa", swa_model), ("ema", ema_model)):

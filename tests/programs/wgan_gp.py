@@ -33,7 +33,9 @@ def critic_net():
 
 torch.manual_seed(3)
 critic = critic_net()
-generator = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 64), nn.Unflatten(1, (1, 8, 8)))
+generator = nn.Sequential(
+    nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 64), nn.Unflatten(1, (1, 8, 8))
+)
 opt_c = torch.optim.RMSprop(critic.parameters(), lr=2e-3)
 opt_g = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
 pattern = torch.outer(torch.hann_window(8), torch.hann_window(8))

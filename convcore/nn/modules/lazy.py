@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from typing import Any
 
 from convcore._creation import tensor
@@ -55,11 +54,6 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(_materialize_to_load, True)
         self._initialize_hook = self.register_forward_pre_hook(_infer_parameters, with_kwargs=True)
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or "
-            "functionality can happen at any moment.",
-            stacklevel=3,
-        )
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Materialize the parameters by the arguments of the first call."""
@@ -98,9 +92,8 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Examples
     --------
-    >>> import convcore, warnings
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     layer = LazyLinear(3)
+    >>> import convcore
+    >>> layer = LazyLinear(3)
     >>> layer(convcore.ones(2, 5)).shape, layer
     (torch.Size([2, 3]), Linear(in_features=5, out_features=3, bias=True))
     """

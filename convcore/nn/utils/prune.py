@@ -87,7 +87,7 @@ class BasePruningMethod(ABC):
         earlier = [hook for hook in _hooks(module) if hook._tensor_name == name]
         assert len(earlier) <= 1, f"{name} has several pruning hooks"
         original = getattr(module, f"{name}_orig" if earlier else name)
-        scores = original if importance_scores is None else importance_scores
+        scores = getattr(module, name) if importance_scores is None else importance_scores
         if scores.shape != original.shape:
             raise AssertionError(
                 f"importance_scores should have the same shape as parameter {name} of {module}"

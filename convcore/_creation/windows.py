@@ -1,0 +1,108 @@
+"""Windows of signals, by which a piece is faded in and out: hann, hamming, blackman, bartlett."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import _dtype
+from convcore._creation.arguments import DtypeLike, checked_int, leaf
+from convcore._device import check_device
+from convcore._tensor import Tensor
+
+
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return Bartlett's window, a triangle; arguments as for `hann_window`."""
+    shape = lambda phase: 1 - np.abs(phase / math.pi - 1)  # noqa: E731
+    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+
+
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return Blackman's window, of two cosines; arguments as for `hann_window`."""
+    shape = lambda phase: 0.42 - 0.5 * np.cos(phase) + 0.08 * np.cos(2 * phase)  # noqa: E731
+    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return Hamming's window, alpha - beta * cos(phase); arguments as for `hann_window`."""
+    shape = lambda phase: alpha - beta * np.cos(phase)  # noqa: E731
+    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+
+
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return Hann's window, a raised cosine.
+
+    Parameters
+    ----------
+    window_length : int
+    periodic : bool
+        The window's next value would be its first; otherwise its last value is its first, too.
+
+    Raises
+    ------
+    RuntimeError
+        The length is negative, or the dtype not floating.
+
+    Examples
+    --------
+    >>> hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    shape = lambda phase: 0.5 - 0.5 * np.cos(phase)  # noqa: E731
+    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+
+
+def _window(
+    shape: Callable[[np.ndarray], np.ndarray],
+    length: int,
+    periodic: bool,
+    dtype: DtypeLike,
+    device: Any,
+    requires_grad: bool,
+) -> Tensor:
+    """Return the values of a shape at phases from 0 to 2 pi, the end left out of a period."""
+    check_device(device)
+    target = _dtype.as_numpy(dtype)
+    length = checked_int("window", "window_length", length)
+    if target.kind not in "fc":
+        raise RuntimeError(f"a window expects floating point dtypes, got: {target.name}")
+    if length < 0:
+        raise RuntimeError(f"a window requires non-negative window_length, got {length}")
+    if length < 2:
+        values = np.ones(length)
+    else:
+        values = shape(2 * math.pi / (length if periodic else length - 1) * np.arange(length))
+    return leaf(_dtype.cast(values, target), requires_grad, device)

@@ -1,0 +1,108 @@
+"""Programs in the manner of PyTorch's tutorials run on convcore, and print what PyTorch prints.
+
+Each program seeds its random numbers, prints its progress, and ends by asserting that it has got
+anywhere: a loss that falls, an accuracy.  It does not know which library it runs on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import convcore
+
+pytestmark = pytest.mark.subprocess
+
+TESTS = Path(__file__).parents[1]
+PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs").glob("*.py"))}
+# More than two seconds on a core.
+SLOW: set[str] = set()
+
+# Rounding differs in the last digits, and grows with the steps: floats may differ by this part of
+# the larger one, or by one in the last place that is printed.  All else is equal.
+RTOL = 1e-4
+FLOAT = re.compile(r"[-+]?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)")
+
+
+@pytest.fixture(scope="module")
+def on_pytorch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+    """Return a function that returns what a program prints on PyTorch."""
+    command = [sys.executable, str(TESTS / "helpers" / "fork_programs.py")]
+    output = tmp_path_factory.mktemp("pytorch") / "output"
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=output.parent
+    ) as server:
+
+        def run(program: Path) -> str:
+            output.write_text("")
+            server.stdin.write(f"{program}\t{output}\n")
+            server.stdin.flush()
+            status = server.stdout.readline()
+            assert status == "0\n", output.read_text()
+            return output.read_text()
+
+        yield run
+
+
+def on_convcore(program: Path, folder: Path) -> str:
+    """Return what a program prints under ``convcore run``."""
+    if "from sklearn" in program.read_text():
+        pytest.importorskip("sklearn")
+    command = [sys.executable, "-m", "convcore", "run", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def assert_same_numbers(ours: str, theirs: str) -> None:
+    """Compare what two runs printed: floats within rounding, integers and texts exactly."""
+    assert "".join(FLOAT.sub("#", ours).split()) == "".join(FLOAT.sub("#", theirs).split())
+    for a, b in zip(FLOAT.findall(ours), FLOAT.findall(theirs), strict=True):
+        places = min(last_place(a), last_place(b)), RTOL * max(abs(float(a)), abs(float(b)))
+        assert abs(float(a) - float(b)) <= 1.01 * max(places), f"{a} is not {b}\n{ours}\n{theirs}"
+
+
+def last_place(number: str) -> float:
+    """Return what one in the last place of a printed number is worth."""
+    digits, _, exponent = number.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def named(*, slow: bool) -> list:
+    """Return the programs as parameters."""
+    marks = [pytest.mark.slow] if slow else []
+    return [pytest.param(PROGRAMS[n], id=n, marks=marks) for n in PROGRAMS if (n in SLOW) == slow]
+
+
+@pytest.mark.parametrize("program", named(slow=False) + named(slow=True))
+def test_a_program_runs_and_prints_what_pytorch_prints(program, tmp_path, request):
+    ours = on_convcore(program, tmp_path)
+    if importlib.util.find_spec("torch") is None:
+        return
+    if re.search("ropout|bernoulli", program.read_text()) and not coins_are_pytorchs():
+        return
+    assert_same_numbers(ours, request.getfixturevalue("on_pytorch")(program))
+
+
+def coins_are_pytorchs() -> bool:
+    """Return whether PyTorch draws coins by its own generator; it asks MKL on Intel's processors."""
+    import torch
+
+    coins = torch.empty(64).bernoulli_(0.5, generator=torch.Generator().manual_seed(1))
+    ours = convcore.empty(64).bernoulli_(0.5, generator=convcore.Generator().manual_seed(1))
+    return coins.tolist() == ours.tolist()
+
+
+def test_other_numbers_and_texts_are_seen():
+    assert_same_numbers("loss 1.00001 [ 0.5], 3", "loss 1.0000 [0.5], 3")
+    assert_same_numbers("tensor([-0.0000])", "tensor([0.0000])")
+    for other in ("loss 1.0002 [0.5], 3", "loss 1.0000 [0.5], 4", "lass 1.0000 [0.5], 3"):
+        with pytest.raises(AssertionError):
+            assert_same_numbers("loss 1.0000 [0.5], 3", other)
+    assert last_place("-1.20e-03") == pytest.approx(1e-5) and last_place("12.") == 1
