@@ -21,8 +21,12 @@ pytestmark = pytest.mark.subprocess
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs").glob("*.py"))}
-# More than two seconds on a core.
-SLOW: set[str] = set()
+# The half that takes longer.
+SLOW = {
+    *("actor_critic", "autoencoder", "char_rnn", "checkpoint_resume", "cifar_resnet"),
+    *("conditional_vae", "distillation", "fgsm", "flow", "gaussian_mixture", "gru_packed"),
+    *("lstm_series", "mnist_cnn", "pinn", "reinforce", "seq2seq_attention", "siamese", "vae"),
+}
 
 # Rounding differs in the last digits, and grows with the steps: floats may differ by this part of
 # the larger one, or by one in the last place that is printed.  All else is equal.
@@ -91,7 +95,7 @@ def test_a_program_runs_and_prints_what_pytorch_prints(program, tmp_path, reques
 
 
 def coins_are_pytorchs() -> bool:
-    """Return whether PyTorch draws coins by its own generator; it asks MKL on Intel's processors."""
+    """Return whether PyTorch draws coins itself; on Intel's processors it asks MKL."""
     import torch
 
     coins = torch.empty(64).bernoulli_(0.5, generator=torch.Generator().manual_seed(1))

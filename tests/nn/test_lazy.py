@@ -12,7 +12,6 @@ from same_lines import compare, state, told
 import convcore
 from convcore import nn
 
-
 LAYERS = {
     "linear": (lambda n: n.LazyLinear(3), (2, 4)),
     "linear without bias": (lambda n: n.LazyLinear(3, bias=False), (2, 4)),

@@ -4,8 +4,15 @@ import random
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
-from torch.utils.data import WeightedRandomSampler, get_worker_info
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    WeightedRandomSampler,
+    get_worker_info,
+)
 
 
 class RandomCrop:
@@ -47,8 +54,8 @@ class Stream(IterableDataset):
             yield i, float(torch.rand(())), np.random.rand()
 
 
-def compose(sample, steps=(RandomCrop(4), ToTensor())):
-    for step in steps:
+def compose(sample):
+    for step in (RandomCrop(4), ToTensor()):
         sample = step(sample)
     return sample
 

@@ -13,7 +13,7 @@ Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"
 
 class ReplayMemory:
     def __init__(self, capacity):
-        self.memory = deque([], maxlen=capacity)
+        self.memory = deque(maxlen=capacity)
 
     def push(self, *args):
         self.memory.append(Transition(*args))

@@ -1,5 +1,6 @@
 """A mixture of Gaussians by expectation and maximization, in the terms of linear algebra."""
 
+import itertools
 import math
 
 import torch
@@ -57,4 +58,4 @@ mixture = MixtureSameFamily(
     Independent(Normal(torch.tensor([[0.0, 1.0], [3.0, -1.0]]), torch.ones(2, 2)), 1),
 )
 print(mixture.log_prob(torch.ones(2)), mixture.sample((2,)), mixture.mean)
-assert all(b >= a - 1e-9 for a, b in zip(likelihoods, likelihoods[1:], strict=False))
+assert all(b >= a - 1e-9 for a, b in itertools.pairwise(likelihoods))

@@ -15,7 +15,7 @@ for search in (None, "strong_wolfe"):
     optimizer = optim.LBFGS([point], lr=rate, max_iter=20, history_size=5, line_search_fn=search)
     calls = []
 
-    def closure():
+    def closure(point=point, optimizer=optimizer, calls=calls):
         optimizer.zero_grad()
         value = rosenbrock(point)
         value.backward()

@@ -1,4 +1,4 @@
-"""Weights are pruned: at random, by size, by rows, over the whole net, and by a method of one's own."""
+"""Weights are pruned: at random, by size, by rows, over the net, by a method of one's own."""
 
 import torch
 import torch.nn.functional as F

@@ -22,7 +22,7 @@ class CartPole:
         return self.state
 
     def step(self, action):
-        x, v, angle, spin = self.state
+        _, v, angle, spin = self.state
         push = (10 if action else -10) + 0.05 * spin**2 * math.sin(angle)
         mass = 0.5 * (4 / 3 - 0.1 * math.cos(angle) ** 2 / 1.1)
         turn = (9.8 * math.sin(angle) - math.cos(angle) * push / 1.1) / mass

@@ -1,4 +1,4 @@
-"""A sequence is written backwards: GRU encoder, additive attention, decoder with teacher forcing."""
+"""A sequence is written backwards: GRU encoder, additive attention, GRU decoder."""
 
 import random
 

@@ -7,9 +7,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 torch.manual_seed(1)
-text = """the king rules the land and the queen rules the land
-the dog chases the cat and the cat chases the mouse
-the king and the queen sit while the dog and the cat run""".split()
+lines = (
+    "the king rules the land and the queen rules the land",
+    "the dog chases the cat and the cat chases the mouse",
+    "the king and the queen sit while the dog and the cat run",
+)
+text = [word for line in lines for word in line.split()]
 counts = Counter(text)
 words = sorted(counts)
 word_to_ix = {word: i for i, word in enumerate(words)}

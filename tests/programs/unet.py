@@ -1,5 +1,7 @@
 """A U-Net finds discs in noise: cross entropy with class weights, and Dice."""
 
+import itertools
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -37,7 +39,7 @@ class UNet(nn.Module):
     def __init__(self, widths=(8, 16, 24), classes=3):
         super().__init__()
         self.stem = DoubleConv(1, widths[0])
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(itertools.pairwise(widths))
         self.down = nn.ModuleList([DoubleConv(a, b) for a, b in pairs])
         self.up = nn.ModuleList([Up(b, a, a == 8) for a, b in reversed(pairs)])
         self.head = nn.Conv2d(widths[0], classes, 1)
