@@ -161,6 +161,8 @@ def _largest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest element of each window, and its index in the plane."""
     rank, lead, sizes = len(kernel), array.shape[:2], array.shape[2:]
+    if 0 in (*lead, *outs):
+        return np.empty((*lead, *outs), array.dtype), np.empty((*lead, *outs), np.int64)
     places = np.zeros((*lead, *(1,) * 2 * rank), np.int64)
     for axis in range(rank):
         at = starts[axis][..., np.newaxis] + np.arange(kernel[axis])

@@ -112,12 +112,12 @@ class UninitializedTensorMixin:
 
         Parameters
         ----------
-        shape : tuple of int
+        shape : int or tuple of int
         device, dtype : optional
             By default the tensor's own.
         """
         kind = self.dtype if dtype is None else dtype
-        self._array = np.empty(tuple(shape), kind.numpy)
+        self._array = np.empty(shape if isinstance(shape, int) else tuple(shape), kind.numpy)
         self.__class__ = self.cls_to_become
 
     @property
