@@ -49,7 +49,9 @@ def randperm(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a random permutation of the integers from 0 to n - 1.
@@ -61,7 +63,7 @@ def randperm(
     >>> randperm(4)
     tensor([0, 1, 3, 2])
     """
-    check_device(device)
+    check_device(device, layout)
     (n,) = shape("randperm", (n,))
     generator = resolve(generator)
     with generator._lock:

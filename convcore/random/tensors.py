@@ -23,11 +23,13 @@ def rand(
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
-    check_device(device)
+    check_device(device, layout)
     array = np.empty(shape("rand", sizes, size), _dtype.as_numpy(dtype))
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device)
@@ -38,7 +40,9 @@ def randn(
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return standard normal numbers; the size is several ints or one sequence of ints.
@@ -50,7 +54,7 @@ def randn(
     >>> randn(3)
     tensor([ 1.5410, -0.2934, -2.1788])
     """
-    check_device(device)
+    check_device(device, layout)
     array = np.empty(shape("randn", sizes, size), _dtype.as_numpy(dtype))
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device)
@@ -63,7 +67,9 @@ def randint(
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return uniform integers: ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -77,7 +83,7 @@ def randint(
     >>> randint(10, (4,))
     tensor([4, 9, 3, 0])
     """
-    check_device(device)
+    check_device(device, layout)
     given = list(limits)
     if size is None and given:
         size = given.pop()
@@ -115,7 +121,9 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return normal numbers of the given mean and standard deviation; no gradient is recorded.
@@ -130,7 +138,7 @@ def normal(
     RuntimeError
         A standard deviation is negative.
     """
-    check_device(device)
+    check_device(device, layout)
     tensors = [given for given in (mean, std) if isinstance(given, Tensor)]
     if not tensors:
         if size is None:
@@ -156,12 +164,14 @@ def rand_like(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return uniform numbers from [0, 1) in the size, dtype and memory format of ``input``."""
-    array = array_like("rand_like", input, dtype, device, memory_format)
+    array = array_like("rand_like", input, dtype, device, memory_format, layout)
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -171,12 +181,14 @@ def randn_like(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return standard normal numbers in the size, dtype and memory format of ``input``."""
-    array = array_like("randn_like", input, dtype, device, memory_format)
+    array = array_like("randn_like", input, dtype, device, memory_format, layout)
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -188,7 +200,9 @@ def randint_like(
     high: int | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
@@ -197,6 +211,6 @@ def randint_like(
     The limits are ``high``, or ``low, high``.
     """
     low, high = _bounds(list(limits), low, high, "randint_like() takes high, or low and high")
-    array = array_like("randint_like", input, dtype, device, memory_format)
+    array = array_like("randint_like", input, dtype, device, memory_format, layout)
     fill_random(array, int(low), int(high), generator)
     return leaf(array, requires_grad, device)
