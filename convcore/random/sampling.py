@@ -14,7 +14,8 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
 from convcore._tensor import Tensor, preserve_format, wrap
 from convcore.random.fill import check_floating, fill_bernoulli
 from convcore.random.generator import Generator, resolve
@@ -65,6 +66,9 @@ def randperm(
     """
     check_device(device, layout)
     (n,) = shape("randperm", (n,))
+    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    if is_meta(device):
+        return leaf(meta((n,), kind), requires_grad, device)
     generator = resolve(generator)
     with generator._lock:
         words = generator._uint32(max(n - 1, 0))
@@ -73,7 +77,6 @@ def randperm(
     order = list(range(n))
     for place, partner in enumerate(partners):
         order[place], order[partner] = order[partner], order[place]
-    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     return leaf(np.array(order, kind), requires_grad, device)
 
 

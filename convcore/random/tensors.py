@@ -10,12 +10,18 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like, empty_preserving
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
 from convcore._tensor import Tensor, memory_format, preserve_format
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
 from convcore.random.generator import Generator
 
 __all__ = ["normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"]
+
+
+def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
+    """Return the array to draw into, on 'meta' one for which nothing is drawn."""
+    return meta(size, dtype) if is_meta(device) else np.empty(size, dtype)
 
 
 def rand(
@@ -30,7 +36,7 @@ def rand(
 ) -> Tensor:
     """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
     check_device(device, layout)
-    array = np.empty(shape("rand", sizes, size), _dtype.as_numpy(dtype))
+    array = _empty(shape("rand", sizes, size), _dtype.as_numpy(dtype), device)
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -55,7 +61,7 @@ def randn(
     tensor([ 1.5410, -0.2934, -2.1788])
     """
     check_device(device, layout)
-    array = np.empty(shape("randn", sizes, size), _dtype.as_numpy(dtype))
+    array = _empty(shape("randn", sizes, size), _dtype.as_numpy(dtype), device)
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -92,7 +98,7 @@ def randint(
     if not isinstance(size, tuple | list):
         raise TypeError(usage)
     kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
-    array = np.empty(shape("randint", (size,)), kind)
+    array = _empty(shape("randint", (size,)), kind, device)
     fill_random(array, int(low), int(high), generator)
     return leaf(array, requires_grad, device)
 
@@ -143,7 +149,7 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() needs a size where mean and std are numbers")
-        array = np.empty(shape("normal", (size,)), _dtype.as_numpy(dtype))
+        array = _empty(shape("normal", (size,)), _dtype.as_numpy(dtype), device)
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
         return leaf(array, requires_grad, device)
     center, scale = (getattr(given, "_array", given) for given in (mean, std))
