@@ -111,8 +111,10 @@ def set_default_device(device: Any) -> None:
     _defaults[:] = [] if device is None else [_as_device(device)]
 
 
-def check_device(given: Any) -> None:
-    """Raise unless ``given`` is None or names a device on which tensors can be."""
+def check_device(given: Any, layout: Any = None) -> None:
+    """Raise unless ``given`` is None or names a device where tensors, strided ones, can be."""
+    if layout is not None and repr(layout) != "torch.strided":
+        raise NotImplementedError(f"layout must be torch.strided, got {layout!r}")
     if given is None or given == "cpu":
         return
     named = _as_device(given)

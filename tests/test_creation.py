@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from convcore import _creation, _dtype, _tensor
+from convcore import _creation, _dtype, _tensor, random
 from convcore._creation import legacy, tensor
 from convcore._device import device
 from convcore._size import Size
+from convcore._storage import sparse_coo, strided
 from convcore._tensor import wrap
 
 F32 = np.float32
@@ -149,6 +150,32 @@ def test_gradients_of_integers_are_refused():
             make()
     assert _creation.zeros(2, dtype=_dtype.complex64, requires_grad=True).requires_grad
     assert _creation.arange(3.0, requires_grad=True).requires_grad
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: _creation.zeros(2, **how),
+        lambda **how: _creation.ones(2, **how),
+        lambda **how: _creation.empty(2, **how),
+        lambda **how: _creation.full((2,), 1, **how),
+        lambda **how: _creation.eye(2, **how),
+        lambda **how: _creation.arange(2, **how),
+        lambda **how: _creation.linspace(0, 1, 2, **how),
+        lambda **how: _creation.logspace(0, 1, 2, **how),
+        lambda **how: _creation.zeros_like(tensor([1.0]), **how),
+        lambda **how: _creation.full_like(tensor([1.0]), 3, **how),
+        lambda **how: random.rand(2, **how),
+        lambda **how: random.randint(3, (2,), **how),
+        lambda **how: random.randn_like(tensor([1.0]), **how),
+        lambda **how: random.randperm(2, **how),
+    ],
+)
+def test_the_layout_is_strided_and_pinned_memory_is_memory(make):
+    made = make(layout=strided, pin_memory=True)
+    assert made.shape == make().shape and made.layout is strided
+    with pytest.raises(NotImplementedError, match=r"layout must be torch.strided, got torch.sp"):
+        make(layout=sparse_coo)
 
 
 def test_unknown_devices_are_refused():

@@ -443,3 +443,44 @@ def test_a_single_multinomial_index_is_pytorchs(torch):
         weights = lib.linspace(0.1, 2, 30).reshape(6, 5)
         found.append([lib.multinomial(weights, 1, True).tolist(), lib.rand(1).item()])
     assert found[0] == found[1]
+
+
+# On the meta device
+
+
+META = {
+    "rand": lambda lib: lib.rand(3, device="meta"),
+    "randn": lambda lib: lib.randn(3, device="meta"),
+    "randint": lambda lib: lib.randint(5, (3,), device="meta"),
+    "randperm": lambda lib: lib.randperm(3, device="meta"),
+    "normal": lambda lib: lib.normal(0.0, 1.0, (3,), device="meta"),
+    "rand_like": lambda lib: lib.rand_like(lib.empty(3, device="meta")),
+    "uniform_": lambda lib: lib.empty(3, device="meta").uniform_().erfinv_().mul_(2).clamp_(-1, 1),
+    "exponential_": lambda lib: lib.empty(3, device="meta").exponential_().log_(),
+    "log_normal_": lambda lib: lib.empty(3, device="meta").log_normal_().sqrt_().neg_(),
+    "kaiming": lambda lib: lib.nn.init.kaiming_normal_(lib.empty(3, 2, device="meta")),
+}
+
+
+@pytest.mark.parametrize("name", META)
+def test_nothing_is_drawn_on_the_meta_device(name):
+    convcore.manual_seed(7)
+    before = convcore.get_rng_state()
+    made = META[name](convcore)
+    assert made.is_meta and made.shape[0] == 3
+    assert convcore.equal(convcore.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", META)
+def test_what_is_made_on_the_meta_device_is_like_torchs(torch, name):
+    ours, theirs = META[name](convcore), META[name](torch)
+    assert (tuple(ours.shape), str(ours.dtype)) == (tuple(theirs.shape), str(theirs.dtype))
+
+
+@pytest.mark.parametrize("name", ["trunc_normal_", "orthogonal_"])
+def test_initialisation_on_the_meta_device_draws_nothing(name):
+    convcore.manual_seed(7)
+    before = convcore.get_rng_state()
+    weight = convcore.empty(3, 2, device="meta")
+    assert getattr(convcore.nn.init, name)(weight) is weight
+    assert convcore.equal(convcore.get_rng_state(), before)

@@ -4,7 +4,8 @@ data.py has tensor(), from_numpy and the like; sizes.py zeros, ones, full, empty
 their ``_like`` forms; ranges.py arange, linspace and logspace; legacy.py FloatTensor and the like;
 windows.py windows of signals;
 arguments.py the checks of arguments, memory.py new arrays in a memory format.  Every function makes
-an ndarray, and `wrap` makes that a leaf of the graph.
+an ndarray, and `wrap` makes that a leaf of the graph.  The one ``layout`` is torch.strided, and
+``pin_memory`` changes nothing: there is no device to copy to.
 """
 
 from convcore._creation.data import (

@@ -14,7 +14,12 @@ from convcore._tensor import Tensor, wrap
 
 
 def tensor(
-    data: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
+    data: Any,
+    *,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Copy a number, nested sequences of numbers, an array or a Tensor into a new tensor.
 

@@ -13,12 +13,14 @@ def zeros_like(
     input: Tensor,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return zeros of the size, dtype and memory format of ``input`` by default."""
-    array = array_like("zeros_like", input, dtype, device, memory_format)
+    array = array_like("zeros_like", input, dtype, device, memory_format, layout)
     array.fill(0)
     return leaf(array, requires_grad, device or input.device)
 
@@ -27,12 +29,14 @@ def ones_like(
     input: Tensor,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return ones of the size, dtype and memory format of ``input`` by default."""
-    array = array_like("ones_like", input, dtype, device, memory_format)
+    array = array_like("ones_like", input, dtype, device, memory_format, layout)
     array.fill(1)
     return leaf(array, requires_grad, device or input.device)
 
@@ -42,7 +46,9 @@ def full_like(
     fill_value: Any,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
@@ -53,7 +59,7 @@ def full_like(
     RuntimeError
         The number does not fit into the dtype.
     """
-    array = array_like("full_like", input, dtype, device, memory_format)
+    array = array_like("full_like", input, dtype, device, memory_format, layout)
     array.fill(number_as(checked_number("full_like", fill_value), array.dtype))
     return leaf(array, requires_grad, device or input.device)
 
@@ -62,13 +68,15 @@ def empty_like(
     input: Tensor,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return an uninitialised tensor of the size, dtype and memory format of ``input``."""
     return leaf(
-        array_like("empty_like", input, dtype, device, memory_format),
+        array_like("empty_like", input, dtype, device, memory_format, layout),
         requires_grad,
         device or input.device,
     )

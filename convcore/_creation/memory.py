@@ -22,11 +22,16 @@ from convcore.engine.runtime import layout
 
 
 def array_like(
-    function: str, input: Tensor, dtype: DtypeLike, device: Any, memory_format: memory_format
+    function: str,
+    input: Tensor,
+    dtype: DtypeLike,
+    device: Any,
+    memory_format: memory_format,
+    layout: Any = None,
 ) -> np.ndarray:
     """Return the uninitialised array of a ``_like`` function, after the checks of its arguments."""
     check_tensor(function, "input", input)
-    check_device(device)
+    check_device(device, layout)
     array = np.asarray(input._array)
     target = array.dtype if dtype is None else _dtype.as_numpy(dtype)
     if is_meta(device or input.device):

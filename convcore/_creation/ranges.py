@@ -20,7 +20,9 @@ def arange(
     step: Any = 1,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return start, start + step, ... below ``end``; a single number is the end.
@@ -37,7 +39,7 @@ def arange(
     >>> arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    check_device(device)
+    check_device(device, layout)
     if start is None or end is None:
         start, end = 0, start if end is None else end
     given = (("start", start), ("end", end), ("step", step))
@@ -81,11 +83,13 @@ def linspace(
     steps: int,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return ``steps`` evenly spaced numbers from ``start`` to ``end`` inclusive."""
-    check_device(device)
+    check_device(device, layout)
     array = _spaced("linspace", start, end, steps, dtype)
     return leaf(array, requires_grad, device)
 
@@ -97,11 +101,13 @@ def logspace(
     base: float = 10.0,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the powers of ``base`` whose exponents `linspace` gives."""
-    check_device(device)
+    check_device(device, layout)
     exponents = _spaced("logspace", start, end, steps, _dtype.float64)
     powers = np.power(float(base), exponents)
     return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad, device)

@@ -27,7 +27,9 @@ def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor of zeros; the size is several ints or one sequence of ints.
@@ -38,7 +40,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    check_device(device)
+    check_device(device, layout)
     return leaf(
         np.zeros(shape("zeros", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device
     )
@@ -48,11 +50,13 @@ def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor of ones; the size is several ints or one sequence of ints."""
-    check_device(device)
+    check_device(device, layout)
     return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device)
 
 
@@ -60,12 +64,14 @@ def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = contiguous_format,
 ) -> Tensor:
     """Return an uninitialised tensor; the size is several ints or one sequence of ints."""
-    check_device(device)
+    check_device(device, layout)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
@@ -78,7 +84,9 @@ def full(
     fill_value: Any,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a tensor filled with one number, of the dtype that `tensor` would give it by default.
@@ -88,7 +96,7 @@ def full(
     RuntimeError
         The number does not fit into ``dtype``.
     """
-    check_device(device)
+    check_device(device, layout)
     if not isinstance(size, tuple | list):
         raise TypeError(
             f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
@@ -105,11 +113,13 @@ def eye(
     m: int | None = None,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return an (n, m) matrix of zeros with ones on the diagonal; m defaults to n."""
-    check_device(device)
+    check_device(device, layout)
     rows, columns = checked_int("eye", "n", n), checked_int("eye", "m", n if m is None else m)
     for name, number in (("n", rows), ("m", columns)):
         if number < 0:

@@ -195,6 +195,8 @@ def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
         result has another shape, or a dtype that cannot be cast to that of x.
     """
     check_writable(x)
+    if isinstance(x._array, MetaArray):  # of what is written nothing is kept
+        return x
     old = _stand_in(x) if needs_history(x, *args, *kwargs.values()) else x
     if mode.saved_hooks and old is not x:  # a hook may store the tensor itself
         old._array = x._array.copy(order="K")
@@ -227,6 +229,8 @@ def write(
     is as for `record`.
     """
     check_writable(x, *inputs)
+    if isinstance(x._array, MetaArray):
+        return x
     recorded = x._array.dtype.kind in "fc" and needs_history(x, *inputs)
     if recorded:
         before = _stand_in(x)

@@ -90,4 +90,14 @@ class Inert(type):
 def stand_in(path: str) -> Inert:
     """Return a stand-in for a name such as 'torch.fx.Graph'."""
     module, _, name = path.rpartition(".")
-    return Inert(name, (), {"_path": path, "__module__": module})
+    return Inert(name, (), {"_path": path, "__module__": module, "__init__": _init(path)})
+
+
+def _init(path: str) -> Any:
+    """Return the `__init__` that a program's own class inherits: one with arguments wants more."""
+
+    def __init__(self: object, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            raise errors.NotUsableError(errors.explain(path))
+
+    return __init__

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation import ones_like
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
@@ -15,6 +16,7 @@ from convcore.distributions.constraints import Constraint
 from convcore.functions.activation import softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
+from convcore.functions.joining import cat
 
 __all__ = [
     "AbsTransform",
@@ -22,6 +24,7 @@ __all__ = [
     "ComposeTransform",
     "ExpTransform",
     "SigmoidTransform",
+    "StickBreakingTransform",
     "TanhTransform",
     "Transform",
     "identity_transform",
@@ -333,6 +336,49 @@ class SigmoidTransform(_Rising):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
+
+
+class StickBreakingTransform(Transform):
+    """From vectors of K - 1 numbers to K shares of a stick, broken off one after the other.
+
+    Each share is a sigmoid of x - log(shares left) times what is left; zeros give equal shares.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        part = sigmoid(x - _shares_left(x).log())
+        last = ones_like(x[..., :1])
+        return cat([part, last], -1) * cat([last, (1 - part).cumprod(-1)], -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        broken = y[..., :-1]
+        left = (1 - broken.cumsum(-1)).clamp(min=float(np.finfo(y._array.dtype).tiny))
+        return broken.log() - left.log() + _shares_left(broken).log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        x = x - _shares_left(x).log()
+        return (y[..., :-1].log() - softplus(x)).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of y for a shape of x."""
+        return Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Return the shape of x for a shape of y."""
+        return Size((*shape[:-1], shape[-1] - 1))
+
+
+def _shares_left(x: Tensor) -> Tensor:
+    """Return K - 1, ..., 1."""
+    return wrap(np.arange(x._array.shape[-1], 0, -1, dtype=x._array.dtype))
 
 
 class TanhTransform(_Rising):

@@ -121,7 +121,12 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def tensor_split(
-    input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0
+    input: Tensor,
+    indices_or_sections: int | Sequence[int] | Tensor | None = None,
+    dim: int = 0,
+    *,
+    indices: Sequence[int] | None = None,
+    sections: int | None = None,
 ) -> tuple[Tensor, ...]:
     """Cut a tensor along an axis into views as NumPy's array_split does.
 
@@ -131,9 +136,12 @@ def tensor_split(
     indices_or_sections : the number of pieces, whose sizes differ by one at most; or the places to
         cut at.
     dim : int
+    indices, sections : the places, or the number, by a name of their own.
 
     Raises
     ------
+    TypeError
+        Neither a number of pieces nor places are given, or more than one of them.
     RuntimeError
         The number of pieces is not positive, or the tensor has no axes.
     """
@@ -144,9 +152,12 @@ def tensor_split(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
     axis = wrap_dim(dim, len(shape))
-    where = indices_or_sections
-    if isinstance(where, Tensor):
-        where = where.tolist()
+    given = [v for v in (indices_or_sections, indices, sections) if v is not None]
+    if len(given) != 1:
+        raise TypeError(
+            f"tensor_split() takes one of indices_or_sections, indices, sections, got {len(given)}"
+        )
+    where: Any = given[0].tolist() if isinstance(given[0], Tensor) else given[0]
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")

@@ -174,8 +174,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def _draw(tensor: Tensor, fill: Callable, *args: Any) -> Tensor:
     """Call ``fill(array, *args)`` on a tensor's array, and count the in-place change."""
     check_writable(tensor)
-    fill(tensor._array, *args)
-    tensor._counter[0] += 1
+    if not tensor.is_meta:  # there nothing is drawn, so that the numbers drawn next are PyTorch's
+        fill(tensor._array, *args)
+        tensor._counter[0] += 1
     return tensor
 
 

@@ -14,8 +14,14 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like
+<<<<<<< HEAD
 from convcore._device import check_device
 from convcore._tensor import Tensor, contiguous_format, wrap
+=======
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
+from convcore._tensor import Tensor, preserve_format, wrap
+>>>>>>> 8e4c581ff695bc3e6a9b2100efbd98884eef3aad
 from convcore.random.fill import check_floating, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 
@@ -49,7 +55,9 @@ def randperm(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a random permutation of the integers from 0 to n - 1.
@@ -61,8 +69,11 @@ def randperm(
     >>> randperm(4)
     tensor([0, 1, 3, 2])
     """
-    check_device(device)
+    check_device(device, layout)
     (n,) = shape("randperm", (n,))
+    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    if is_meta(device):
+        return leaf(meta((n,), kind), requires_grad, device)
     generator = resolve(generator)
     with generator._lock:
         words = generator._uint32(max(n - 1, 0))
@@ -71,7 +82,6 @@ def randperm(
     order = list(range(n))
     for place, partner in enumerate(partners):
         order[place], order[partner] = order[partner], order[place]
-    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     return leaf(np.array(order, kind), requires_grad, device)
 
 

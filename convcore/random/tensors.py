@@ -9,8 +9,14 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
+<<<<<<< HEAD
 from convcore._creation.memory import array_like
 from convcore._device import check_device
+=======
+from convcore._creation.memory import array_like, empty_preserving
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
+>>>>>>> 8e4c581ff695bc3e6a9b2100efbd98884eef3aad
 from convcore._tensor import Tensor, memory_format, preserve_format
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
 from convcore.random.generator import Generator
@@ -18,17 +24,24 @@ from convcore.random.generator import Generator
 __all__ = ["normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"]
 
 
+def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
+    """Return the array to draw into, on 'meta' one for which nothing is drawn."""
+    return meta(size, dtype) if is_meta(device) else np.empty(size, dtype)
+
+
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
-    check_device(device)
-    array = np.empty(shape("rand", sizes, size), _dtype.as_numpy(dtype))
+    check_device(device, layout)
+    array = _empty(shape("rand", sizes, size), _dtype.as_numpy(dtype), device)
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -38,7 +51,9 @@ def randn(
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return standard normal numbers; the size is several ints or one sequence of ints.
@@ -50,8 +65,8 @@ def randn(
     >>> randn(3)
     tensor([ 1.5410, -0.2934, -2.1788])
     """
-    check_device(device)
-    array = np.empty(shape("randn", sizes, size), _dtype.as_numpy(dtype))
+    check_device(device, layout)
+    array = _empty(shape("randn", sizes, size), _dtype.as_numpy(dtype), device)
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -63,7 +78,9 @@ def randint(
     size: Sequence[int] | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return uniform integers: ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -77,7 +94,7 @@ def randint(
     >>> randint(10, (4,))
     tensor([4, 9, 3, 0])
     """
-    check_device(device)
+    check_device(device, layout)
     given = list(limits)
     if size is None and given:
         size = given.pop()
@@ -86,7 +103,7 @@ def randint(
     if not isinstance(size, tuple | list):
         raise TypeError(usage)
     kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
-    array = np.empty(shape("randint", (size,)), kind)
+    array = _empty(shape("randint", (size,)), kind, device)
     fill_random(array, int(low), int(high), generator)
     return leaf(array, requires_grad, device)
 
@@ -115,7 +132,9 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return normal numbers of the given mean and standard deviation; no gradient is recorded.
@@ -130,12 +149,12 @@ def normal(
     RuntimeError
         A standard deviation is negative.
     """
-    check_device(device)
+    check_device(device, layout)
     tensors = [given for given in (mean, std) if isinstance(given, Tensor)]
     if not tensors:
         if size is None:
             raise TypeError("normal() needs a size where mean and std are numbers")
-        array = np.empty(shape("normal", (size,)), _dtype.as_numpy(dtype))
+        array = _empty(shape("normal", (size,)), _dtype.as_numpy(dtype), device)
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
         return leaf(array, requires_grad, device)
     center, scale = (getattr(given, "_array", given) for given in (mean, std))
@@ -154,12 +173,14 @@ def rand_like(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return uniform numbers from [0, 1) in the size, dtype and memory format of ``input``."""
-    array = array_like("rand_like", input, dtype, device, memory_format)
+    array = array_like("rand_like", input, dtype, device, memory_format, layout)
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -169,12 +190,14 @@ def randn_like(
     *,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return standard normal numbers in the size, dtype and memory format of ``input``."""
-    array = array_like("randn_like", input, dtype, device, memory_format)
+    array = array_like("randn_like", input, dtype, device, memory_format, layout)
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device)
 
@@ -186,7 +209,9 @@ def randint_like(
     high: int | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
@@ -195,6 +220,6 @@ def randint_like(
     The limits are ``high``, or ``low, high``.
     """
     low, high = _bounds(list(limits), low, high, "randint_like() takes high, or low and high")
-    array = array_like("randint_like", input, dtype, device, memory_format)
+    array = array_like("randint_like", input, dtype, device, memory_format, layout)
     fill_random(array, int(low), int(high), generator)
     return leaf(array, requires_grad, device)

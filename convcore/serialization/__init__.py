@@ -7,9 +7,10 @@ from convcore.serialization.safe import (
     get_safe_globals,
     safe_globals,
 )
-from convcore.serialization.save import save
+from convcore.serialization.save import DEFAULT_PROTOCOL, save
 
 __all__ = [
+    "DEFAULT_PROTOCOL",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",

@@ -19,14 +19,16 @@ from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive
 
-__all__ = ["save"]
+__all__ = ["DEFAULT_PROTOCOL", "save"]
+
+DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's files have it
 
 
 def save(
     obj: Any,
     f: Any,
     pickle_module: Any = pickle,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:

@@ -132,6 +132,47 @@ Library("mine", "DEF").define("f(Tensor x) -> Tensor")
     assert printed.splitlines() == ["a tracer 4 6 False False", "False False True"]
 
 
+def test_a_stand_in_that_is_used_by_a_class_below_it_says_so(tmp_path):
+    printed = run(
+        """
+import torch
+from convcore.compat import NotInConvcoreError
+
+class Tracer(torch.fx.Tracer):
+    def __init__(self, names):
+        super().__init__(names)
+
+try:
+    Tracer(["x"])
+except NotInConvcoreError as found:
+    print(found)
+""",
+        tmp_path,
+    )
+    assert printed.startswith("torch.fx.Tracer is out of scope for convcore")
+
+
+def test_private_names_that_image_libraries_use_do_their_work(tmp_path):
+    printed = run(
+        """
+import torch
+
+class Boxes(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print(func.__name__)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+print((torch.ones(2).as_subclass(Boxes) * 3).tolist())
+torch.manual_seed(0)
+print(round(torch._sample_dirichlet(torch.ones(2, 3)).sum().item(), 5))
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == ["mul", "[3.0, 3.0]", "2.0"]
+
+
 def test_replacing_a_function_changes_what_modules_call(tmp_path):
     printed = run(
         """

@@ -12,6 +12,7 @@ X = [[0.3, -1.2, 2.0], [0.1, 0.5, -0.4]]
 MADE = {
     "Exp": lambda t, m: t.ExpTransform(),
     "Sigmoid": lambda t, m: t.SigmoidTransform(),
+    "StickBreaking": lambda t, m: t.StickBreakingTransform(),
     "Tanh": lambda t, m: t.TanhTransform(cache_size=1),
     "Affine": lambda t, m: t.AffineTransform(1.0, m.tensor([2.0, -1.0, 0.5]).double()),
     "Affine of vectors": lambda t, m: t.AffineTransform(1.0, -2.0, event_dim=1),
@@ -42,6 +43,16 @@ def test_jacobians_are_derivatives(name):
     (slope,) = convcore.autograd.grad(y.sum(), x)
     expected = slope.abs().log().numpy()
     np.testing.assert_allclose(t.log_abs_det_jacobian(x, y).detach().numpy(), expected, rtol=1e-6)
+
+
+def test_a_stick_is_broken_into_equal_shares_by_zeros():
+    t = transforms.StickBreakingTransform()
+    x = convcore.zeros(3, dtype=convcore.float64, requires_grad=True)
+    y = t(x)
+    np.testing.assert_allclose(y.detach().numpy(), [0.25] * 4, rtol=1e-12)
+    slopes = convcore.autograd.functional.jacobian(lambda x: t(x)[:-1], x).numpy()
+    expected = np.log(abs(np.linalg.det(slopes)))
+    assert t.log_abs_det_jacobian(x, y).item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_cache_makes_the_inverse_exact():

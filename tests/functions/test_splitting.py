@@ -21,6 +21,8 @@ SPLITS: dict[str, Callable] = {
     "tensor-split": lambda lib, x, v: x.tensor_split(3, 1),
     "tensor-split-at": lambda lib, x, v: lib.tensor_split(x, (1, 3), dim=1),
     "tensor-split-tensor": lambda lib, x, v: x.tensor_split(lib.tensor([2, 9])),
+    "tensor-split-indices": lambda lib, x, v: x.tensor_split(indices=(1, 3), dim=1),
+    "tensor-split-sections": lambda lib, x, v: lib.tensor_split(x, sections=3),
     "hsplit": lambda lib, x, v: x.hsplit(2),
     "vsplit": lambda lib, x, v: lib.vsplit(x, [1]),
     "dsplit": lambda lib, x, v: x[None].dsplit(2),
@@ -56,6 +58,12 @@ def test_splits_like_torch(torch, rng, seed, name):
 @pytest.mark.parametrize("name", SPLIT_ERRORS)
 def test_split_errors_like_torch(torch, name):
     same_error(torch, SPLIT_ERRORS[name], np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("given", [{}, {"indices_or_sections": 2, "sections": 2}])
+def test_tensor_split_takes_one_way_to_cut(given):
+    with pytest.raises(TypeError, match="takes one of indices_or_sections, indices, sections"):
+        convcore.ones(4).tensor_split(**given)
 
 
 def test_splits_of_nothing_along_an_axis_like_torch(torch):

@@ -365,3 +365,12 @@ def test_damaged_files_are_refused(file, message):
     file.seek(0)
     with pytest.raises(ValueError, match=message):
         convcore.load(file)
+
+
+def test_the_default_protocol_is_the_one_that_files_have(tmp_path):
+    from convcore.serialization import DEFAULT_PROTOCOL
+
+    convcore.save([1], tmp_path / "a.pt")
+    convcore.save([1], tmp_path / "b.pt", pickle_protocol=DEFAULT_PROTOCOL)
+    assert (tmp_path / "a.pt").stat().st_size == (tmp_path / "b.pt").stat().st_size
+    assert DEFAULT_PROTOCOL == 2

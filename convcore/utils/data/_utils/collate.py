@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from convcore._tensor import Tensor
 from convcore.functions import stack
 
 __all__ = ["default_collate", "default_convert"]
+
+np_str_obj_array_pattern = re.compile("[SaUO]")  # dtypes of arrays that become no tensor
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
