@@ -14,14 +14,9 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
 from convcore._creation.memory import array_like
-<<<<<<< HEAD
-from convcore._device import check_device
-from convcore._tensor import Tensor, contiguous_format, wrap
-=======
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
-from convcore._tensor import Tensor, preserve_format, wrap
->>>>>>> 8e4c581ff695bc3e6a9b2100efbd98884eef3aad
+from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore.random.fill import check_floating, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 

@@ -9,14 +9,9 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf, shape
-<<<<<<< HEAD
 from convcore._creation.memory import array_like
-from convcore._device import check_device
-=======
-from convcore._creation.memory import array_like, empty_preserving
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
->>>>>>> 8e4c581ff695bc3e6a9b2100efbd98884eef3aad
 from convcore._tensor import Tensor, memory_format, preserve_format
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
 from convcore.random.generator import Generator
