@@ -410,6 +410,15 @@ def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
 # Limits
 
 
+def _limits(target: np.dtype) -> Any:
+    """Return the limits of a floating-point dtype of NumPy or of ml_dtypes."""
+    if target.kind != "V":
+        return np.finfo(target)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(target)
+
+
 class finfo:
     """The limits of a floating-point dtype, or of the parts of a complex one.
 
@@ -430,7 +439,7 @@ class finfo:
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                 "'torch.finfo'"
             )
-        limits = np.finfo(type.numpy)
+        limits = _limits(type.numpy)
         self.bits = limits.bits
         self.dtype = type.to_real()._name
         self.eps = builtins.float(limits.eps)

@@ -6,6 +6,7 @@ address, its size, and whether two tensors have the same one.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,19 @@ class UntypedStorage:
     def __init__(self, memory: np.ndarray):
         self._memory = memory
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Map the first ``nbytes`` bytes of a file: copied when written to, unless ``shared``."""
+        if not nbytes:
+            return cls(np.empty(0, np.uint8))
+        mode: Any = "c" if not shared else "r+" if os.path.exists(filename) else "w+"
+        return cls(np.memmap(filename, np.uint8, mode, shape=(nbytes,)).view(np.ndarray))
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The bytes, for `asarray` to share them."""
+        return self._memory.__array_interface__
+
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
         return self._memory.__array_interface__["data"][0]
@@ -85,6 +99,10 @@ class UntypedStorage:
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage itself."""
+        return self
 
     def element_size(self) -> int:
         """Return 1, the size of a byte."""

@@ -29,6 +29,9 @@ def _is_tracing() -> bool:
     return False
 
 
+_are_functorch_transforms_active = _is_tracing
+
+
 def _jit_set_profiling_mode(on: bool) -> bool:
     return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from convcore._creation import empty
@@ -30,7 +30,7 @@ class _ConvNd(Module):
 
     rank: int  # number of spatial axes
     transposed = False
-    _convolve: Callable[..., Tensor]
+    _convolve: str  # in nn.functional
 
     def __init__(
         self,
@@ -151,7 +151,8 @@ class _Convolution(_ConvNd):
         if self.padding_mode != "zeros":
             input = functional.pad(input, self._pads(), mode=self.padding_mode)
             padding = 0
-        return self._convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        steps = (self.stride, padding, self.dilation, self.groups)
+        return getattr(functional, self._convolve)(input, weight, bias, *steps)
 
     def _pads(self) -> list[int]:
         """Return what is added before and after each axis, from the last axis to the first."""
@@ -176,7 +177,7 @@ class Conv1d(_Convolution):
     """
 
     rank = 1
-    _convolve = staticmethod(functional.conv1d)
+    _convolve = "conv1d"
 
 
 class Conv2d(_Convolution):
@@ -222,7 +223,7 @@ class Conv2d(_Convolution):
     """
 
     rank = 2
-    _convolve = staticmethod(functional.conv2d)
+    _convolve = "conv2d"
 
 
 class Conv3d(_Convolution):
@@ -236,10 +237,10 @@ class Conv3d(_Convolution):
     """
 
     rank = 3
-    _convolve = staticmethod(functional.conv3d)
+    _convolve = "conv3d"
 
 
-class _TransposedConvolution(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution with respect to its input, as a layer."""
 
     transposed = True
@@ -287,7 +288,7 @@ class _TransposedConvolution(_ConvNd):
         if output_size is not None:
             output_padding = self._output_padding(input, output_size)
         steps = self.stride, self.padding, output_padding, self.groups, self.dilation
-        return self._convolve(input, self.weight, self.bias, *steps)
+        return getattr(functional, self._convolve)(input, self.weight, self.bias, *steps)
 
     def _output_padding(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Return the output_padding that gives an output size."""
@@ -314,7 +315,7 @@ class _TransposedConvolution(_ConvNd):
         return missing
 
 
-class ConvTranspose1d(_TransposedConvolution):
+class ConvTranspose1d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, L) or (C_in, L); parameters as for `ConvTranspose2d`.
 
     Examples
@@ -325,10 +326,10 @@ class ConvTranspose1d(_TransposedConvolution):
     """
 
     rank = 1
-    _convolve = staticmethod(functional.conv_transpose1d)
+    _convolve = "conv_transpose1d"
 
 
-class ConvTranspose2d(_TransposedConvolution):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, H, W) to (N, C_out, OH, OW), or the same without N.
 
     OH = (H - 1)*SH - 2*PH + DH*(KH - 1) + OPH + 1, with the kernel, stride, padding, dilation and
@@ -365,10 +366,10 @@ class ConvTranspose2d(_TransposedConvolution):
     """
 
     rank = 2
-    _convolve = staticmethod(functional.conv_transpose2d)
+    _convolve = "conv_transpose2d"
 
 
-class ConvTranspose3d(_TransposedConvolution):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, D, H, W); parameters as for `ConvTranspose2d`.
 
     Examples
@@ -379,4 +380,4 @@ class ConvTranspose3d(_TransposedConvolution):
     """
 
     rank = 3
-    _convolve = staticmethod(functional.conv_transpose3d)
+    _convolve = "conv_transpose3d"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
@@ -20,7 +18,7 @@ __all__ = [
 
 
 class _DropoutNd(Module):
-    _drop: Callable[..., Tensor]
+    _drop: str  # in nn.functional
     _printed_attributes = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -32,7 +30,7 @@ class _DropoutNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply dropout in training; return ``input`` itself in evaluation."""
-        return self._drop(input, self.p, self.training, self.inplace)
+        return getattr(functional, self._drop)(input, self.p, self.training, self.inplace)
 
 
 class Dropout(_DropoutNd):
@@ -62,13 +60,13 @@ class Dropout(_DropoutNd):
     tensor([1., 1.])
     """
 
-    _drop = staticmethod(functional.dropout)
+    _drop = "dropout"
 
 
 class Dropout1d(_DropoutNd):
     """Channel dropout of (N, C, L) or (C, L): whole channels are zeroed; see `Dropout`."""
 
-    _drop = staticmethod(functional.dropout1d)
+    _drop = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
@@ -80,13 +78,13 @@ class Dropout2d(_DropoutNd):
     section 3.2.
     """
 
-    _drop = staticmethod(functional.dropout2d)
+    _drop = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
     """Channel dropout of (N, C, D, H, W) or (C, D, H, W); see `Dropout`."""
 
-    _drop = staticmethod(functional.dropout3d)
+    _drop = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):
@@ -103,10 +101,10 @@ class AlphaDropout(_DropoutNd):
     technique".
     """
 
-    _drop = staticmethod(functional.alpha_dropout)
+    _drop = "alpha_dropout"
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """Alpha dropout of whole channels; see `AlphaDropout`."""
 
-    _drop = staticmethod(functional.feature_alpha_dropout)
+    _drop = "feature_alpha_dropout"
