@@ -26,6 +26,7 @@ from convcore.distributions.independent import Independent
 from convcore.distributions.kl import kl_divergence, register_kl
 from convcore.distributions.laplace import Laplace
 from convcore.distributions.log_normal import LogNormal
+from convcore.distributions.logistic_normal import LogisticNormal
 from convcore.distributions.mixture_same_family import MixtureSameFamily
 from convcore.distributions.multinomial import Multinomial
 from convcore.distributions.multivariate_normal import MultivariateNormal
@@ -45,6 +46,7 @@ from convcore.distributions.transforms import (
     ComposeTransform,
     ExpTransform,
     SigmoidTransform,
+    StickBreakingTransform,
     TanhTransform,
     Transform,
     identity_transform,
@@ -72,6 +74,7 @@ __all__ = [
     "Independent",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -82,6 +85,7 @@ __all__ = [
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
     "SigmoidTransform",
+    "StickBreakingTransform",
     "StudentT",
     "TanhTransform",
     "Transform",

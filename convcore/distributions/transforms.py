@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation import ones_like
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
 from convcore.distributions.constraints import Constraint
-from convcore.functions.activation import softplus
+from convcore.functions.activation import logsigmoid, softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
+from convcore.functions.padding import pad
 
 __all__ = [
     "AbsTransform",
@@ -22,6 +24,7 @@ __all__ = [
     "ComposeTransform",
     "ExpTransform",
     "SigmoidTransform",
+    "StickBreakingTransform",
     "TanhTransform",
     "Transform",
     "identity_transform",
@@ -317,14 +320,18 @@ class ExpTransform(_Rising):
         return x
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    limits = np.finfo(x._array.dtype)
+    return sigmoid(x).clamp(min=float(limits.tiny), max=1.0 - float(limits.eps))
+
+
 class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = np.finfo(x._array.dtype)
-        return sigmoid(x).clamp(min=float(limits.tiny), max=1.0 - float(limits.eps))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         limits = np.finfo(y._array.dtype)
@@ -348,6 +355,40 @@ class TanhTransform(_Rising):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class StickBreakingTransform(_Rising):
+    """Numbers to one more positive number with the sum 1: each takes a share of what is left."""
+
+    domain = constraints.independent(constraints.real, 1)
+    codomain = constraints.simplex
+
+    def _call(self, x: Tensor) -> Tensor:
+        left = x.shape[-1] + 1 - ones_like(x).cumsum(-1)
+        share = _clipped_sigmoid(x - left.log())
+        rest = (1 - share).cumprod(-1)
+        return pad(share, [0, 1], value=1.0) * pad(rest, [1, 0], value=1.0)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        kept = y[..., :-1]
+        left = y.shape[-1] - ones_like(kept).cumsum(-1)
+        rest = (1 - kept.cumsum(-1)).clamp(min=float(np.finfo(y._array.dtype).tiny))
+        return kept.log() - rest.log() + left.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        left = x.shape[-1] + 1 - ones_like(x).cumsum(-1)
+        x = x - left.log()
+        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape: Any) -> Any:
+        if not len(shape):
+            raise ValueError("Too few dimensions on input")
+        return (*shape[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        if not len(shape):
+            raise ValueError("Too few dimensions on input")
+        return (*shape[:-1], shape[-1] - 1)
 
 
 class AbsTransform(Transform):

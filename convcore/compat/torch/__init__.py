@@ -6,7 +6,7 @@ import math
 import types
 from typing import Any
 
-from convcore import Tensor, arange, get_default_dtype
+from convcore import Tensor, arange, get_default_dtype, int64, tensor
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
@@ -43,6 +43,17 @@ def _assert_async(
     """Raise RuntimeError with a message unless a tensor's only element is true."""
     if not condition:
         raise RuntimeError(message)
+
+
+def _check(condition: bool, message: Any = None) -> None:
+    """Raise RuntimeError unless the condition holds, with the message that a function returns."""
+    if not condition:
+        raise RuntimeError(message() if message else "Expected cond to be True, but got False.")
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Return a tensor's sizes as a tensor."""
+    return tensor(tuple(input.shape), dtype=int64)
 
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
