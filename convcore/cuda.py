@@ -79,6 +79,8 @@ def get_rng_state_all() -> list:
 
 def set_rng_state_all(new_states: Any) -> None:
     """Do nothing: there are no devices' generators."""
+
+
 seed_all = seed
 
 

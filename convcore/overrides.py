@@ -251,6 +251,15 @@ _LEFT |= {"_scalar", "_real_scalar", "_suggested_format", "_is_view", "is_tensor
 
 _before: list[tuple[Any, str, Any]] = []
 
+# The names by which interception knows operators, as PyTorch's does.
+_OPERATORS = {
+    **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs")},
+    **{f"__{name}__": name for name in ("ne", "lt", "le", "gt", "ge")},
+    **{f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")},
+    **{"__radd__": "add", "__rmul__": "mul", "__mod__": "remainder", "__pos__": "positive"},
+    **{"__truediv__": "div", "__rtruediv__": "__rdiv__", "__itruediv__": "div_"},
+}
+
 
 def install() -> None:
     """Wrap the public functions and the methods of Tensor, unless they are wrapped already."""
@@ -263,7 +272,7 @@ def install() -> None:
             if _is_public(owner, name, value):
                 _before.append((owner, name, value))
                 wrapped = _intercepted(value)
-                wrapped.__name__ = name  # an operator's, or an alias's
+                wrapped.__name__ = _OPERATORS.get(name, name)
                 setattr(owner, name, wrapped)
 
 

@@ -46,7 +46,9 @@ class Names(TorchFunctionMode):
 
 x = torch.ones(2, 3).as_subclass(Logged)
 print(type(x + 1).__name__, type(torch.relu(x)).__name__, type(x.sum(0)).__name__)
-print(sorted(set(Logged.calls) & {{"add", "relu", "sum", "__add__"}}))
+print(Logged.calls)
+torch.mul(x, 2)
+print(Logged.calls[-1])
 print(type(torch.stack([torch.ones(2, 3), x])).__name__, type(x.max(0)[0]).__name__)
 print(torch.mean(Scalar(3.0)), torch.add(Scalar(1), 2))
 try:
@@ -72,7 +74,8 @@ def printed(library: str) -> list[str]:
 def test_subclasses_other_classes_and_modes():
     assert printed("convcore") == [
         "Logged Logged Logged",
-        "['__add__', 'relu', 'sum']",
+        "['add', 'relu', 'sum']",
+        "mul",
         "Logged Logged",
         "3.0 ('added', 1, 2)",
         "True",
@@ -83,11 +86,16 @@ def test_subclasses_other_classes_and_modes():
 
 @pytest.mark.subprocess
 def test_the_same_program_on_pytorch(torch):
-    ours, theirs = printed("convcore"), printed("torch")
-    assert [ours[0], *ours[2:]] == [theirs[0], *theirs[2:]]  # there operators are named `add`
+    assert printed("convcore") == printed("torch")
 
 
 def test_parameters_do_not_intercept():
     parameter = convcore.nn.Parameter(convcore.ones(2))
     assert not convcore.overrides.has_torch_function((parameter, convcore.ones(1)))
     assert type(parameter + 1) is convcore.Tensor
+
+
+def test_parameters_keep_nothing_of_their_class():
+    x = convcore.nn.Parameter(convcore.ones(2))
+    result = type(x).__torch_function__(convcore.neg, (dict,), (x,))
+    assert type(result) is convcore.Tensor and result.tolist() == [-1.0, -1.0]

@@ -16,6 +16,7 @@ MADE = {
     "Affine": lambda t, m: t.AffineTransform(1.0, m.tensor([2.0, -1.0, 0.5]).double()),
     "Affine of vectors": lambda t, m: t.AffineTransform(1.0, -2.0, event_dim=1),
     "Compose": lambda t, m: t.ComposeTransform([t.AffineTransform(0.5, 0.3), t.ExpTransform()]),
+    "StickBreaking": lambda t, m: t.StickBreakingTransform(),
     "Inverse": lambda t, m: t.SigmoidTransform().inv.inv,
 }
 
@@ -29,6 +30,7 @@ def test_transforms_are_pytorchs(torch, name):
         y = t(x)
         found.append((y, t.inv(y), t.log_abs_det_jacobian(x, y)))
         assert t.inverse_shape(t.forward_shape(x.shape)) == x.shape
+        assert t.forward_shape(x.shape) == y.shape
         np.testing.assert_allclose(t.inv(y.clone()).numpy(), x.numpy(), rtol=1e-6)
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
@@ -42,6 +44,18 @@ def test_jacobians_are_derivatives(name):
     (slope,) = convcore.autograd.grad(y.sum(), x)
     expected = slope.abs().log().numpy()
     np.testing.assert_allclose(t.log_abs_det_jacobian(x, y).detach().numpy(), expected, rtol=1e-6)
+
+
+def test_stick_breaking_jacobian_is_the_determinant():
+    t = transforms.StickBreakingTransform()
+    x = convcore.tensor(X[0], dtype=convcore.float64)
+    y = t(x)
+    assert y.sum().item() == pytest.approx(1) and (y > 0).all()
+    jacobian = convcore.autograd.functional.jacobian(t, x)[:-1].numpy()
+    expected = np.log(np.linalg.det(jacobian))
+    assert t.log_abs_det_jacobian(x, y).item() == pytest.approx(expected)
+    with pytest.raises(ValueError, match="Too few dimensions"):
+        t.forward_shape(())
 
 
 def test_a_cache_makes_the_inverse_exact():
