@@ -149,8 +149,8 @@ def handle_torch_function(
     if not kinds:
         return public_api(*args, **kwargs)
     raise TypeError(
-        f"no implementation found for '{resolve_name(public_api)}' on types that implement "
-        f"__torch_function__: {kinds}"
+        f"Multiple dispatch failed for '{resolve_name(public_api)}'; all __torch_function__ "
+        f"handlers returned NotImplemented: {kinds}"
     )
 
 
