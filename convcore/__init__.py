@@ -120,7 +120,7 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
-    *("distributions", "futures", "func", "linalg", "multiprocessing", "special"),
+    *("distributions", "futures", "func", "linalg", "multiprocessing", "special", "testing"),
     "utils",
     *("hub", "inference", "inspection", "models", "serialization"),
 )

@@ -48,7 +48,8 @@ sparse_csr = layout("sparse_csr")
 
 def memory_of(array: np.ndarray) -> np.ndarray:
     """Return the bytes of the memory that an array is a view of in the end."""
-    root = found = array
+    root: np.ndarray = array
+    found: Any = array
     while found is not None:  # views by strides have a base that is no array, but has one
         if isinstance(found, np.ndarray):
             root = found
@@ -60,18 +61,12 @@ def memory_of(array: np.ndarray) -> np.ndarray:
     return root.reshape(-1).view(np.uint8)
 
 
-class UntypedStorage:
-    """The bytes that a tensor and its views share.
+class _Storage:
+    """Memory as a vector of elements."""
 
-    Parameters
-    ----------
-    memory : ndarray of uint8
-    """
+    __slots__ = ("_elements",)
 
-    __slots__ = ("_memory",)
-
-    def __init__(self, memory: np.ndarray):
-        self._memory = memory
+    _elements: np.ndarray
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -87,15 +82,18 @@ class UntypedStorage:
         return self._memory.__array_interface__
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte."""
-        return self._memory.__array_interface__["data"][0]
+        """Return the address of the first element."""
+        return self._elements.__array_interface__["data"][0]
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
-        return self._memory.size
+        return self._elements.nbytes
 
-    size = nbytes
-    __len__ = nbytes
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self._elements.size
+
+    __len__ = size
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
@@ -105,8 +103,8 @@ class UntypedStorage:
         return self
 
     def element_size(self) -> int:
-        """Return 1, the size of a byte."""
-        return 1
+        """Return the bytes of an element."""
+        return self._elements.itemsize
 
     @property
     def device(self) -> _device:
@@ -126,23 +124,39 @@ class UntypedStorage:
         """Return False: processes do not share it."""
         return False
 
-    def tolist(self) -> list[int]:
-        """Return the bytes as a list."""
-        return self._memory.tolist()
+    def tolist(self) -> list:
+        """Return the elements as a list."""
+        return self._elements.tolist()
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._memory[key]
-        return UntypedStorage(found) if isinstance(key, slice) else int(found)
+        return self._elements[key].tolist()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._elements[key] = value
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr()
+        same = isinstance(other, type(self)) and self.data_ptr() == other.data_ptr()
         return same and len(self) == len(other)  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
         return hash(self.data_ptr())
 
 
-class TypedStorage:
+class UntypedStorage(_Storage):
+    """The bytes that a tensor and its views share.
+
+    Parameters
+    ----------
+    memory : ndarray of uint8
+    """
+
+    __slots__ = ()
+
+    def __init__(self, memory: np.ndarray):
+        self._elements = memory
+
+
+class TypedStorage(_Storage):
     """The memory that a tensor and its views share, as elements of its dtype.
 
     Parameters
@@ -156,52 +170,11 @@ class TypedStorage:
     def __init__(self, *, wrap_storage: UntypedStorage, dtype: _dtype.dtype):
         self._untyped_storage = wrap_storage
         self.dtype = dtype
-
-    @property
-    def _elements(self) -> np.ndarray:
-        return self._untyped_storage._memory.view(self.dtype.numpy)
-
-    def data_ptr(self) -> int:
-        """Return the address of the first element."""
-        return self._untyped_storage.data_ptr()
-
-    def size(self) -> int:
-        """Return the number of elements."""
-        return self.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def nbytes(self) -> int:
-        """Return the number of bytes."""
-        return self._untyped_storage.nbytes()
-
-    def element_size(self) -> int:
-        """Return the bytes of an element."""
-        return self.dtype.itemsize
-
-    @property
-    def device(self) -> _device:
-        """Where the memory is: always the CPU."""
-        return self._untyped_storage.device
+        self._elements = wrap_storage._elements.view(dtype.numpy)
 
     def untyped(self) -> UntypedStorage:
         """Return the bytes."""
         return self._untyped_storage
-
-    def is_shared(self) -> bool:
-        """Return False: processes do not share it."""
-        return False
-
-    def tolist(self) -> list:
-        """Return the elements as a list."""
-        return self._elements.tolist()
-
-    def __getitem__(self, key: Any) -> Any:
-        found = self._elements[key]
-        return found.tolist() if isinstance(key, slice) else found.item()
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._elements[key] = value
 
 
 def is_storage(obj: Any) -> bool:
@@ -212,4 +185,4 @@ def is_storage(obj: Any) -> bool:
 def as_tensor(storage: TypedStorage | UntypedStorage, dtype: np.dtype) -> Tensor:
     """Return a storage's memory as a vector of elements of a dtype."""
     untyped = storage if isinstance(storage, UntypedStorage) else storage._untyped_storage
-    return wrap(untyped._memory.view(dtype))
+    return wrap(untyped._elements.view(dtype))

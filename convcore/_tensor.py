@@ -8,16 +8,19 @@ class as methods.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, SupportsIndex
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _recording
 from convcore._device import device as _device
 from convcore._meta import MetaArray
 from convcore._reads import reads
+from convcore._recording import Unversioned, inferring
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.runtime import shared
@@ -54,8 +57,12 @@ _LEGACY_NAMES = {
 }
 
 
-# Called with every new subclass of Tensor: convcore/overrides.py intercepts functions for them.
-on_subclass: list[Callable[[type], None]] = []
+_listeners: list[Callable[[type], None]] = []
+
+
+def on_subclass(listener: Callable[[type], None]) -> None:
+    """Have a function called with every new subclass of Tensor."""
+    _listeners.append(listener)
 
 
 class memory_format:
@@ -105,7 +112,7 @@ class Tensor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for listener in on_subclass:
+        for listener in _listeners:
             listener(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
@@ -217,7 +224,11 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
-        steps = tuple(s // self._array.itemsize for s in self._array.strides)
+        array = self._array
+        steps = tuple(s // array.itemsize for s in array.strides)
+        if not array.size and not any(steps):  # NumPy's of a new array without elements
+            sizes = [max(size, 1) for size in array.shape]
+            steps = tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
         return steps if dim is None else steps[self._axis(dim)]
 
     def storage_offset(self) -> int:
@@ -282,6 +293,11 @@ class Tensor:
         if value and self._array.dtype.kind not in "fc":
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
+            )
+        if value and self.is_inference() and not _recording.mode.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
             )
         self._requires_grad = bool(value)
 
@@ -353,7 +369,13 @@ class Tensor:
     @property
     def _version(self) -> int:
         """The version: in-place changes so far of the memory, through this tensor or its views."""
+        if self.is_inference():
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._counter[0]
+
+    def is_inference(self) -> bool:
+        """Return whether the tensor was made inside `inference_mode`."""
+        return type(self._counter) is Unversioned
 
     @property
     def _base(self) -> Tensor | None:
@@ -379,6 +401,10 @@ class Tensor:
                 "point or complex dtype"
             )
         self._array = value._array
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("data cannot be deleted: a tensor has a value")
 
     def detach(self) -> Tensor:
         """Return the same memory outside the graph; backward detects in-place changes of either."""
@@ -410,15 +436,18 @@ class Tensor:
         Raises
         ------
         RuntimeError
-            The tensor requires grad and ``force`` is false.
+            The tensor requires grad, operations are recorded, and ``force`` is false.
         """
-        if not force and self.requires_grad:
+        if not force and self.requires_grad and _recording.mode.enabled:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
         if self.is_meta:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
+                "tensor to host memory first."
+            )
         reads.count += 1
         return self._array
 
@@ -568,7 +597,7 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory."""
     tensor = _new(cls)
     tensor._array = array
-    tensor._counter = [0]
+    tensor._counter = Unversioned([0]) if inferring and get_ident() in inferring else [0]
     tensor._grad = tensor._grad_fn = tensor._leaf = tensor._view = None
     tensor._output_nr = 0
     tensor._requires_grad = False

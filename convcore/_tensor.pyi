@@ -1,7 +1,7 @@
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -48,7 +48,9 @@ import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
-from convcore._storage import layout as _layout
+
+def on_subclass(listener: Callable[[builtins.type], None]) -> None:
+    """Have a function called with every new subclass of Tensor."""
 
 class memory_format:
     _name: str
@@ -117,8 +119,8 @@ class Tensor:
         """Whether the tensor is on the CPU."""
 
     @property
-    def is_meta(self, *args: Any) -> builtins.bool:
-        """Return False: tensors are dense and on the CPU."""
+    def is_meta(self) -> builtins.bool:
+        """Whether the tensor is on the device 'meta': a shape and a dtype without values."""
 
     @property
     def is_cuda(self) -> builtins.bool:
@@ -188,6 +190,9 @@ class Tensor:
 
     @property
     def _version(self) -> builtins.int: ...
+    def is_inference(self) -> builtins.bool:
+        """Return whether the tensor was made inside `inference_mode`."""
+
     @property
     def _base(self) -> Tensor | None: ...
     def _is_view(self) -> builtins.bool: ...
@@ -197,6 +202,8 @@ class Tensor:
 
     @data.setter
     def data(self, value: Tensor) -> None: ...
+    @data.deleter
+    def data(self) -> None: ...
     def detach(self) -> Tensor:
         """Return the same memory outside the graph; backward detects in-place changes of either."""
 
@@ -346,6 +353,11 @@ class Tensor:
     le_ = le
     lt_ = less
     ne_ = ne
+    greater_ = greater
+    greater_equal_ = ge
+    less_ = less
+    less_equal_ = le
+    not_equal_ = ne
     @property
     def imag(self) -> Tensor:
         """Return a view of the imaginary parts."""
@@ -659,17 +671,14 @@ class Tensor:
     slogdet = _matrices.slogdet
     svd = _matrices.svd
     triangular_solve = _matrices.triangular_solve
-    is_inference = _memory.is_inference
     narrow_copy = _memory.narrow_copy
     split_with_sizes = _memory.split_with_sizes
-    unsafe_chunk = _memory.unsafe_chunk
-    unsafe_split = _memory.unsafe_split
     apply_ = _memory.apply_
     as_subclass = _memory.as_subclass
     fill_diagonal_ = _memory.fill_diagonal_
     is_set_to = _memory.is_set_to
     @property
-    def layout(self) -> _layout:
+    def layout(self) -> Any:
         """Return how the elements lie in memory: strided, always."""
 
     map2_ = _memory.map2_
@@ -844,11 +853,11 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = fix
+    cauchy_ = _sampling.cauchy_
+    geometric_ = _sampling.geometric_
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
-    cauchy_ = _sampling.cauchy_
     exponential_ = _sampling.exponential_
-    geometric_ = _sampling.geometric_
     log_normal_ = _sampling.log_normal_
     multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
@@ -942,6 +951,7 @@ class Tensor:
     vsplit = _splitting.vsplit
     def __iter__(self) -> Iterator[Tensor]: ...
     as_strided = _strided.as_strided
+    as_strided_ = as_strided
     squeeze_ = squeeze
     swapaxes_ = swapaxes
     t_ = t

@@ -238,12 +238,7 @@ def _intercepted(function: Callable) -> Callable:
 
 # Where functions are public: modules that programs read, and the class Tensor.
 _MODULES = ("convcore", "convcore.nn.functional")
-_DEFINED_IN = (
-    "convcore.functions.",
-    "convcore._creation.",
-    "convcore.random.",
-    "convcore._tensor.",
-)
+_DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor")
 # Looked at by interception itself, or asked of any object.
 _LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
 _LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subclass", "_axis"}
@@ -266,6 +261,7 @@ def install() -> None:
     if _before:
         return
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
+    Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
     owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
     for owner in owners:
         for name, value in list(vars(owner).items()):
@@ -273,7 +269,14 @@ def install() -> None:
                 _before.append((owner, name, value))
                 wrapped = _intercepted(value)
                 wrapped.__name__ = _OPERATORS.get(name, name)
-                setattr(owner, name, wrapped)
+                setattr(owner, name, _placed(wrapped, owner, name))
+
+
+def _placed(function: Callable, owner: Any, name: str) -> Callable:
+    """Return a function as one of the module where it is public: pickle looks for it there."""
+    if isinstance(owner, types.ModuleType):
+        function.__module__, function.__qualname__ = owner.__name__, name
+    return function
 
 
 def _is_public(owner: Any, name: str, value: Any) -> bool:
@@ -283,7 +286,10 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 
 def uninstall() -> None:
-    """Undo `install`."""
+    """Undo `install`: the subclasses made so far intercept no longer."""
+    if _before:
+        del Tensor.__torch_function__  # type: ignore[attr-defined]
+        _intercepting.clear()
     while _before:
         owner, name, value = _before.pop()
         setattr(owner, name, value)
@@ -296,8 +302,7 @@ def _subclassed(cls: type) -> None:
         install()
 
 
-Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
-_tensor.on_subclass.append(_subclassed)
+_tensor.on_subclass(_subclassed)
 
 
 # What can be asked

@@ -482,3 +482,17 @@ def test_legacy_types_cut_fractions_and_wrap():
     assert _creation.ByteTensor([1, -1])._array.tolist() == [1, 255]
     with pytest.raises(RuntimeError, match="type uint8 without overflow"):
         _creation.ByteTensor([300])
+
+
+def test_a_buffer_shares_its_memory_with_the_tensor():
+    buffer = bytearray(b"\x01\x00\x02\x00\x03\x00")
+    found = _creation.frombuffer(buffer, dtype=_dtype.int16)
+    assert found._array.tolist() == [1, 2, 3]
+    buffer[0] = 9
+    assert found._array[0] == 9
+    part = _creation.frombuffer(buffer, dtype=_dtype.uint8, count=2, offset=2)
+    assert part._array.tolist() == [2, 0]
+    numbers = np.ones(2, "f")
+    assert _creation.frombuffer(numbers, dtype=_dtype.float32, requires_grad=True).requires_grad
+    with pytest.raises(ValueError, match="buffer size must be a multiple"):
+        _creation.frombuffer(b"123", dtype=_dtype.int16)

@@ -15,7 +15,12 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-TENSORS = "_tensor _tensor_str _creation _constants _dtype _device _meta _reads _settings _size"
+TENSORS = " ".join(
+    (
+        "_tensor _tensor_str _creation _constants _dtype _device _meta",
+        "_reads _recording _settings _size _storage",
+    )
+)
 # From the ground up. A room is a string; where several files make one room, they share the string.
 FLOORS = (
     ("kernels",),
@@ -25,7 +30,7 @@ FLOORS = (
     ("functions",),
     (
         *("nn", "utils", "cuda", "backends", "amp", "overrides", "futures"),
-        *("multiprocessing", "linalg", "special", "distributions"),
+        *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
     ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it

@@ -11,6 +11,7 @@ from convcore._creation.data import (
     asarray,
     from_dlpack,
     from_numpy,
+    frombuffer,
     tensor,
 )
 from convcore._creation.legacy import (
@@ -46,6 +47,7 @@ __all__ = [
     "eye",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "linspace",

@@ -121,6 +121,35 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return wrap(_checked_array(np.from_dlpack(ext_tensor)))
 
 
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DtypeLike,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a vector that shares the memory of an object with the buffer protocol, such as bytes.
+
+    Parameters
+    ----------
+    buffer : object
+    dtype : dtype of the elements
+    count : int
+        How many elements, at most all; negative for all.
+    offset : int
+        How many bytes are skipped.
+    requires_grad : bool
+
+    Raises
+    ------
+    ValueError
+        The bytes are too few, or no whole number of elements.
+    """
+    target = _dtype.as_numpy(dtype)
+    return leaf(np.frombuffer(buffer, target, count, offset), requires_grad)
+
+
 def _checked_array(array: np.ndarray) -> np.ndarray:
     """Return an array as a plain ndarray, without a copy, if its dtype is a tensor's."""
     if not array.dtype.isnative:

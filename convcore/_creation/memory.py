@@ -8,7 +8,8 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, check_tensor
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
 from convcore._tensor import (
     Tensor,
     channels_last,
@@ -26,8 +27,10 @@ def array_like(
     """Return the uninitialised array of a ``_like`` function, after the checks of its arguments."""
     check_tensor(function, "input", input)
     check_device(device)
-    array = input._array
+    array = np.asarray(input._array)
     target = array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    if is_meta(device or input.device):
+        return meta(array.shape, target)
     if memory_format is preserve_format:
         return empty_preserving(array, target)
     return empty_array(array.shape, target, memory_format)

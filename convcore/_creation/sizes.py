@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from convcore._creation.arguments import (
     shape,
 )
 from convcore._creation.memory import empty_array
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
+from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
 
 
@@ -66,7 +68,8 @@ def empty(
     check_device(device)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    array = empty_array(shape("empty", sizes, size), _dtype.as_numpy(dtype), memory_format)
+    made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
+    array = made(shape("empty", sizes, size), _dtype.as_numpy(dtype))
     return leaf(array, requires_grad, device)
 
 

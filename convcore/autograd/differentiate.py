@@ -55,6 +55,8 @@ def backward(
     wanted = None if inputs is None else _as_tuple(inputs)
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    if create_graph:
+        warnings.warn(_CYCLE, stacklevel=3)
     for tensor in wanted or ():
         if isinstance(tensor, Tensor):
             retain_grad(tensor)  # for those that are not leaves
@@ -66,6 +68,14 @@ def backward(
         inputs=wanted,
     )
     traversal.run()
+
+
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter "
+    "and its gradient which can cause a memory leak. We recommend using autograd.grad when "
+    "creating the graph to avoid this. If you have to use this function, make sure to reset the "
+    ".grad fields of your parameters to None after use to break the cycle and avoid the leak."
+)
 
 
 def grad(
@@ -133,7 +143,7 @@ def grad(
     results = [traversal.captured[edge] for edge in traversal.wanted]
     if materialize_grads:
         results = [
-            wrap(np.zeros_like(tensor._array)) if result is None else result
+            _zeros(tensor, create_graph) if result is None else result
             for tensor, result in zip(wanted, results, strict=True)
         ]
     elif not allow_unused:
@@ -144,6 +154,12 @@ def grad(
                     "the graph. Set allow_unused=True if this is the desired behavior."
                 )
     return tuple(results)
+
+
+def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
+    zeros = wrap(np.zeros_like(like._array))
+    zeros._requires_grad = requires_grad
+    return zeros
 
 
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:

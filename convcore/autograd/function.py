@@ -6,6 +6,8 @@ Operations of this package call `record` instead; both make nodes of the same gr
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +34,7 @@ class FunctionCtx:
         self._dirty: tuple = ()
         self._non_differentiable: tuple = ()
         self._materialize = True
+        self._materialize_non_diff_grads = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save tensors for backward: inputs, outputs, or others that need no gradient there."""
@@ -92,7 +95,7 @@ class BackwardFunction(Node):
         ctx.needs_input_grad = tuple([wanted.get(n, False) for n in range(self.n_args)])
         if ctx._materialize:
             grads = [
-                wrap(np.zeros(*like)) if grad is None else grad
+                wrap(np.zeros(*like)) if grad is None and like is not None else grad
                 for grad, like in zip(grads, self.output_likes, strict=True)
             ]
         results = self.function.backward(ctx, *grads)
@@ -170,10 +173,19 @@ class Function:
     setup_context: Callable | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch."
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise RuntimeError: `apply` is what calls a Function."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method."
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -205,13 +217,15 @@ class Function:
         the results of forward, with their tensors as outputs of one node
         """
         ctx = FunctionCtx()
+        if cls.setup_context is not None:
+            args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         recorded = mode.enabled and any(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         with no_grad():
             if cls.setup_context is None:
                 results = cls.forward(ctx, *args, **kwargs)
             else:
-                results = cls.forward(*args, **kwargs)
+                results = cls.forward(*args)
                 cls.setup_context(ctx, args, results)
         outputs = results if isinstance(results, tuple) else (results,)
         for tensor in ctx._dirty:
@@ -231,13 +245,27 @@ class Function:
                 tensor._counter[0] += 1
             return tuple([_fresh(output, args, ctx) for output in outputs])
         node = _function_node(cls, ctx, args, outputs)
-        given = tuple([_output(ctx, node, n, output, args) for n, output in enumerate(outputs)])
-        replaced = {id(old): new for old, new in zip(outputs, given, strict=True)}
+        replaced: dict[int, Any] = {}
+        for n, output in enumerate(outputs):
+            if id(output) in replaced:  # returned twice: its gradient is that of the last place
+                _renumber(replaced[id(output)], n)
+            else:
+                replaced[id(output)] = _output(ctx, node, n, output, args)
+        given = tuple([replaced[id(output)] for output in outputs])
         node._saved = save(node, tuple([replaced.get(id(t), t) for t in ctx._to_save]))
         # The node refers to ctx: to avoid cycles, ctx refers to neither the node nor its outputs.
         ctx._node = weakref.ref(node)
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         return given
+
+
+def _with_defaults(forward: Callable, args: tuple, kwargs: dict) -> tuple:
+    """Return all arguments of a call in order, those that are not given by their defaults."""
+    if not kwargs and forward.__defaults__ is None:
+        return args
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
 
 
 def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: tuple) -> Node:
@@ -250,9 +278,7 @@ def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: 
     tensors = [args[n] for n in node.places]
     node.next_functions = tuple([edge(tensor) for tensor in tensors])
     node.input_likes = [(tensor._array.shape, tensor._array.dtype) for tensor in tensors]
-    node.output_likes = [
-        (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
-    ]
+    node.output_likes = [_like(ctx, output) for output in outputs]
     node._needs = tuple([ctx.needs_input_grad[n] for n in node.places])
     node._backward = node._hooks = None
     node._metadata = where_made() if anomaly.enabled else None
@@ -260,6 +286,15 @@ def _function_node(cls: type[Function], ctx: FunctionCtx, args: tuple, outputs: 
     node._saved = ()
     node._sequence = next_number()
     return node
+
+
+def _like(ctx: FunctionCtx, output: Any) -> Any:
+    """Return the arguments of zeros for an output's gradient; None for an output without one."""
+    if not isinstance(output, Tensor):
+        return None
+    if not ctx._materialize_non_diff_grads and _among(output, ctx._non_differentiable):
+        return None
+    return output._array.shape, output._array.dtype
 
 
 def _among(tensor: Any, tensors: Sequence) -> bool:
@@ -292,6 +327,11 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
         return output
     output._grad_fn, output._output_nr, output._requires_grad = node, number, True
     return output
+
+
+def _renumber(output: Any, number: int) -> None:
+    if isinstance(output, Tensor) and output._grad_fn is not None:
+        output._output_nr = number
 
 
 def _changed(node: Any, number: int, x: Tensor) -> Tensor:

@@ -449,8 +449,8 @@ def _along(
 def _stacked(rows: Sequence[Tensor], like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return tensors stacked and reshaped, recorded as one node."""
     array = np.empty((len(rows), *like.shape), like._array.dtype)
-    for place, row in zip(array, rows, strict=True):
-        place[...] = row._array
+    for place, row in enumerate(rows):
+        array[place] = row._array
     out = wrap(array.reshape(shape))
     apart = (len(rows), *like.shape)
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
+
+from convcore import _recording
 
 __all__ = [
     "enable_grad",
@@ -28,10 +31,12 @@ class _Mode(threading.local):
     inference = False
     saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
     hooks_forbidden: str | None = None  # the error of saved_tensors_hooks, if they are forbidden
+    depth = 0  # backward passes that run, each started by a node of the one before
     traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py
 
 
 mode = _Mode()
+_recording.mode = mode
 
 
 def is_grad_enabled() -> bool:
@@ -42,6 +47,12 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Return whether this thread is inside `inference_mode`."""
     return mode.inference
+
+
+def _set_inference(inference: bool) -> None:
+    mode.inference = inference
+    change = _recording.inferring.add if inference else _recording.inferring.discard
+    change(threading.get_ident())
 
 
 class _Context:
@@ -64,9 +75,20 @@ class _Context:
         self._enter()
 
     def __exit__(self, *error: object) -> None:
-        mode.enabled, mode.inference = self._before.pop()
+        mode.enabled, inference = self._before.pop()
+        if inference is not mode.inference:
+            _set_inference(inference)
 
     def __call__(self, function: Callable) -> Callable:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return self._decorate_generator(function)
 
@@ -160,8 +182,8 @@ class set_grad_enabled(_Context):
 class inference_mode(_Context):
     """Disable recording, as a context manager or a decorator.
 
-    PyTorch also forbids the use of tensors made inside in graphs afterwards; here they are ordinary
-    tensors.
+    Tensors made inside are inference tensors: outside they cannot be changed in place, nor require
+    or be saved for gradients.  A clone is an ordinary tensor.
     """
 
     def __new__(cls, mode: bool | Callable = True) -> Any:  # noqa: D102
@@ -179,7 +201,7 @@ class inference_mode(_Context):
         return inference_mode(self.mode)
 
     def _enter(self) -> None:
-        mode.inference = self.mode
+        _set_inference(self.mode)
         mode.enabled = not self.mode
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
 from convcore.autograd.function import Function
+from convcore.autograd.region import may_overlap
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -35,7 +36,12 @@ def gradcheck(
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Check the gradients of ``func`` at ``inputs`` against central differences.
 
@@ -45,14 +51,20 @@ def gradcheck(
         Must be deterministic.  Outputs that do not require grad are not checked.
     inputs : Tensor or sequence
         Gradients with respect to the tensors that require grad are checked; they should be of
-        float64 or complex128.  None of them is written to: differences are taken on copies.
+        float64 or complex128.  Differences are taken by moving their elements in place, so that
+        func may read them otherwise than as arguments: as parameters of a module, for instance.
+        Afterwards they have their values again.
     eps : step of the differences
     atol, rtol : the tolerance is ``|analytical - numerical| <= atol + rtol * |numerical|``
     raise_exception : raise if the check fails, instead of returning False
     nondet_tol : tolerated difference between two passes over the same graph
     check_undefined_grad : also check that backward accepts None for outputs without a gradient
     check_grad_dtypes : also check that gradients have the dtypes of their inputs
+    check_batched_grad, check_batched_forward_grad, check_forward_ad
+        Must be False: there are no batched gradients, and there is no forward mode.
+    check_backward_ad : whether there is anything to check
     fast_mode : compare along one random direction an input and an output, not whole Jacobians
+    masked : for sparse tensors, which there are none of
 
     Returns
     -------
@@ -60,11 +72,15 @@ def gradcheck(
 
     Raises
     ------
+    NotImplementedError
+        A check of batched gradients or of forward mode is asked for.
     GradcheckError
         A check fails; the message shows both Jacobians, with a row for each element of the input
         and a column for each of the output, two of each for a complex element.
     ValueError
         No input requires grad.
+    RuntimeError
+        Elements of an input share memory.
 
     Notes
     -----
@@ -78,8 +94,11 @@ def gradcheck(
     >>> gradcheck(lambda x: x * x, x)
     True
     """
+    _refuse_forward_mode(check_batched_grad, check_batched_forward_grad, check_forward_ad)
     inputs = _as_tuple(inputs)
     _check_inputs(inputs)
+    if not check_backward_ad:
+        return True
     comparison = _Comparison(func, inputs, eps)
     try:
         if comparison.outputs:
@@ -105,11 +124,16 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """Check the second derivatives of ``func`` against central differences of its gradients.
 
@@ -119,8 +143,11 @@ def gradgradcheck(
         As for `gradcheck`.
     grad_outputs : Tensor or sequence of Tensors
         The outputs' gradients at which to check; drawn at random if not given.
-    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode
-        As for `gradcheck`.
+    gen_non_contig_grad_outputs : draw them with gaps in memory between their elements
+    check_fwd_over_rev, check_rev_over_rev
+        As check_forward_ad and check_backward_ad of `gradcheck`.
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes
+        As for `gradcheck`, as are check_batched_grad, fast_mode and masked.
 
     Returns
     -------
@@ -141,7 +168,8 @@ def gradgradcheck(
     inputs = _as_tuple(inputs)
     _check_inputs(inputs)
     if grad_outputs is None:
-        grad_outputs = _random_gradients(_differentiable(func(*inputs)))
+        outputs = _differentiable(func(*inputs))
+        grad_outputs = _random_gradients(outputs, gen_non_contig_grad_outputs)
     grad_outputs = _as_tuple(grad_outputs)
 
     def gradients(*args: Any) -> tuple:
@@ -161,6 +189,9 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
 
@@ -181,7 +212,16 @@ def _check_inputs(inputs: tuple) -> None:
             "have requires_grad=True."
         )
     for number, value in enumerate(inputs):
-        if _differentiable(value) and value._array.dtype not in (np.float64, np.complex128):
+        if not _differentiable(value):
+            continue
+        if may_overlap(value._array):
+            raise RuntimeError(
+                f"The {number}th input has a dimension with stride 0. gradcheck only supports "
+                "inputs that are non-overlapping to be able to compute the numerical gradients "
+                "correctly. You should call .contiguous on the input before passing it to "
+                "gradcheck."
+            )
+        if value._array.dtype not in (np.float64, np.complex128):
             warnings.warn(
                 f"Input #{number} requires gradient and is not a double precision floating point "
                 "or complex. This check will likely fail if all the inputs are not of double "
@@ -190,12 +230,21 @@ def _check_inputs(inputs: tuple) -> None:
             )
 
 
-def _random_gradients(outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _refuse_forward_mode(batched: bool, batched_forward: bool, forward: bool) -> None:
+    if batched or batched_forward:
+        raise NotImplementedError("check_batched_grad: there are no batched gradients to check")
+    if forward:
+        raise NotImplementedError("check_forward_ad: there is no forward mode to check")
+
+
+def _random_gradients(outputs: tuple[Tensor, ...], spread: bool = False) -> tuple[Tensor, ...]:
     rng = np.random.default_rng(0)
     gradients = [
         _from_coordinates(rng.standard_normal(_coordinates(output._array).size), output)
         for output in outputs
     ]
+    if spread:
+        gradients = [wrap(np.repeat(g._array[..., None], 2, -1)[..., 0]) for g in gradients]
     for gradient in gradients:
         gradient.requires_grad = True
     return tuple(gradients)
@@ -210,9 +259,14 @@ def _coordinates(array: np.ndarray) -> np.ndarray:
 def _from_coordinates(vector: np.ndarray, like: Tensor) -> Tensor:
     """Return a tensor of ``like``'s shape, dtype and memory order; undoes `_coordinates`."""
     array = np.empty_like(like._array)
-    values = vector.view(np.complex128) if array.dtype.kind == "c" else vector
-    array[...] = values.reshape(array.shape)
+    array[...] = _elements(vector, array)
     return wrap(array)
+
+
+def _elements(vector: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Return coordinates as an array of ``like``'s shape."""
+    values = vector.view(np.complex128) if like.dtype.kind == "c" else vector
+    return values.reshape(like.shape)
 
 
 class _Comparison:
@@ -243,14 +297,15 @@ class _Comparison:
         return [(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def _values(self, place: int, coordinates: np.ndarray) -> list[np.ndarray]:
-        moved = self.inputs[place]
-        copies = {id(tensor): _copy(tensor) for tensor in self.wanted}
-        copies[id(moved)] = _from_coordinates(coordinates, moved)
-        copies[id(moved)].requires_grad = True
-        # By identity: a tensor that is passed twice moves in both places.
-        args = [copies.get(id(value), value) for value in self.inputs]
-        results = _as_tuple(self.func(*args))
-        return [_coordinates(results[n]._array) for n in self.compared]
+        """Return the results where an input has other elements, which are moved in place."""
+        array = self.inputs[place]._array
+        before = array.copy()
+        array[...] = _elements(coordinates, array)
+        try:
+            results = _as_tuple(self.func(*self.inputs))
+            return [_coordinates(results[n]._array) for n in self.compared]
+        finally:
+            array[...] = before
 
     def backward(self, output: Tensor, direction: np.ndarray) -> list[np.ndarray]:
         """Return J^T v for every input: the gradient of one output's direction."""
@@ -263,12 +318,6 @@ class _Comparison:
         """Return the gradients of one output's direction, None where the output is constant."""
         given = _from_coordinates(direction, output)
         return grad(output, self.wanted, given, retain_graph=True, allow_unused=True)
-
-
-def _copy(tensor: Tensor) -> Tensor:
-    copied = wrap(tensor._array.copy(order="K"))
-    copied.requires_grad = True
-    return copied
 
 
 def _compare_jacobians(
@@ -387,11 +436,13 @@ def _check_undefined(comparison: _Comparison) -> None:
             found = grad(roots, comparison.wanted, zeros, retain_graph=True, allow_unused=True)
         except Exception as error:
             raise GradcheckError(
-                "backward fails where no gradient arrives for an output: it must take None there"
+                "Expected backward function to handle undefined output grads: where no gradient "
+                "arrives for an output, backward must take None"
             ) from error
         if any(gradient is not None and gradient._array.any() for gradient in found):
             raise GradcheckError(
-                "backward must return zeros or None where no gradient arrives for its outputs"
+                "Expected all input grads to be undefined or zero when all output grads are "
+                "undefined or zero"
             )
 
 

@@ -98,10 +98,21 @@ class Node:
         """The operation's arguments by name; empty if `describe` was not called."""
         return getattr(self, "_attributes", {})
 
-    @property
-    def saved_tensors(self) -> tuple:
-        """The tensors that the operation saved for backward."""
-        return unpack(self)
+    def __getattr__(self, name: str) -> Any:
+        """Return something that the operation saved, under PyTorch's name of it."""
+        if name.startswith("_saved_"):
+            from convcore.autograd.saved_names import attribute_names, saved_values
+
+            if name in attribute_names(self):
+                return saved_values(self)[name.removeprefix("_saved_")]
+            if self._saved is FREED:
+                unpack(self)  # which says so
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        from convcore.autograd.saved_names import attribute_names
+
+        return [*object.__dir__(self), *attribute_names(self)]
 
     def hooks(self) -> Hooks:
         """Return the node's hooks, made at the first call."""
@@ -165,6 +176,8 @@ class Node:
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """Run the node and its hooks on gradients of its outputs."""
+        if len(grads) != self._outputs:
+            raise TypeError(f"expected {self._outputs} arguments, got {len(grads)} instead")
         from convcore.autograd.traversal import run_node
 
         results = run_node(self, list(grads), self._needs)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from convcore._recording import Unversioned
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode, no_grad
 from convcore.autograd.leaf import leaf_of
@@ -85,6 +86,11 @@ class _Packed:
         return tensor
 
 
+def saves_output(held: Any) -> bool:
+    """Return whether what a node saved is an output of its own."""
+    return isinstance(held, _Output) or (isinstance(held, _Packed) and held.own)
+
+
 def save(node: Any, tensors: tuple) -> tuple:
     """Return the saved form of a node's tensors; its outputs have their ``grad_fn`` already."""
     if mode.saved_hooks:
@@ -96,11 +102,27 @@ def save(node: Any, tensors: tuple) -> tuple:
             saved.append(tensor)
         elif tensor._grad_fn is node:
             saved.append(_Output(tensor))
+        elif tensor._counter.__class__ is Unversioned:
+            raise RuntimeError(_INFERENCE)
         elif tensor._view is not None:
-            saved.append((_without_base(tensor), tensor._counter[0]))
+            same = _without_base(tensor)
+            saved.append((same, tensor._counter[0], same._grad_fn))
         else:
-            saved.append((tensor, tensor._counter[0]))
+            saved.append((tensor, tensor._counter[0], tensor._grad_fn))
     return tuple(saved)
+
+
+_INFERENCE = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+    "inference mode in computation tracked by autograd. To work around this, you can make a clone "
+    "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+    "`torch.inference_mode()`."
+)
+
+_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is "
+    "not supported, please use out-of-place `.detach()` instead"
+)
 
 
 def _without_base(tensor: Tensor) -> Tensor:
@@ -130,9 +152,11 @@ def unpack(node: Any) -> tuple:
     tensors: list = []
     for held in node._saved:
         if type(held) is tuple:
-            tensor, version = held
+            tensor, version, maker = held
             if tensor._counter[0] != version:
                 raise RuntimeError(_modified(tensor, tensor.grad_fn, tensor._output_nr, version))
+            if maker is not tensor._grad_fn is None:
+                raise RuntimeError(_DETACHED)
             tensors.append(tensor)
         else:
             own = isinstance(held, _Output | _Packed)

@@ -8,6 +8,7 @@ to the heap of its C++ library.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -25,6 +26,9 @@ from convcore.engine.runtime.locks import process_lock
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.
 add: Callable[[Tensor, Tensor], Tensor] = None  # type: ignore[assignment]
+
+
+_DEEPEST = 60  # passes in passes that one thread runs, as in PyTorch
 
 
 class Traversal:
@@ -97,8 +101,12 @@ class Traversal:
 
     def run(self) -> None:
         """Run the pass: visit every node that is ready until none is."""
+        if mode.depth >= _DEEPEST:
+            self._run_in_thread()
+            return
         before = mode.enabled, mode.traversal
         mode.enabled, mode.traversal = self.create_graph, self
+        mode.depth += 1
         ready, ready_leaves = self.ready, self.ready_leaves
         try:
             while ready_leaves or ready:
@@ -108,6 +116,25 @@ class Traversal:
                     self._visit(heappop(ready)[1])
         finally:
             mode.enabled, mode.traversal = before
+            mode.depth -= 1
+
+    def _run_in_thread(self) -> None:
+        """Run the pass in a new thread: passes nested in passes use up a thread's stack."""
+        context = mode.saved_hooks
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            mode.saved_hooks = context
+            try:
+                self.run()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
 
     def reaches(self, node: Node) -> bool:
         """Return whether this pass visits a node."""
@@ -158,8 +185,11 @@ class Traversal:
         if hooks is not None and hooks.before:
             grads = _call_before(hooks.before, grads)
         variable = node.variable
+        first = variable._grad is None
         if grads[0] is not None:
             accumulate(variable, grads[0], self.create_graph, owned)
+            if first:  # post-hooks see changes of .grad by hooks before them, as in PyTorch
+                grads = [variable._grad]
         for hook in tuple(variable._leaf.after_accumulate.values()):
             if hook(variable) is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")

@@ -8,6 +8,7 @@ becomes AsStridedBackward0, the view's region of the new base.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._meta import MetaArray
+from convcore._recording import Unversioned
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
@@ -29,15 +31,18 @@ from convcore.autograd.region import Region, may_overlap
 
 _new = object.__new__
 
+_INFERENCE = "inference_mode"
+
 
 class View:
     """A view's reference to its base, and what decides whether its ``grad_fn`` is stale."""
 
-    __slots__ = ("base", "base_fn", "made_by", "recorded")
+    __slots__ = ("base", "base_fn", "made_by", "one_of_many", "recorded")
 
     base: Tensor
     base_fn: Node | None  # the base's grad_fn when the view got its own
-    made_by: str | None  # the name of the custom Function that returned the view
+    made_by: str | None  # the name of the custom Function that returned the view, or _INFERENCE
+    one_of_many: bool  # whether a function that returns several views made it, or what it views
     recorded: bool  # whether grad mode was on
 
     def stale(self) -> bool:
@@ -52,12 +57,19 @@ class View:
         RuntimeError
             A custom Function returned the view: its backward would be left out.
         """
-        if self.made_by is not None:
+        if not self.recorded and self.base._requires_grad:
+            raise RuntimeError(self.ambiguous("its base or another view of its base has been"))
+        if self.made_by is not None and self.recorded:
             raise RuntimeError(
                 f"Output {tensor._output_nr} of {self.made_by} is a view and its base or another "
                 "view of its base has been modified inplace. This view was created inside a custom "
                 "Function (or because an input was returned as-is), whose backward would be left "
                 "out. Clone the output of the Function."
+            )
+        if self.one_of_many and (self.base._requires_grad or tensor._requires_grad):
+            raise RuntimeError(
+                f"Output {tensor._output_nr} of {_maker(tensor)} is a view and its base or another "
+                f"view of its base has been modified inplace. {_ONE_OF_MANY}"
             )
         if self.recorded and self.base._requires_grad:
             region = Region(self.base._array, tensor._array)
@@ -74,6 +86,15 @@ class View:
             _forget(tensor)
         self.base_fn = self.base._grad_fn
 
+    def ambiguous(self, what: str) -> str:
+        """Return the message about a change where the view was made unrecorded."""
+        inference = self.made_by is _INFERENCE
+        made, outside = ("inference", "in normal mode") if inference else ("no_grad", "with grad")
+        return (
+            f"A view was created in {made} mode and {what} modified inplace {outside}"
+            f"{'' if inference else ' mode enabled'}. {_MADE_WITHOUT_GRAD}"
+        )
+
 
 def _attach(tensor: Tensor, x: Tensor) -> None:
     """Make ``tensor`` a view of ``x``, and so of x's base."""
@@ -82,11 +103,13 @@ def _attach(tensor: Tensor, x: Tensor) -> None:
     if parent is None:
         link.base = x
         link.recorded = mode.enabled
+        link.one_of_many = False
     else:
         link.base = parent.base
         link.recorded = mode.enabled and parent.recorded
+        link.one_of_many = parent.one_of_many
     link.base_fn = link.base._grad_fn
-    link.made_by = None
+    link.made_by = _INFERENCE if mode.inference else None
     tensor._view = link
     tensor._counter = x._counter
 
@@ -125,6 +148,7 @@ def views(
     outs = tuple([wrap(array) for array in arrays])
     for out in outs:
         _attach(out, x)
+        out._view.one_of_many = True
     record(name, (x,), outs, backward)
     return outs
 
@@ -222,7 +246,14 @@ def _stand_in(x: Tensor) -> Tensor:
     """Return a tensor with the memory and the present ``grad_fn`` of ``x``."""
     old = wrap(x._array)
     old._grad_fn, old._output_nr, old._requires_grad = x.grad_fn, x._output_nr, x._requires_grad
+    link = x._view
+    if link is not None and link.made_by is None and _is_hooked(old._grad_fn):
+        link.refresh(old)  # as in PyTorch, the node whose hooks those are is left out of the graph
     return old
+
+
+def _is_hooked(node: Node | None) -> bool:
+    return node is not None and node.has_hooks() and not isinstance(node, _Aliases)
 
 
 def check_writable(x: Tensor, *others: Any) -> None:
@@ -235,6 +266,8 @@ def check_writable(x: Tensor, *others: Any) -> None:
         return
     if 0 in array.strides and may_overlap(array):
         raise RuntimeError(_SHARED_ELEMENTS)
+    if x._counter.__class__ is Unversioned and not mode.inference:
+        raise RuntimeError(_NOT_OUTSIDE)
     if not array.flags.writeable:
         raise RuntimeError(
             "the tensor shares memory that NumPy holds read-only; clone() it before it is changed"
@@ -251,7 +284,13 @@ def check_writable(x: Tensor, *others: Any) -> None:
     base = link.base
     if not link.recorded:
         if base._requires_grad or needs_history(*others):
-            raise RuntimeError(_MADE_WITHOUT_GRAD)
+            by_function = link.made_by not in (None, _INFERENCE)
+            raise RuntimeError(_by_function(x) if by_function else link.ambiguous("is being"))
+    elif link.one_of_many and needs_history(x, *others):
+        raise RuntimeError(
+            f"Output {x._output_nr} of {_maker(x)} is a view and is being modified inplace. "
+            f"{_ONE_OF_MANY}"
+        )
     elif base._requires_grad and base._grad_fn is None:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -265,8 +304,42 @@ _SHARED_ELEMENTS = (
     "memory location. Please clone() the tensor before performing the operation."
 )
 
+_ONE_OF_MANY = (
+    "This view is the output of a function that returns multiple views. Such functions do not "
+    "allow the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
+
+_NOT_OUTSIDE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
+    "to get a normal tensor before doing inplace update."
+)
+
+
+def _by_function(x: Tensor) -> str:
+    """Return the message about a change of what a custom Function returned."""
+    assert x._view is not None
+    several = x._grad_fn is not None and x._grad_fn._outputs > 1
+    return (
+        f"Output {x._output_nr} of {x._view.made_by}Backward is a view and is being modified "
+        f"inplace. {_ONE_OF_MANY if several else _IN_FUNCTION}"
+    )
+
+
+_IN_FUNCTION = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and "
+    "the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function."
+)
+
+
+def _maker(x: Tensor) -> str:
+    """Return the name, in messages, of the function that made a view."""
+    return "a function" if x._grad_fn is None else re.sub(r"Backward\d*$", "", x._grad_fn.name())
+
+
 _MADE_WITHOUT_GRAD = (
-    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
     "code by moving both the view and the inplace either both inside the no_grad block (if you "
     "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."

@@ -58,6 +58,9 @@ class Facade(types.ModuleType):
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path = f"{self.__name__}.{name}"
+        found = fallback(sources, name)
+        if found is not None:
+            return self._kept(name, found)
         if _Door.entered and (names.is_module(path) or real(path)) and find(path):
             return importlib.import_module(path)
         if inert.is_inert(path):
@@ -75,9 +78,14 @@ class Facade(types.ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Facade) and self._is_function(name):
+            return  # the import of torch.autograd.gradcheck leaves the function of that name
         if not (isinstance(value, types.ModuleType) or name[:2] == "__"):
             setattr(self._sources[-1], name, value)
         self.__dict__[name] = value
+
+    def _is_function(self, name: str) -> bool:
+        return callable(getattr(self._sources[-1], name, None))
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)
@@ -89,6 +97,12 @@ class Facade(types.ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}: convcore in PyTorch's place>"
+
+
+def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
+    """Return what the first module finds by a rule; None if it has no such rule, or name."""
+    rule = getattr(sources[0], "_fallback", None) if name[0] != "_" or "each" in name else None
+    return rule(name) if rule is not None else None
 
 
 def find(path: str) -> list[types.ModuleType]:
@@ -199,12 +213,11 @@ class as_torch(contextlib.AbstractContextManager):
     RuntimeError
         PyTorch itself is loaded already.
 
-    Examples
-    --------
-    >>> with as_torch():
-    ...     import torch.nn as nn
-    ...     nn.Conv2d(1, 2, 3)
-    Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))
+    For instance::
+
+        with as_torch():
+            import torch.nn as nn
+            import torchvision
     """
 
     def __init__(self) -> None:

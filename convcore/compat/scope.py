@@ -80,7 +80,6 @@ _PATTERNS = (
     ("torch.ops*", "extension"),
     ("torch.classes*", "extension"),
     ("torch.nested*", "nested"),
-    ("torch.*jagged*", "nested"),
     ("torch.*nested*", "nested"),
     ("torch.utils.mobile*", "mobile"),
     ("torch.*mkldnn*", "mobile"),

@@ -129,12 +129,13 @@ def index(name: str, value: Any) -> int:
 
 
 def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tuple[int, ...]:
-    """Return one int an axis from an int (used for every axis) or a sequence of ``rank`` ints."""
+    """Return one int an axis from ``rank`` ints, or from one, alone or in a sequence, for all."""
     if is_sequence(value):
-        if len(value) != rank:
+        one_for_all = len(value) == 1 and not is_sequence(value[0])
+        if len(value) != rank and not one_for_all:
             got = list(value) if len(value) <= 8 else f"{len(value)} values"
             raise ValueError(f"{name} must be an int or {rank} ints, one a spatial axis, got {got}")
-        values = tuple(index(name, v) for v in value)
+        values = tuple(index(name, v) for v in value) * (rank if one_for_all else 1)
     else:
         values = (index(name, value),) * rank
     if max(values, default=0) > MOST:

@@ -30,16 +30,25 @@ from convcore.functions.index_along import *
 from convcore.functions.indexing import *
 from convcore.functions.integration import *
 from convcore.functions.joining import *
+from convcore.functions.layer_norm import layer_norm
 from convcore.functions.logic import *
 from convcore.functions.loss import *
 from convcore.functions.masked import *
 from convcore.functions.matmul import *
 from convcore.functions.matrices import *
 from convcore.functions.memory import *
+from convcore.functions.normalization import group_norm
 from convcore.functions.numerics import *
 from convcore.functions.order import *
 from convcore.functions.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from convcore.functions.piecewise import *
+from convcore.functions.pooling import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from convcore.functions.products import *
 from convcore.functions.ranks import *
 from convcore.functions.rearrange import *
@@ -59,10 +68,10 @@ from convcore.functions.variance import *
 # Methods that are functions too.
 _IN_PLACE = """
     abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
-    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_
-    exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
-    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_
-    sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ erf_
+    exp2_ exp_ expm1_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
+    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ round_ rsqrt_ sigmoid_ sin_ sinc_
+    sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_
 """
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
@@ -70,4 +79,7 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
     globals().update((name, with_out(name, globals()[name])) for name in NAMES)
     globals().update((name, getattr(Tensor, name)) for name in _METHODS)
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]
-    __all__ += [*_METHODS, "channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
+    __all__ += _METHODS
+    # Functions of nn.functional that PyTorch has here too, with the same arguments.
+    __all__ += ["adaptive_avg_pool1d", "avg_pool1d", "max_pool1d", "max_pool2d", "max_pool3d"]
+    __all__ += ["channel_shuffle", "group_norm", "layer_norm", "pixel_shuffle", "pixel_unshuffle"]

@@ -15,13 +15,14 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import describe, record
+from convcore.autograd.node import describe, needs_history, record
+from convcore.autograd.region import may_overlap
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import backward_of, compiled
+from convcore.functions._support.dispatch import backward_of, compiled, flat_in
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.in_place import in_place
+from convcore.functions._support.in_place import forward_only, in_place
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
@@ -150,6 +151,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
     gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
+    if inplace and slope < 0:
+        return views.inplace(input, forward_only("leakyReLu", leaky_relu), slope)
     return compiled(input, ("leaky_relu", slope), gradient, inplace)
 
 
@@ -184,10 +187,19 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
+    return _threshold_of(input, threshold, value, inplace)
+
+
+def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) -> Tensor:
     check_tensor("threshold", input)
     threshold = number("threshold", "threshold", threshold)
     args = input, threshold, number("threshold", "value", value)
-    return views.inplace(input, _threshold, *args[1:]) if inplace else _threshold(*args)
+    if not inplace:
+        return _threshold(*args)
+    if may_overlap(input._array) and not needs_history(input):  # to do it twice does no harm
+        input._array[...] = _threshold(*args)._array
+        return input
+    return views.inplace(input, _threshold, *args[1:])
 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
@@ -298,6 +310,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
         if mode.enabled:
             positive = x._array > 0
             grad_x = add(masked(grad, positive), masked(mul(grad, weight), ~positive))
+            grad_x = flat_in(grad_x, x)
         else:
             grad_x = mul(grad, wrap(_by_slopes("prelu_slope", x._array, weight._array)))
     if needs[1]:
@@ -348,6 +361,9 @@ def _elu(
     x: Tensor, alpha: float, scale: float, input_scale: float, inplace: bool, node: str = "Elu"
 ) -> Tensor:
     """Return scale * x, and scale * alpha * (exp(input_scale * x) - 1) where x is negative."""
+    if inplace and alpha < 0:
+        function = partial(_elu, inplace=False, node=node)
+        return views.inplace(x, forward_only("elu", function), alpha, scale, input_scale)
 
     def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
@@ -473,11 +489,27 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return mul(value, sigmoid(gate))
 
 
-celu_ = in_place(celu)
-elu_ = in_place(elu)
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Replace each element, in place, by `elu` of it; backward refuses a negative alpha."""
+    return elu(input, alpha, inplace=True)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """Replace each element, in place, by `leaky_relu` of it; backward refuses negative slopes."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Replace each element, in place, by `celu` of it; backward refuses a negative alpha."""
+    return celu(input, alpha, inplace=True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """Replace each element that is not above ``threshold``, in place, by ``value``."""
+    return _threshold_of(input, threshold, value, inplace=True)
+
+
 hardtanh_ = in_place(hardtanh)
-leaky_relu_ = in_place(leaky_relu)
 selu_ = in_place(selu)
-threshold_ = in_place(threshold)
 
 FUNCTIONS_ONLY = {*__all__} - {"hardshrink", "prelu", "relu", "relu_"}

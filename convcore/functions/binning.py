@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.arithmetic import operand
 from convcore.functions.order import _return_type
@@ -17,13 +17,11 @@ __all__ = [
     "bucketize",
     "histc",
     "histogram",
-    "histogramdd",
     "searchsorted",
     "unique_consecutive",
 ]
 
 _HISTOGRAM = _return_type("histogram", "hist", "bin_edges")
-_HISTOGRAMDD = _return_type("histogramdd", "hist", "bin_edges")
 
 
 def searchsorted(
@@ -95,6 +93,7 @@ def bucketize(
     right : bool
         Whether a bucket holds its left boundary, and not its right one.
     """
+    check_arguments("bucketize", boundaries=boundaries)
     if boundaries._array.ndim != 1:
         raise RuntimeError(
             f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})"
@@ -208,35 +207,6 @@ def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.nda
     return np.linspace(low, high, bins + 1, dtype=array.dtype)
 
 
-def histogramdd(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    """Count points, the rows of a matrix, in boxes, as (hist, bin_edges): see `histogram`.
-
-    Parameters
-    ----------
-    input : (N, D)
-    bins : int, or one a dimension, or as many vectors of edges
-    range : 2 * D numbers or None
-    """
-    check_tensor("histogramdd", input)
-    check_kind("histogram_cpu", input, "f")
-    points = input._array.reshape(-1, input._array.shape[-1])
-    per_axis = [bins] * points.shape[1] if isinstance(bins, int) else list(bins)
-    edges = [
-        _edges(points[:, k], one, None if range is None else range[2 * k : 2 * k + 2])
-        for k, one in enumerate(per_axis)
-    ]
-    weights = None if weight is None else weight._array.reshape(-1)
-    hist = np.histogramdd(points, edges, weights=weights, density=density)[0]
-    return _HISTOGRAMDD(wrap(hist.astype(points.dtype)), tuple([wrap(edge) for edge in edges]))
-
-
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,
@@ -269,4 +239,4 @@ def unique_consecutive(
     return tuple(results) if len(results) > 1 else results[0]
 
 
-FUNCTIONS_ONLY = {"bucketize", "histogramdd", "searchsorted"}
+FUNCTIONS_ONLY = {"bucketize", "searchsorted"}

@@ -82,10 +82,13 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     array = x._array
     before = array.shape
     new = len(shape) - len(before)
-    strides = [0] * new + [
+    strides = [
         0 if size != old else stride
         for size, old, stride in zip(shape[new:], before, array.strides, strict=True)
     ]
+    for size in reversed(shape[:new]):  # a new axis of one element has PyTorch's stride
+        step = strides[0] * shape[len(shape) - len(strides)] if strides else 0
+        strides.insert(0, 0 if size != 1 else step)
     # Not broadcast_to, whose result is read-only: a size that does not change must stay writable,
     # and a stride of zero is refused by the in-place operations themselves.
     expanded = np.lib.stride_tricks.as_strided(array, shape, strides)

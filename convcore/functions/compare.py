@@ -12,7 +12,7 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 
@@ -26,6 +26,7 @@ __all__ = [
     "gt",
     "is_complex",
     "is_floating_point",
+    "is_inference",
     "is_nonzero",
     "is_signed",
     "is_tensor",
@@ -246,6 +247,12 @@ def is_signed(input: Tensor) -> bool:
     return input.is_signed()
 
 
+def is_inference(input: Tensor) -> bool:
+    """Return whether a tensor was made inside `inference_mode`."""
+    check_tensor("is_inference", input)
+    return input.is_inference()
+
+
 def is_complex(input: Tensor) -> bool:
     """Return whether the elements are complex numbers."""
     check_tensor("is_complex", input)
@@ -276,9 +283,16 @@ less_equal = le
 not_equal = ne
 
 
-FUNCTIONS_ONLY = {"is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"}
+FUNCTIONS_ONLY = {
+    *("is_complex", "is_floating_point", "is_inference", "is_signed", "is_tensor", "numel"),
+}
 _COMPARISONS = eq, ge, gt, le, lt, ne
 METHODS = {
     **{f"__{function.__name__}__": _operator(function) for function in _COMPARISONS},
     **in_place_methods(*_COMPARISONS),
+    "greater_": in_place(gt),
+    "greater_equal_": in_place(ge),
+    "less_": in_place(lt),
+    "less_equal_": in_place(le),
+    "not_equal_": in_place(ne),
 }

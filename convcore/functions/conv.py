@@ -19,14 +19,15 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
-from convcore.engine.geometry import Steps, per_axis
+from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_errors import ConvError, conv_error
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.arithmetic import conj
+from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.padding import pad
-from convcore.functions.shape import squeeze, unsqueeze
+from convcore.functions.reduce import sum
+from convcore.functions.shape import reshape, squeeze, unsqueeze
 
 __all__ = [
     "conv1d",
@@ -258,6 +259,8 @@ def _forward(
     x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps, fused: Fused | None = None
 ) -> Tensor:
     """Return y = conv(x, w) + bias, followed by the activation if one is fused."""
+    if not w._array.shape[1]:
+        return _of_no_channels(x, w, bias, steps)
     b = None if bias is None else bias._array
     if fused is not None:
         return _forward_fused(x, w, bias, b, steps, fused)
@@ -267,6 +270,24 @@ def _forward(
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
         describe(out, steps=steps, bias=bias, transposed=False)
     return out
+
+
+def _of_no_channels(x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps) -> Tensor:
+    """Return the convolution of images without channels: zeros, or the bias."""
+    (n, c_in, *sizes), (c_out, _, *kernel) = x._array.shape, w._array.shape
+    try:
+        if c_in:
+            raise ValueError(
+                f"Given groups={steps.groups}, weight of size {list(w.shape)}, expected input"
+                f"{list(x.shape)} to have 0 channels, but got {c_in} channels instead"
+            )
+        shape = make_geometry((n, 1, *sizes), (c_out, 1, *kernel), *steps[:3]).output_shape
+    except (TypeError, ValueError) as cause:
+        raise ConvError(cause) from None
+    nothing = add(sum(x), sum(w))  # which keeps both in the graph
+    if bias is not None:
+        nothing = add(nothing, reshape(bias, (1, c_out, *(1,) * len(sizes))))
+    return mul(wrap(np.ones(shape, x._array.dtype)), nothing)
 
 
 def _forward_fused(
@@ -406,6 +427,9 @@ def _computed_in_another_dtype(
     if dtype != right.dtype or dtype.kind not in "fiu":
         raise TypeError("dtypes that do not go together, or that nothing is computed in")
     wide = np.dtype(np.float32 if dtype.kind == "f" else np.float64)
+    for third in rest:
+        if isinstance(third, np.ndarray) and third.dtype != dtype:
+            raise TypeError("bias must have the dtype of input")
     arrays = [left, right, *rest]
     for place, array in enumerate(arrays):  # also a bias
         if isinstance(array, np.ndarray) and array.dtype == dtype:

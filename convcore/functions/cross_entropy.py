@@ -231,10 +231,11 @@ def _soft_cross_entropy(
     check_optional("cross_entropy", weight=weight)
     _check_class_weights("cross_entropy: ", shape, weight)
     along = nll.class_axis(shape)
+    classes = max(shape[along], 1)
     if smoothing:
-        target = add(mul(target, 1 - smoothing), smoothing / shape[along])
+        target = add(mul(target, 1 - smoothing), smoothing / classes)
     likelihood = _weighted(log_softmax(input, along), weight)
-    count = math.prod(shape) / shape[along] if reduction == "mean" else 1
+    count = math.prod(shape) / classes if reduction == "mean" else 1
     over = (along,) if reduction == "none" else tuple(range(len(shape)))
     return _negative_product(likelihood, target, over, count)
 

@@ -14,7 +14,7 @@ from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import expand_as, fitted
-from convcore.functions.elementwise import square
+from convcore.functions.elementwise import reciprocal, square
 from convcore.functions.index_along import index_select
 from convcore.functions.matmul import matmul
 from convcore.functions.piecewise import clamp_min, masked, where
@@ -173,7 +173,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     over = [axis for axis in range(rank) if axis != wrap_dim(dim, rank)]
     size = norm(input, p, over, True)
     long = wrap(size._array > maxnorm)
-    return mul(input, where(long, div(maxnorm, add(size, 1e-7)), 1.0))
+    return mul(input, where(long, mul(reciprocal(add(size, 1e-7)), maxnorm), 1.0))
 
 
 FUNCTIONS_ONLY = {"cdist", "cosine_similarity", "normalize", "pairwise_distance", "pdist"}

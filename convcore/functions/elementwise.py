@@ -268,7 +268,9 @@ def _pow_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, n: Tensor, y
         slope = mul(grad, conj(mul(pow(x, sub(n, 1)), n)))
         grad_x = masked(slope, n._array != 0)
     if needs[1]:
-        grad_n = _grad_of_exponent(grad, log(x), n, y, x._array == 0)
+        complex_base = y._array.dtype.kind == "c" and x._array.dtype.kind != "c"
+        logarithm = log(mul(x, _COMPLEX_ONE) if complex_base else x)  # of negative numbers too
+        grad_n = _grad_of_exponent(grad, logarithm, n, y, x._array == 0)
     return grad_x, grad_n
 
 
@@ -281,6 +283,9 @@ def _number_pow_backward(
     if y._array.dtype.kind != "c" and isinstance(logarithm, complex):
         logarithm = math.nan
     return (mul(grad, conj(mul(y, logarithm))),)
+
+
+_COMPLEX_ONE = wrap(np.ones((), np.complex64))
 
 
 def _grad_of_exponent(grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: Any) -> Tensor:

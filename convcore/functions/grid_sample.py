@@ -7,6 +7,7 @@ matrix, by which the image is multiplied, and by whose transpose the gradient is
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from typing import Any, NamedTuple
 
@@ -200,12 +201,13 @@ class _Sampler:
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """Return the images' values at the places."""
-        values = self._matrix() @ self._rows(x)
+        # SciPy multiplies sparse matrices itself: without BLAS, on one thread, in one order.
+        values = operator.matmul(self._matrix(), self._rows(x))
         return self._images(values, (*self.grid_shape[:-1],), x.dtype)
 
     def adjoint(self, grad: np.ndarray) -> np.ndarray:
         """Return the gradient for the images."""
-        found = self._matrix().T @ self._rows(grad)
+        found = operator.matmul(self._matrix().T, self._rows(grad))
         return self._images(found, (self.batch, *self.shape[2:]), grad.dtype)
 
     def slopes(self, grad: np.ndarray, x: np.ndarray) -> np.ndarray:

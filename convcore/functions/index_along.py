@@ -204,6 +204,10 @@ def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place:
 def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: bool) -> Tensor:
     index = _vector("index_fill_", index)
     axis = wrap_dim(dim, x._array.ndim)
+    if isinstance(value, complex) and x._array.dtype.kind != "c":
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
     number = number_for(x, value, "index_fill_")
     check_range(index._array, x._array.shape[axis] if x._array.ndim else 1, axis)
     like = (), np.asarray(number).dtype

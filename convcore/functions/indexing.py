@@ -464,6 +464,8 @@ def index_put_(
 
 def _given(indices: Sequence[Tensor | None]) -> Indices:
     found = []
+    if not len(indices):
+        raise RuntimeError("index_put: indices must have at least one index, got none")
     for index in indices:
         index = _item(index)
         if isinstance(index, int):

@@ -14,6 +14,8 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe
 from convcore.engine.geometry import is_sequence
+from convcore.engine.layers.byte_interpolation import interpolate_bytes
+from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.linear_map import linear_map
 from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -47,7 +49,7 @@ def interpolate(
     Parameters
     ----------
     input : (N, C, W), (N, C, H, W) or (N, C, D, H, W), floating
-        Also of uint8, as masks are, for the nearest modes.
+        Also of uint8, for the nearest modes and for those of images.
     size : int, or one int a spatial axis
         Of the result.
     scale_factor : number, or one a spatial axis
@@ -106,9 +108,21 @@ def interpolate(
     if mode in _NEAREST and input._array.dtype == np.uint8:  # bytes are exact in float32
         pixels = engine.interpolate(input._array.astype(np.float32, order="K"), sizes, *how)
         return wrap(pixels.astype(np.uint8, order="K"))
+    if rank == 2 and input._array.dtype == np.uint8:
+        return wrap(_bytes_resized(input._array, sizes, how))
     check_kind(_kernel(mode, rank), input, "f")
     name = f"Upsample{LINES[mode][1]}{rank}D" + ("Aa" if antialias else "")
     return _resized(name, input, sizes, how)
+
+
+def _bytes_resized(array: np.ndarray, sizes: tuple[int, ...], how: tuple) -> np.ndarray:
+    resized = layout.empty(
+        (*array.shape[:2], *sizes),
+        array.dtype,
+        layout.is_channels_last(array.shape, array.strides),
+    )
+    resized[...] = interpolate_bytes(array, sizes, *how)
+    return resized
 
 
 _NEAREST = ("nearest", "nearest-exact")

@@ -73,23 +73,45 @@ def _lp_pool(
 # With indices
 
 
-def _with_indices(name: str) -> Callable:
-    def function(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        pool = getattr(pooling, name)
-        if len(args) > 5:  # max_pool: the flag is the last argument
-            args = args[:5]
-        return pool(input, *args, **{**kwargs, "return_indices": True})
+def _max_pool(name: str) -> Callable:
+    pool = getattr(pooling, name)
 
+    def function(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices=True)
+
+    return _named(name, function)
+
+
+def _adaptive_max_pool(name: str) -> Callable:
+    pool = getattr(pooling, name)
+
+    def function(
+        input: Tensor, output_size: Any, return_indices: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return pool(input, output_size, return_indices=True)
+
+    return _named(name, function)
+
+
+def _named(name: str, function: Callable) -> Callable:
     function.__name__ = function.__qualname__ = f"{name}_with_indices"
     function.__doc__ = f"Return what `{name}` does, and the indices in the planes."
     return function
 
 
-max_pool1d_with_indices = _with_indices("max_pool1d")
-max_pool2d_with_indices = _with_indices("max_pool2d")
-max_pool3d_with_indices = _with_indices("max_pool3d")
-adaptive_max_pool1d_with_indices = _with_indices("adaptive_max_pool1d")
-adaptive_max_pool2d_with_indices = _with_indices("adaptive_max_pool2d")
-adaptive_max_pool3d_with_indices = _with_indices("adaptive_max_pool3d")
+max_pool1d_with_indices = _max_pool("max_pool1d")
+max_pool2d_with_indices = _max_pool("max_pool2d")
+max_pool3d_with_indices = _max_pool("max_pool3d")
+adaptive_max_pool1d_with_indices = _adaptive_max_pool("adaptive_max_pool1d")
+adaptive_max_pool2d_with_indices = _adaptive_max_pool("adaptive_max_pool2d")
+adaptive_max_pool3d_with_indices = _adaptive_max_pool("adaptive_max_pool3d")
 
 FUNCTIONS_ONLY = __all__

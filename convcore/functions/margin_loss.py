@@ -166,6 +166,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return `triplet_margin_loss` with a distance of one's own."""
+    function = "triplet_margin_with_distance_loss"
+    check_arguments(function, anchor=anchor, positive=positive, negative=negative)
     reduction = _reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -287,7 +289,7 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    labels = target._array.reshape(rows._array.shape)
+    labels: Any = target._array.reshape(rows._array.shape)
     if labels.size and not (labels.min() >= -1 and labels.max() < labels.shape[1]):
         raise RuntimeError("argument #2 'target' is out of range")
     counts = np.logical_and.accumulate(labels >= 0, axis=1)

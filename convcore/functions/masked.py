@@ -81,6 +81,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, in_place: bool) -> Tensor:
     _check_mask("masked_scatter_", mask)
+    if mask._array.ndim > x._array.ndim and not in_place:
+        x = expand(x, np.broadcast_shapes(x._array.shape, mask._array.shape))
     if source._array.dtype != x._array.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got "

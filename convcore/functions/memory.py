@@ -17,21 +17,23 @@ from convcore._storage import (
     TypedStorage,
     UntypedStorage,
     as_tensor,
-    layout,
     memory_of,
     strided,
 )
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
-from convcore.functions._support.arguments import check_tensor
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints
 from convcore.functions.slicing import narrow
-from convcore.functions.splitting import chunk, split
+from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
-__all__ = ["is_inference", "narrow_copy", "split_with_sizes", "unsafe_chunk", "unsafe_split"]
+__all__ = [
+    "empty_strided",
+    "narrow_copy",
+    "split_with_sizes",
+]
 
 
 # Storages
@@ -142,12 +144,6 @@ def _false(self: Tensor, *args: Any) -> bool:
     return False
 
 
-def is_inference(input: Tensor) -> bool:
-    """Return False: tensors made in `inference_mode` are ordinary ones."""
-    check_tensor("is_inference", input)
-    return False
-
-
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
@@ -170,16 +166,6 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into views of the given sizes."""
     return split(input, list(split_sizes), dim)
-
-
-def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `split` does."""
-    return split(input, split_size, dim)
-
-
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Do what `chunk` does."""
-    return chunk(input, chunks, dim)
 
 
 # Element by element, in Python
@@ -246,7 +232,7 @@ def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> T
 # Other layouts
 
 
-def _layout(self: Tensor) -> layout:
+def _layout(self: Tensor) -> Any:
     """Return how the elements lie in memory: strided, always."""
     return strided
 
@@ -272,14 +258,19 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
-    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     kwargs.setdefault("dtype", self._array.dtype)
+    return empty_strided(size, stride, **kwargs)
+
+
+def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
 
 
 _FALSE = (
     *("is_distributed", "is_pinned", "is_shared", "is_coalesced"),
-    *("is_ipu", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
+    *("is_ipu", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
     *("is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"),
 )
 _METHODS_OF_FALSE = ("is_coalesced", "is_distributed", "is_pinned", "is_shared")
@@ -288,6 +279,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
+FUNCTIONS_ONLY = {"empty_strided"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

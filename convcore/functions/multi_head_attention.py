@@ -8,6 +8,7 @@ from typing import Any
 
 from convcore._creation import zeros
 from convcore._tensor import Tensor
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.attention import scaled_dot_product_attention
 from convcore.functions.broadcast import expand
@@ -98,6 +99,7 @@ def multi_head_attention_forward(
     ----------
     A. Vaswani et al., "Attention is all you need", NIPS 2017, section 3.2.2.
     """
+    check_arguments("multi_head_attention_forward", query=query, key=key, value=value)
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = _as_batch(query, key, value)

@@ -25,6 +25,7 @@ from convcore.functions._support.arguments import (
     check_optional,
     number,
 )
+from convcore.functions._support.dispatch import flat_in
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, mul, sub
 from convcore.functions.broadcast import cast
@@ -458,6 +459,8 @@ def _normalized(
         wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
         out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3])
         return cast(out, dtype), statistics
+    if not x._array.size:  # nothing is computed: PyTorch takes parameters of any dtype
+        weight, bias = (t if t is None else cast(t, dtype) for t in (weight, bias))
     _check_dtypes(dtype, weight, bias)
     w, b, r = (None if t is None else t._array for t in (weight, bias, residual))
     y, statistics = ignore_errstate(norm.forward, x._array, w, b, r)
@@ -539,7 +542,7 @@ def _composed(
         else:
             y = reshape(result, shape)
         low, high = engine.CLAMPS[norm.activation]
-        grad = masked(grad, ~((y._array <= low) | (y._array >= high)))
+        grad = flat_in(masked(grad, ~((y._array <= low) | (y._array >= high))), y)
     grads: list[Tensor | None] = [None] * len(needs)
     if needs[0]:
         h = grad if w is None else mul(grad, w)

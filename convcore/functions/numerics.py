@@ -1,4 +1,4 @@
-"""Small functions that PyTorch shares with NumPy: bincount, diff, isin, trace, triangles."""
+"""Small functions that PyTorch shares with NumPy: bincount, diff, isin, trace, triangles ..."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
 from convcore.functions.slicing import diagonal_of, placed, slice_of
 
-__all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
+__all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices", "unravel_index"]
 
 
 # Counting and finding
@@ -238,6 +238,24 @@ def triu_indices(
     return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
 
 
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Return the indices along each axis that flat indices into a shape mean.
+
+    Raises
+    ------
+    ValueError
+        An index is out of bounds, or a size is negative.
+    """
+    check_tensor("unravel_index", indices)
+    if indices._array.dtype.kind not in "iu":
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found = np.unravel_index(indices._array.astype(np.int64), sizes)
+    return tuple([wrap(np.asarray(one, np.int64)) for one in found])
+
+
 def _triangle(
     name: str, function: Any, row: int, col: int, offset: int, dtype: Any, device: Any
 ) -> Tensor:
@@ -251,4 +269,4 @@ def _triangle(
     return wrap(np.stack(function(row, offset, col)).astype(target))
 
 
-FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices"}
+FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices", "unravel_index"}

@@ -66,7 +66,17 @@ def pad(
     if mode == "constant":
         return _constant_pad(input, pairs, _number(value))
     _check_mode(mode, len(pairs), input._array.ndim, value)
+    _check_not_empty(mode, len(pairs), input._array.shape)
     return _border(input, pairs, mode)
+
+
+def _check_not_empty(mode: str, rank: int, shape: tuple[int, ...]) -> None:
+    """Raise where there is nothing to copy, or no channel; a batch may be empty."""
+    if mode != "circular" and 0 in shape[len(shape) == rank + 2 :]:
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size "
+            f"and other non-zero dimensions for input, but got: {list(shape)}"
+        )
 
 
 def _constant_pad(x: Tensor, pairs: Pairs, value: Any) -> Tensor:

@@ -22,6 +22,7 @@ from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions._support.dispatch import flat_in, place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.linear_map import linear_map
 
@@ -138,11 +139,12 @@ def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
     """Wrap and record max pooling that saves taps, an eighth of the memory of indices."""
     output = wrap(pooled.values)
     if pooled.taps is not None:
+        place = place_of(input)
         record(
             f"{name}Backward0",
             (input,),
             output,
-            lambda needs, grad, taps: _put_back(name, grad, taps, pooled),
+            lambda needs, grad, taps: flat_in(_put_back(name, grad, taps, pooled), place),
             (wrap(pooled.taps),),
         )
     return output
@@ -150,6 +152,8 @@ def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
 
 def _put_back(name: str, grad: Tensor, taps: Tensor, pooled: MaxPooled) -> Tensor:
     """Return the input gradient: gradients at the maxima, zeros elsewhere."""
+    if name.startswith("Adaptive"):
+        _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", grad, int(name[-2]))
     planes = wrap(computed(pooled.pool.gradient, grad._array, taps._array))
     record(
         f"{name}BackwardBackward0",
@@ -174,11 +178,12 @@ def _picked(
     """Wrap and record max pooling that saves indices."""
     output, places = wrap(values), wrap(indices)
     sizes = input._array.shape[-rank:]
+    place = place_of(input) if _differentiated(input) else input
     record(
         f"{name}Backward0",
         (input,),
         output,
-        lambda needs, grad, places: _scatter(name, grad, places, sizes),
+        lambda needs, grad, places: flat_in(_scatter(name, grad, places, sizes), place),
         (places,),
     )
     return (output, places) if return_indices else output
@@ -186,6 +191,8 @@ def _picked(
 
 def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     """Return planes of zeros with the values at their indices."""
+    if name.startswith("Adaptive"):
+        _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", values, int(name[-2]))
     forward, adjoint = _pixel_maps(sizes)
     return linear_map(values, forward, adjoint, (f"{name}Backward", "Gather"), (places,))
 
@@ -354,7 +361,19 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     return output
 
 
+def _check_not_empty(function: str, grad: Tensor, rank: int) -> None:
+    """Raise where backward has no elements to take gradients from, as in PyTorch."""
+    shape = grad._array.shape
+    if 0 in shape[-rank:]:
+        raise RuntimeError(
+            f"{function}(): Expected grad_output to have non-zero size for non-batch dimensions, "
+            f"but grad_output has sizes {list(shape)} with dimension "
+            f"{shape.index(0, len(shape) - rank)} being empty"
+        )
+
+
 def _adaptive_mean_grad(rank: int, grad: Tensor, sizes: Ints) -> Tensor:
+    _check_not_empty(f"adaptive_avg_pool{rank}d_backward", grad, rank)
     output = wrap(computed(engine.adaptive_avg_pool_grad, grad._array, sizes))
     outs = grad._array.shape[-rank:]
     record(
@@ -374,6 +393,12 @@ def _adaptive_max_pool(
     check_kind(function, input, "f")
     outs = _output_size(function, output_size, input, rank)
     name = f"AdaptiveMaxPool{rank}D"
+    if 0 in input._array.shape[1:]:
+        shape = input._array.shape
+        raise RuntimeError(
+            f"{function}(): Expected input to have non-zero size for non-batch dimensions, but "
+            f"input has sizes {list(shape)} with dimension {shape.index(0, 1)} being empty"
+        )
     if not return_indices:
         by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
         if by_taps is not None:

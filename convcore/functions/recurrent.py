@@ -14,7 +14,7 @@ from convcore.functions.shape import t
 from convcore.functions.slicing import narrow
 from convcore.functions.splitting import chunk, split
 
-__all__ = ["gru_cell", "lstm_cell", "recurrent_layer", "rnn_cell"]
+__all__: list[str] = []  # layers call them; F has none of these names
 
 State = tuple[Tensor, ...]  # (h,), or (h, c) of an LSTM
 Cell = Callable[[Tensor, State], State]

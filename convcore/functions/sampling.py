@@ -189,12 +189,23 @@ def _inverted(transform: Callable, generator: Generator | None) -> Callable:
     return fill
 
 
+def _transformed(x: Tensor, name: str, made: Callable, generator: Generator | None) -> Tensor:
+    """Fill a tensor with what ``made`` makes of uniform numbers, which are drawn in float64."""
+
+    def fill(array: np.ndarray) -> None:
+        drawn = np.empty_like(array, dtype=np.float64)
+        fill_uniform(drawn, 0.0, 1.0, generator)
+        array[...] = ignore_errstate(made, drawn)
+
+    return _filled(x, name, fill)
+
+
 METHODS = {
+    "cauchy_": cauchy_,
+    "geometric_": geometric_,
     "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
-    "cauchy_": cauchy_,
     "exponential_": exponential_,
-    "geometric_": geometric_,
     "log_normal_": log_normal_,
     "multinomial": multinomial,
     "normal_": normal_,

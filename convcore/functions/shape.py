@@ -166,6 +166,12 @@ def _read_as(x: Tensor, dtype: np.dtype) -> Tensor:
             f"self.size(-1) must be divisible by {ratio} to view {scalar_name(array.dtype)} "
             f"as {scalar_name(dtype)} (different element sizes), but got {array.shape[-1]}"
         )
+    if ratio > 1 and x.storage_offset() % ratio:
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} to view "
+            f"{scalar_name(array.dtype)} as {scalar_name(dtype)} (different element sizes), but "
+            f"got {x.storage_offset()}"
+        )
     out = wrap(array.view(dtype))
     out._counter = x._counter
     return out
@@ -405,6 +411,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             "contain the same number of dims as destination "
             f"({list(targets)} dims)"
         )
+    for name, dims in (("source", sources), ("destination", targets)):
+        wrapped = [wrap_dim(dim, rank) for dim in dims]
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
     moved = dict(zip(wrap_dims(targets, rank), wrap_dims(sources, rank), strict=True))
     others = iter([axis for axis in range(rank) if axis not in moved.values()])
     return _permute_to(

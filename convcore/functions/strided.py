@@ -147,6 +147,6 @@ def _set_in_place(function: Callable) -> Callable:
 
 METHODS = {
     f"{function.__name__}_": _set_in_place(function)
-    for function in (squeeze, swapaxes, t, transpose, unsqueeze)
+    for function in (as_strided, squeeze, swapaxes, t, transpose, unsqueeze)
 }
 METHODS["swapdims_"] = METHODS["transpose_"]

@@ -10,7 +10,10 @@ from convcore.functions.conv import *  # noqa: F403
 from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.cross_entropy import *  # noqa: F403
 from convcore.functions.ctc_loss import *  # noqa: F403
-from convcore.functions.distance import *  # noqa: F403
+from convcore.functions.distance import cosine_similarity as cosine_similarity
+from convcore.functions.distance import normalize as normalize
+from convcore.functions.distance import pairwise_distance as pairwise_distance
+from convcore.functions.distance import pdist as pdist
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh

@@ -746,3 +746,59 @@ def test_function_keeps_nothing_alive_without_the_collector(kind, backward):
         assert [reference() for reference in alive] == [None] * 5
     finally:
         gc.enable()
+
+
+def test_function_may_return_one_tensor_twice(lib):
+    def forward(ctx, x):
+        y = x * 2
+        return y, y
+
+    x = leaf(lib, 1.0, 2.0)
+    a, b = function(lib, forward, lambda ctx, first, last: first * 2 + last * 3).apply(x)
+    assert a is b
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_setup_context_gets_the_defaults_of_forward(lib):
+    def setup_context(ctx, inputs, output):
+        _, ctx.factor, ctx.more = inputs
+
+    def forward(x, factor=3, *, more=5):
+        return x * factor
+
+    def forward_by_position(x, factor=3, more=5):
+        return x * factor
+
+    cls = function(lib, forward_by_position, lambda ctx, g: (g * ctx.factor, None, None))
+    cls.setup_context = staticmethod(setup_context)
+    x = leaf(lib, 2.0)
+    y = cls.apply(x)
+    y.backward()
+    assert (y.item(), x.grad.tolist()) == (6.0, [3.0])
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_gradients_of_outputs_without_any_are_zeros_or_none(lib, materialize):
+    seen = []
+
+    def forward(ctx, x):
+        ctx._materialize_non_diff_grads = materialize
+        y, z = x * 2, x * 3
+        ctx.mark_non_differentiable(z)
+        return y, z, 7
+
+    def backward(ctx, y, z, number):
+        seen.extend([None if grad is None else grad.tolist() for grad in (z, number)])
+        return y * 2
+
+    y, _, _ = function(lib, forward, backward).apply(leaf(lib, 1.0))
+    y.backward()
+    assert seen == [[0.0] if materialize else None, None]
+
+
+def test_functions_are_not_called(lib):
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        instance = square(lib)()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward"):
+        instance(leaf(lib, 1.0))

@@ -168,3 +168,9 @@ def test_forward_mode_is_refused():
         functional.jacobian(SCALAR, x, strategy="forward-mode")
     with pytest.raises(NotImplementedError, match="reverse-mode"):
         functional.hessian(SCALAR, x, outer_jacobian_strategy="forward-mode")
+
+
+def test_jacobian_and_hessian_of_a_number(lib):
+    x = lib.tensor(3.0)
+    assert lib.autograd.functional.jacobian(lambda x: x * x, x).item() == 6.0
+    assert lib.autograd.functional.hessian(lambda x: x**3, x).item() == 18.0

@@ -241,3 +241,81 @@ def test_each_thread_has_a_mode_of_its_own(lib):
 def test_modes_are_found_in_autograd_too(lib):
     for name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"):
         assert getattr(lib.autograd, name) is getattr(lib, name)
+
+
+# Inference tensors
+
+
+def inference_tensor(lib):
+    with lib.inference_mode():
+        return lib.ones(2)
+
+
+def test_tensors_made_in_inference_mode_say_so(lib):
+    x = inference_tensor(lib)
+    assert x.is_inference()
+    assert lib.is_inference(x)
+    assert x.view(2, 1).is_inference()
+    assert not x.clone().is_inference()
+    assert not lib.ones(2).is_inference()
+    with lib.inference_mode(), lib.inference_mode(False):
+        assert not lib.ones(2).is_inference()
+    with lib.inference_mode():
+        assert x.add_(1).tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        x._version  # noqa: B018
+
+
+def test_inference_tensors_are_not_changed_outside(lib):
+    x = inference_tensor(lib)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor"):
+        x.requires_grad_(True)
+
+
+def test_inference_tensors_are_not_saved_for_backward(lib):
+    x = lib.ones(2, requires_grad=True)
+    assert (x + inference_tensor(lib)).requires_grad  # which saves nothing
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * inference_tensor(lib)
+
+
+def test_views_made_in_inference_mode_are_not_changed_outside(lib):
+    x = lib.ones(3, requires_grad=True) * 1
+    with lib.inference_mode():
+        view = x.view(3, 1)
+    assert not view.is_inference()
+    with pytest.raises(RuntimeError, match="A view was created in inference mode and is being mod"):
+        view.add_(1)
+    x.mul_(2)
+    with pytest.raises(RuntimeError, match="inference mode and its base or another view of its"):
+        view.grad_fn  # noqa: B018
+
+
+def test_inference_mode_is_a_threads_own(lib):
+    seen = []
+    with lib.inference_mode():
+        thread = threading.Thread(target=lambda: seen.append(lib.ones(1).is_inference()))
+        thread.start()
+        thread.join()
+    assert seen == [False]
+
+
+def test_numpy_of_a_parameter_needs_no_detach_where_nothing_is_recorded(lib):
+    x = lib.ones(2, requires_grad=True)
+    with lib.no_grad():
+        assert x.numpy().tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        x.numpy()
+
+
+def test_decorated_classes_are_warned_of(lib):
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @lib.no_grad()
+        class Recorder:
+            def __init__(self):
+                self.seen = lib.is_grad_enabled()
+
+    assert not Recorder().seen

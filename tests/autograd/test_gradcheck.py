@@ -165,7 +165,7 @@ def test_gradcheck_finds_a_backward_that_cannot_take_none():
         first, second = function(x)
         return first + second
 
-    with pytest.raises(GradcheckError, match="it must take None there"):
+    with pytest.raises(GradcheckError, match="backward must take None"):
         gradcheck(used, point(2))
     assert gradcheck(used, point(2), check_undefined_grad=False)
     zeros = with_backward(lambda a, b: a * 2 + b * 2, outputs=2)
@@ -192,16 +192,52 @@ def test_gradcheck_warns_of_single_precision():
 
 
 @fast_modes
-def test_gradcheck_writes_into_no_input(fast_mode):
+def test_gradcheck_gives_inputs_their_values_back(fast_mode):
     x = point(2, 3)
     before, version = x.tolist(), x._version
-    window = x.detach()
-    seen = []
-    assert gradcheck(lambda x: (seen.append(window.tolist()), x * x)[1], x, fast_mode=fast_mode)
+    assert gradcheck(lambda x: x * x, x, fast_mode=fast_mode)
+    assert (x.tolist(), x._version, x.grad) == (before, version, None)
+
+    def fails(x):
+        if x.tolist() != before:
+            raise KeyError("moved")
+        return x * x
+
+    with pytest.raises(KeyError):
+        gradcheck(fails, x, fast_mode=fast_mode)
     assert x.tolist() == before
-    assert x._version == version
-    assert x.grad is None
-    assert all(values == before for values in seen)
+
+
+@fast_modes
+def test_gradcheck_moves_what_a_function_reads_by_another_way(fast_mode):
+    net = convcore.nn.Linear(3, 2).double()
+    x = point(4, 3)
+    assert gradcheck(lambda x, *parameters: net(x), (x, *net.parameters()), fast_mode=fast_mode)
+    assert gradgradcheck(lambda x, *parameters: net(x), (x, *net.parameters()), fast_mode=fast_mode)
+
+
+def test_gradcheck_refuses_elements_that_share_memory():
+    with pytest.raises(RuntimeError, match="The 1th input has a dimension with stride 0"):
+        gradcheck(lambda x, y: x * y, (point(3), point(1).expand(3)))
+
+
+@pytest.mark.parametrize("option", ["check_batched_grad", "check_forward_ad"])
+def test_gradcheck_refuses_what_there_is_not(option):
+    with pytest.raises(NotImplementedError, match=option):
+        gradcheck(lambda x: x * x, point(2), **{option: True})
+    assert gradcheck(lambda x: x * x, point(2), **{option: False})
+
+
+def test_gradgradcheck_draws_gradients_with_gaps():
+    steps = []
+
+    def function(x):
+        y = x * x
+        y.register_hook(lambda grad: steps.append(grad.stride()))
+        return y
+
+    assert gradgradcheck(function, point(3), gen_non_contig_grad_outputs=True)
+    assert (2,) in steps
 
 
 @fast_modes

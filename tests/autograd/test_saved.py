@@ -255,10 +255,53 @@ def test_saved_output_holds_its_node_in_no_cycle():
 def test_saved_tensors_of_a_node_can_be_seen():
     x, w = leaf(convcore, 1.0), leaf(convcore, 2.0)
     y = x * w
-    assert [t.tolist() for t in y.grad_fn.saved_tensors] == [[1.0], [2.0]]
+    assert [y.grad_fn._saved_self.tolist(), y.grad_fn._saved_other.tolist()] == [[1.0], [2.0]]
     y.backward()
     with pytest.raises(RuntimeError, match="after they have already been freed"):
-        y.grad_fn.saved_tensors  # noqa: B018
+        y.grad_fn._saved_self  # noqa: B018
+
+
+def test_nodes_show_what_they_saved_by_name(lib):
+    x = leaf(lib, 2.0)
+    mean = (lib.cat([x, x]) * 3).exp().mean()
+    exp = mean.grad_fn.next_functions[0][0]
+    mul = exp.next_functions[0][0]
+    assert not hasattr(exp, "saved_tensors")
+    assert "_saved_result" in dir(exp)
+    assert exp._saved_result.shape == (2,)
+    assert "_saved_other" in dir(mul)
+    with pytest.raises(AttributeError):
+        exp._saved_nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("weight", lambda lib, x: lib.nn.functional.conv2d(x, x, stride=2)),
+        ("stride", lambda lib, x: lib.nn.functional.conv2d(x, x, stride=2)),
+        ("mat2", lambda lib, x: x[0, 0] @ x[0, 0]),
+        ("alpha", lambda lib, x: lib.addmm(x[0, 0], x[0, 0], x[0, 0], alpha=2)),
+        ("target", lambda lib, x: lib.nn.functional.mse_loss(x, x * 2)),
+    ],
+)
+def test_nodes_show_pytorchs_names(torch, name, make):
+    values = []
+    for lib in (convcore, torch):
+        x = lib.ones(1, 1, 2, 2, requires_grad=True)
+        value = getattr(make(lib, x).grad_fn, f"_saved_{name}")
+        if name == "stride":
+            value = value if isinstance(value, tuple) else (value,) * 2
+        values.append(value.tolist() if hasattr(value, "tolist") else value)
+    assert values[0] == values[1]
+
+
+def test_a_saved_tensor_may_not_be_detached_in_place(lib):
+    y = leaf(lib, 2.0) * 1
+    z = y * y
+    y.detach_()
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached"):
+        z.backward()
+    (leaf(lib, 3.0) * y).backward()  # detached before it is saved
 
 
 # saved_tensors_hooks

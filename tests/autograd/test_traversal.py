@@ -919,3 +919,84 @@ def assert_close(found, expected):
         assert found is None
     else:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_grad_fn_is_called_with_a_gradient_an_output(lib):
+    y = leaf(lib, 1.0) * 2
+    assert y.grad_fn(lib.ones(1))[0].tolist() == [2.0]
+    for gradients in ((), (lib.ones(1), lib.ones(1))):
+        with pytest.raises(TypeError, match="expected 1 arguments, got"):
+            y.grad_fn(*gradients)
+
+
+def test_gradients_that_grad_makes_of_nothing_can_be_differentiated(lib):
+    x, unused = leaf(lib, 1.0), leaf(lib, 2.0)
+    for create_graph in (True, False):
+        found = lib.autograd.grad(
+            x * x, (x, unused), materialize_grads=True, create_graph=create_graph
+        )
+        assert lists(found) == [[2.0], [0.0]]
+        assert found[1].requires_grad is create_graph
+
+
+def test_backward_of_a_graph_warns_of_its_cycle():  # PyTorch once a process
+    x = leaf(convcore, 1.0)
+    with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+        (x * x).backward(create_graph=True)
+    x.grad = None
+
+
+def test_post_hooks_of_an_accumulator_see_what_hooks_before_them_did(lib):
+    x = leaf(lib, 1.0, 2.0)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda grad: grad - 2)
+    node.register_prehook(lambda grads: (grads[0] / 4,))
+
+    def add_a_half(tensor):
+        tensor.grad.add_(0.5)
+
+    x.register_post_accumulate_grad_hook(add_a_half)
+    seen = []
+    node.register_hook(lambda _, grads: seen.append(grads[0].tolist()))
+    x.sum().backward()
+    assert seen == [[0.25, 0.25]]
+
+
+def test_passes_nest_deeper_than_a_stack(lib):
+    class Nested(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with lib.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, grad):
+            if ctx.x > 0:
+                with lib.enable_grad():
+                    Nested.apply(ctx.x).sum().backward()
+            return grad
+
+    x = leaf(lib, 300.0)
+    Nested.apply(x).sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_errors_in_nested_passes_arrive(lib):
+    class Failing(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with lib.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, grad):
+            if ctx.x <= 0:
+                raise KeyError("the innermost")
+            with lib.enable_grad():
+                Failing.apply(ctx.x).sum().backward()
+            return grad
+
+    with pytest.raises(KeyError, match="the innermost"):
+        Failing.apply(leaf(lib, 100.0)).sum().backward()

@@ -80,7 +80,7 @@ def error(code):
 
 for code in (
     "torch.stft", "import torch.utils.tensorboard", "from torch.distributed.rpc import a; a()",
-    "from torch import no_such_name", "torch.ones(2).q_scale", "torch.fx.Graph()",
+    "from torch import no_such_name", "torch.ones(2).int_repr", "torch.fx.Graph()",
     "torch.nn.functional.no_such_name", "import torch.no_such_module",
 ):
     error(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from convcore.compat import errors, names, scope
+from convcore.compat import torch as compat_torch
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 
@@ -26,7 +28,8 @@ def test_the_list_is_that_of_pytorch(torch):
 def test_every_reason_is_used_and_every_pattern_is_of_a_name():
     known = {f"{module}.{name}" for module, found in names.public().items() for name in found}
     known |= names.public()["modules"] | names.public()["private"]
-    known |= {f"{module}.x" for module in known}
+    ours = pkgutil.walk_packages(compat_torch.__path__, "torch.")
+    known |= {f"{module}.x" for module in known} | {f"{module.name}.x" for module in ours}
     for pattern, key in scope._PATTERNS:
         assert key in scope._REASONS
         assert any(fnmatch.fnmatchcase(name, pattern) for name in known), pattern

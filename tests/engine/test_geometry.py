@@ -144,6 +144,7 @@ def test_padding_same_keeps_the_size_and_puts_the_odd_zero_after():
 def test_per_axis_repeats_an_int_and_keeps_a_sequence():
     assert per_axis("stride", 2, 3) == (2, 2, 2)
     assert per_axis("stride", (1, 2, 3), 3) == (1, 2, 3)
+    assert per_axis("stride", (2,), 3) == (2, 2, 2)
     assert per_axis("stride", range(1, 4), 3) == (1, 2, 3)
 
 
@@ -160,7 +161,7 @@ def test_per_axis_repeats_an_int_and_keeps_a_sequence():
         ({"stride": "2"}, TypeError, ["stride", "'2'", "int"]),
         ({"stride": None}, TypeError, ["stride", "None", "int"]),
         ({"dilation": 0}, ValueError, ["dilation", "[0, 0]", "greater than zero"]),
-        ({"dilation": (1,)}, ValueError, ["dilation", "[1]", "2 ints"]),
+        ({"dilation": (1, 2, 3)}, ValueError, ["dilation", "[1, 2, 3]", "2 ints"]),
         ({"dilation": (1, 2.5)}, TypeError, ["dilation", "2.5", "int"]),
         ({"padding": -1}, ValueError, ["padding", "-1", ">= 0"]),
         ({"padding": ((0, 1), (2, -3))}, ValueError, ["padding", "(2, -3)", ">= 0"]),

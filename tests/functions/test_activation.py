@@ -104,8 +104,8 @@ def test_activations_keep_channels_last(rng):
 def test_relu_saves_its_result_alone():
     x = convcore.tensor([-1.0, 2.0], requires_grad=True)
     y = convcore.relu(x)
-    (saved,) = y.grad_fn.saved_tensors
-    assert saved.data_ptr() == y.data_ptr()
+    assert [name for name in dir(y.grad_fn) if name.startswith("_saved_")] == ["_saved_result"]
+    assert y.grad_fn._saved_result.data_ptr() == y.data_ptr()
 
 
 @pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
@@ -236,3 +236,46 @@ def test_relu_of_many_elements_is_that_of_few(torch, rng, dtype):
         in_place = convcore.from_numpy(layout.copy()).relu_()
         np.testing.assert_array_equal(in_place.numpy(), torch.relu(theirs).numpy())
         assert convcore.relu(ours).stride() == torch.relu(theirs).stride()
+
+
+FLAT = {
+    "relu": lambda F, x: F.relu(x),
+    "leaky_relu": lambda F, x: F.leaky_relu(x, 0.2),
+    "hardtanh": lambda F, x: F.hardtanh(x),
+    "relu6": lambda F, x: F.relu6(x),
+    "threshold": lambda F, x: F.threshold(x, 1.0, 0.5),
+    "hardshrink": lambda F, x: F.hardshrink(x),
+    "softshrink": lambda F, x: F.softshrink(x),
+    "prelu": lambda F, x: F.prelu(x, x.detach()[:1].reshape(1)),
+    "max_pool1d": lambda F, x: F.max_pool1d(x[None], 2),
+    "max_pool2d": lambda F, x: F.max_pool2d(x.view(1, 2, 2), 2),
+    "max_pool2d-indices": lambda F, x: F.max_pool2d(x.view(1, 2, 2), 2, return_indices=True)[0],
+    "adaptive_max_pool2d": lambda F, x: F.adaptive_max_pool2d(x.view(1, 2, 2), 1),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_second_derivatives_of_piecewise_linear_functions_are_zeros(lib, name):
+    x = lib.tensor([-1.0, 0.25, 2.0, 7.0], dtype=lib.float64, requires_grad=True)
+    y = FLAT[name](lib.nn.functional, x).sum()
+    (slope,) = lib.autograd.grad(y, x, create_graph=True)
+    assert slope.requires_grad
+    (second,) = lib.autograd.grad(slope.sum(), x)
+    assert second.tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("name", ["celu_", "elu_", "leaky_relu_"])
+def test_a_negative_slope_in_place_has_no_backward(lib, name):
+    function = getattr(lib.nn.functional, name)
+    x = lib.tensor([-1.0, 2.0], requires_grad=True)
+    assert function(x.detach().clone(), -2.0)[1] == 2
+    with pytest.raises(RuntimeError, match="call out-of-place version"):
+        function(x * 1, -2.0).sum().backward()
+    function(x * 1, 2.0).sum().backward()
+
+
+def test_threshold_in_place_takes_elements_that_share_memory(lib):
+    x = lib.zeros(1).expand(3)
+    F = lib.nn.functional
+    assert F.threshold(x, 0.5, 0.75, inplace=True).tolist() == [0.75] * 3
+    assert F.threshold_(x, 0.8, 1.0).tolist() == [1.0] * 3

@@ -122,3 +122,11 @@ def test_a_real_operand_of_a_complex_one_gets_the_real_part():
     x = convcore.ones(2, requires_grad=True)
     (x * convcore.tensor([1 + 2j, 3 - 1j])).sum().backward(convcore.tensor(1 + 0j))
     assert x.grad.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"), [((3,), (1, 3)), ((3,), (1, 1, 3)), ((1, 3), (2, 1, 3)), ((), (1, 2, 1))]
+)
+def test_new_axes_of_expand_have_pytorchs_strides(lib, shape, sizes):
+    expected = {(1, 3): (3, 1), (1, 1, 3): (3, 3, 1), (2, 1, 3): (0, 3, 1), (1, 2, 1): (0, 0, 0)}
+    assert lib.ones(shape).expand(sizes).stride() == expected[sizes]

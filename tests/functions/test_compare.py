@@ -94,3 +94,8 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
+
+
+def test_comparisons_in_place_have_longer_names_too(torch):
+    for name in ("greater_", "greater_equal_", "less_", "less_equal_", "not_equal_"):
+        agree(torch, lambda m, x, name=name: getattr(x, name)(1), np.arange(3))

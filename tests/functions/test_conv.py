@@ -387,3 +387,29 @@ def test_bits_of_a_small_net_do_not_depend_on_the_number_of_threads(coretype, ru
         assert len(set(digests)) == 1, f"result {number}"
     if engine.runtime.threads.openmp() and found["threads"] is not None:
         assert found["threads"] >= 7
+
+
+def test_images_without_channels_give_the_bias():
+    x = convcore.zeros(2, 0, 4, 5, requires_grad=True)
+    w = convcore.zeros(3, 0, 2, 2, requires_grad=True)
+    bias = convcore.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = convcore.nn.functional.conv2d(x, w, bias, stride=(1,), padding=1)
+    assert y.shape == (2, 3, 5, 6)
+    assert (y == bias.view(1, 3, 1, 1)).all()
+    y.sum().backward()
+    assert (x.grad.shape, w.grad.shape) == (x.shape, w.shape)
+    assert bias.grad.tolist() == [60.0] * 3
+    with pytest.raises(RuntimeError, match=r"expected input.* to have 0 channels, but got 1 chann"):
+        convcore.nn.functional.conv2d(convcore.zeros(2, 1, 4, 5), w)
+
+
+def test_a_bias_of_another_dtype_is_refused_beside_integers(lib):
+    x = lib.ones(1, 1, 3, 3, dtype=lib.int64)
+    with pytest.raises(RuntimeError, match=r"and bias type .* should be the same"):
+        lib.nn.functional.conv2d(x, x, lib.ones(1, dtype=lib.float64))
+
+
+def test_steps_of_one_number_in_a_tuple_count_for_all_axes(lib):
+    x = lib.ones(1, 1, 7, 9)
+    y = lib.nn.functional.conv2d(x, x[..., :3, :3], stride=(2,), padding=(1,), dilation=(2,))
+    assert y.shape == (1, 1, 3, 4)

@@ -147,7 +147,7 @@ def test_memory_format_needs_its_rank_like_torch(torch):
 def test_other_devices_raise():
     x = convcore.zeros(2)
     for function in (x.cuda, lambda: x.to("cuda"), lambda: x.to("cuda:0"), lambda: x.to(0)):
-        with pytest.raises(RuntimeError, match="CPU"):
+        with pytest.raises(RuntimeError, match=r"CPU|Cannot access accelerator device"):
             function()
 
 

@@ -269,3 +269,12 @@ def test_older_order_of_arguments(name):
     assert expected == {"addcmul": 37.0, "addcdiv": 10.0}[name]
     assert getattr(convcore, name)(x, 3, a, b).item() == expected
     assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected
+
+
+def test_gradient_of_a_complex_exponent_of_a_negative_number(torch):
+    found = []
+    for lib in (convcore, torch):
+        n = lib.tensor([1 + 1j], dtype=lib.complex128, requires_grad=True)
+        lib.pow(lib.tensor([-2.0], dtype=lib.float64), n).abs().sum().backward()
+        found.append(n.grad.numpy())
+    np.testing.assert_allclose(*found)

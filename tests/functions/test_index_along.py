@@ -60,3 +60,8 @@ def test_along_an_axis_like_torch(torch, rng, seed, name, dtype):
 @pytest.mark.parametrize("name", ALONG_ERRORS)
 def test_along_an_axis_errors_like_torch(torch, name):
     same_error(torch, ALONG_ERRORS[name], np.linspace(-1, 1, 12).reshape(3, 4))
+
+
+def test_index_fill_refuses_complex_numbers_for_real_tensors(lib):
+    with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
+        lib.ones(2).index_fill(0, lib.tensor([0]), 1 + 1j)

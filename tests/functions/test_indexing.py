@@ -430,3 +430,11 @@ def test_indices_of_many_kinds_add_up(torch, rng):
             part = leaf[key(lib)]
             (part * part).sum().backward()
         same(ours.grad, theirs.grad, "gradient")
+
+
+def test_index_put_needs_an_index(lib):
+    for accumulate in (True, False):
+        with pytest.raises(RuntimeError):
+            lib.ones(()).index_put([], lib.tensor([1.0]), accumulate)
+    nowhere = (lib.tensor([], dtype=lib.int64),)
+    assert lib.ones(2).index_put_(nowhere, lib.tensor([])).tolist() == [1.0, 1.0]

@@ -233,3 +233,21 @@ def test_modules_are_pytorchs(make, torch, rng):
         theirs.scale_factor,
     )
     agree(torch, lambda lib, x: make(lib.nn)(x), rng.standard_normal((2, 3, 8, 9)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_images_of_bytes_are_pytorchs(torch, rng, mode, antialias, align, channels_last):
+    for channels in (1, 3, 5):
+        image = rng.integers(0, 256, (2, channels, 13, 11), dtype=np.uint8)
+        for size in ((7, 9), (8, 30), (20, 11)):
+            options = {"mode": mode, "antialias": antialias, "align_corners": align}
+
+            def call(m, x, size=size, options=options):
+                if channels_last:
+                    x = x.contiguous(memory_format=m.channels_last)
+                return m.nn.functional.interpolate(x, size, **options)
+
+            agree(torch, call, image, strides=True)

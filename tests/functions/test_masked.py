@@ -44,3 +44,8 @@ def test_masks_like_torch(torch, rng, seed, name):
 @pytest.mark.parametrize("name", ERRORS)
 def test_mask_errors_like_torch(torch, name):
     same_error(torch, ERRORS[name], np.linspace(-1, 1, 12).reshape(3, 4))
+
+
+def test_masked_scatter_broadcasts_to_its_mask(lib):
+    x, mask = lib.zeros(2), lib.tensor([[True, False], [True, True]])
+    assert x.masked_scatter(mask, lib.tensor([1.0, 2.0, 3.0])).tolist() == [[1.0, 0.0], [2.0, 3.0]]

@@ -415,3 +415,16 @@ def test_an_empty_batch_changes_no_running_statistics():
     assert y.shape == (0, 3, 4, 4)
     assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
     assert layer.weight.grad.tolist() == [0, 0, 0]
+
+
+def test_empty_batches_go_through_with_parameters_of_any_dtype(lib):
+    for layer, sizes in ((lib.nn.GroupNorm(1, 2), (3,)), (lib.nn.BatchNorm2d(2), (3, 3))):
+        for dtype in (lib.float32, lib.float64):
+            if dtype is lib.float64 and isinstance(layer, lib.nn.GroupNorm):
+                continue
+            layer.zero_grad()
+            x = lib.zeros(0, 2, *sizes, dtype=dtype, requires_grad=True)
+            y = layer(x)
+            y.sum().backward()
+            assert (y.dtype, x.grad.shape) == (dtype, x.shape)
+            assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]

@@ -122,3 +122,14 @@ def test_gradients_are_those_of_finite_differences(rng, function):
     x = convcore.from_numpy(rng.uniform(0.3, 0.8, (2, 3))).requires_grad_()
     assert gradcheck(function, (x,))
     assert gradgradcheck(function, (x,))
+
+
+def test_indices_of_a_shape_agree_with_pytorch(torch):
+    flat = np.array([[0, 5], [23, 7]])
+    agree(torch, lambda m, n: m.unravel_index(n, (2, 3, 4)), flat)
+    agree(torch, lambda m, n: m.unravel_index(n, 24), flat)
+    found = convcore.unravel_index(convcore.from_numpy(flat), (4, 6))
+    expected = np.unravel_index(flat, (4, 6))
+    assert [one.tolist() for one in found] == [one.tolist() for one in expected]
+    with pytest.raises(ValueError):
+        convcore.unravel_index(convcore.ones(1), (2,))

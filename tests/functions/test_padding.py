@@ -353,3 +353,11 @@ def test_pad_functions_raise_pytorchs_errors(library, call, error, text, request
         function, tensor = pad, convcore.from_numpy
     with pytest.raises(error, match=text):
         call(function, tensor)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_images_without_channels_are_not_padded(lib, mode):
+    pad = lib.nn.functional.pad
+    assert pad(lib.ones(0, 2, 4), (1, 1), mode=mode).shape == (0, 2, 6)
+    with pytest.raises(RuntimeError, match="with possibly 0 batch size and other non-zero dim"):
+        pad(lib.ones(3, 0, 4), (1, 1), mode=mode)

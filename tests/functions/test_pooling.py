@@ -236,3 +236,19 @@ def test_pool_functions_raise_pytorchs_errors(library, call, error, text, reques
         module, tensor = functions, convcore.from_numpy
     with pytest.raises(error, match=text):
         call(module, tensor)
+
+
+def test_adaptive_pooling_of_nothing_is_refused(lib):
+    F = lib.nn.functional
+    for name in ("adaptive_max_pool2d", "adaptive_avg_pool2d"):
+        pool = getattr(F, name)
+        with pytest.raises(
+            RuntimeError, match="Expected input to have non-zero size for non-batch"
+        ):
+            pool(lib.ones(1, 2, 0, 5), 2)
+        assert pool(lib.ones(0, 2, 4, 5), 2).shape == (0, 2, 2, 2)
+        x = lib.ones(1, 2, 4, 5, requires_grad=True)
+        with pytest.raises(RuntimeError, match="Expected grad_output to have non-zero size"):
+            pool(x, (0, 2)).sum().backward()
+    with pytest.raises(RuntimeError, match="Expected input to have non-zero size for non-batch"):
+        F.adaptive_max_pool2d(lib.ones(1, 0, 4, 5), 2)

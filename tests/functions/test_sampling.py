@@ -14,6 +14,8 @@ import convcore
         lambda x: x.uniform_(-1, 3),
         lambda x: x.normal_(2, 3),
         lambda x: x.random_(10),
+        lambda x: x.cauchy_(1, 0.5),
+        lambda x: x.geometric_(0.3),
         lambda x: x.random_(-5, 5),
         lambda x: x.bernoulli_(x.detach().clone().fill_(0.3)),
         lambda x: x.exponential_(2),
@@ -77,3 +79,16 @@ def test_sampling_in_place_cuts_the_gradient():
     assert x.grad.tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="leaf"):
         x.normal_()
+
+
+def test_cauchy_and_geometric_numbers_follow_their_distributions():
+    generator = convcore.Generator().manual_seed(1)
+    x = convcore.empty(20_000, dtype=convcore.float64).cauchy_(2.0, generator=generator)
+    assert abs(x.median().item() - 2) < 0.1
+    trials = x.geometric_(0.25, generator=generator)
+    assert abs(trials.mean().item() - 4) < 0.1
+    assert trials.min() == 1 and trials.equal(trials.round())
+    with pytest.raises(RuntimeError, match="expects sigma"):
+        x.cauchy_(0, 0)
+    with pytest.raises(RuntimeError, match="expects p to be in"):
+        x.geometric_(1)

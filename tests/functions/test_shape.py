@@ -159,3 +159,24 @@ def test_memory_format_survives_views(torch, rng):
         strict=True,
     ):
         assert lib_out.stride() == torch_out.stride()
+
+
+def test_view_as_another_dtype_needs_an_offset_that_fits(lib):
+    x = lib.arange(12, dtype=lib.uint8)
+    assert x[4:8].view(lib.int32).tolist() == [0x07060504]
+    with pytest.raises(RuntimeError, match=r"self.storage_offset\(\) must be divisible by 4"):
+        x[1:5].view(lib.int32)
+
+
+def test_strides_of_no_elements(lib):
+    assert lib.empty(0, 1, 2).stride() == (2, 2, 1)
+    assert lib.empty(3, 0).stride() == (1, 1)
+    assert lib.ones(2, 3, 4)[:, 1:1].stride() == (12, 4, 1)
+
+
+def test_movedim_names_what_is_repeated(lib):
+    x = lib.ones(2, 3, 4)
+    with pytest.raises(RuntimeError, match="movedim: repeated dim in `source`"):
+        x.movedim((0, -3), (0, 1))
+    with pytest.raises(RuntimeError, match="movedim: repeated dim in `destination`"):
+        x.movedim((0, 1), (2, 2))

@@ -41,9 +41,10 @@ FOREIGN |= {"torch._C"}  # the classes of TorchScript's compiler, which torch do
 
 def public_names(owner: Any) -> list[str]:
     """Return the names of a module, or of a class, that are its own and public."""
-    listed = getattr(owner, "__all__", ())
+    listed = getattr(owner, "__all__", None)
     found = [name for name in dir(owner) if name[0] != "_" and is_own(owner, name)]
-    return sorted({*listed, *found})
+    modules = [n for n in found if isinstance(getattr(owner, n), types.ModuleType)]
+    return sorted({*listed, *modules} if listed else found)
 
 
 def is_own(owner: Any, name: str) -> bool:
@@ -51,10 +52,9 @@ def is_own(owner: Any, name: str) -> bool:
     value = getattr(owner, name)
     if isinstance(value, types.ModuleType):
         return value.__name__.startswith(f"{owner.__name__}.")
-    if not isinstance(value, type | types.FunctionType):
-        return name != "TYPE_CHECKING"
-    home = str(value.__module__)
-    return not {home, home.split(".")[0]} & FOREIGN
+    home = str(getattr(value, "__module__", ""))
+    of_another = isinstance(value, type | types.FunctionType) and not home.startswith("torch")
+    return not (of_another or {home, home.split(".")[0]} & FOREIGN or name == "TYPE_CHECKING")
 
 
 def module_paths() -> list[str]:

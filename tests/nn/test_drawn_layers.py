@@ -299,7 +299,8 @@ LOSSES = {
     "CosineSimilarity": st.tuples(some(eps=NUMBERS), st.just("number"), images(2)),
 }
 
-# Random, tested by what they keep; kept with pooling's indices; without a computation of their own.
+# Random, tested by what they keep; kept with pooling's indices; without a computation of their own;
+# and those of test_more_layers.py.
 ELSEWHERE = {
     *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
     *("MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
@@ -309,6 +310,15 @@ ELSEWHERE = {
     *("Embedding", "EmbeddingBag", "Bilinear", "RMSNorm", "MultiheadAttention", "Transformer"),
     *("TransformerEncoder", "TransformerEncoderLayer"),
     *("TransformerDecoder", "TransformerDecoderLayer"),
+    # Their shape comes with the first input, or from another module: test_lazy.py.
+    *(name for name in nn.__all__ if name.startswith("Lazy")),
+    *("DataParallel", "SyncBatchNorm"),
+    *("AdaptiveLogSoftmaxWithLoss", "Bilinear", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
+    *("CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "GaussianNLLLoss"),
+    *("HingeEmbeddingLoss", "LPPool1d", "LPPool2d", "LPPool3d", "LocalResponseNorm"),
+    *("MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss"),
+    *("NLLLoss2d", "PoissonNLLLoss", "RReLU", "SoftMarginLoss", "TripletMarginLoss"),
+    "TripletMarginWithDistanceLoss",
 }
 
 

@@ -12,6 +12,8 @@ from convcore import device as device
 from convcore import dtype as dtype
 from convcore.compat.inert import stand_in
 from convcore.nn.modules.module import _parse_to
+from convcore.overrides import DisableTorchFunction as DisableTorchFunction
+from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 
 TensorBase = _TensorBase = Tensor
 _has_mkldnn = has_openmp = has_lapack = True

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import types
 from typing import Any
 
 from convcore import Tensor, arange, get_default_dtype, int64, tensor
+from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
+from convcore.compat.torch._switches import *  # noqa: F403
 from convcore.compat.torch.torch_version import TorchVersion
 from convcore.futures import Future as Future
+from convcore.nn import functional as F
+from convcore.overrides import DisableTorchFunction as DisableTorchFunction
+from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 
 __version__ = TorchVersion(f"{names.VERSION}+convcore")
 
@@ -102,9 +108,11 @@ def is_storage(value: Any) -> bool:
     return type(value).__name__ in ("UntypedStorage", "TypedStorage")
 
 
-def __getattr__(name: str) -> Any:
+def _fallback(name: str) -> Any:
+    """Return what is found by a rule and stands in no module, such as ``torch.zero_``; or None."""
+    functions = importlib.import_module("convcore.compat.torch._functions")
+    if name in functions.ALIKE:
+        return getattr(F, name)
     if name.startswith("_foreach_"):
-        from convcore.compat.torch import _foreach
-
-        return _foreach.function(name)
-    raise AttributeError(name)
+        return importlib.import_module("convcore.compat.torch._foreach").function(name)
+    return vars(functions).get(name) or functions.of_a_method(name)

@@ -11,13 +11,16 @@ from convcore import Tensor, full_like, linalg
 _WITH_NUMBERS = ("maximum", "minimum")
 
 
-def function(name: str) -> Callable:
-    """Return the function '_foreach_add_' for lists; an operand is a list too, or for all."""
+def function(name: str) -> Callable | None:
+    """Return the function '_foreach_add_' for lists; None if Tensor has no such method.
+
+    Operands are lists too, or for all tensors.
+    """
     method = name.removeprefix("_foreach_")
     if method == "norm":
         return _norms
     if not hasattr(Tensor, method):
-        raise AttributeError(f"module 'torch' has no attribute {name!r}")
+        return None
 
     def each(tensors: Sequence[Tensor], *operands: Any, **options: Any) -> list[Tensor]:
         length = len(tensors)

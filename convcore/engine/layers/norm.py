@@ -240,7 +240,11 @@ def backward(
         arrays["parameters"] = plan.parameters(x.dtype, weight, bias)
         plan.run(arrays, eps, not given, activation, "from_input" if y is None else "from_result")
     roots = 1 / np.sqrt(statistics[1] + eps)
-    roots = np.repeat(roots.reshape(plan.images, -1), plan.channels * plan.images // plan.units, 1)
+    if x.size:
+        each = plan.channels * plan.images // plan.units
+        roots = np.repeat(roots.reshape(plan.images, -1), each, 1)
+    else:
+        roots = np.zeros_like(sums[1])
     grad_weight = (sums[1] * roots).sum(0).astype(x.dtype)
     grad_bias = sums[0].sum(0).astype(x.dtype)
     return grad_input, grad if masked is None else masked, grad_weight, grad_bias

@@ -13,7 +13,8 @@ import numpy as np
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import describe, record
+from convcore.autograd.leaf import leaf_of
+from convcore.autograd.node import describe, needs_history, record
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
@@ -52,9 +53,45 @@ def backward_of(op: Op, gradient: Callable) -> Callable:
         is_compiled = elementwise.computes(name, dtype) and not mode.enabled
         if is_compiled and elementwise.is_worth_converting(name, dtype):
             return wrap(elementwise.gradient(name, grad._array, saved._array, params))
-        return gradient(grad, saved)
+        result = gradient(grad, saved)
+        return flat_in(result, saved) if name in _PIECEWISE else result
 
     return backward
+
+
+# Ops whose gradient is constant almost everywhere.
+_PIECEWISE = {
+    *("clamp", "hardshrink", "hardsigmoid", "leaky_relu", "relu", "softshrink", "threshold"),
+}
+
+
+def flat_in(out: Tensor, x: Tensor) -> Tensor:
+    """Return ``out`` as a function of ``x`` too, whose derivative is zero almost everywhere.
+
+    So a second derivative is zeros, as in PyTorch, where nothing else leads from ``out`` to ``x``.
+    """
+    if not needs_history(x):
+        return out
+    same = wrap(out._array)
+    array = x._array
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        return grad if needs[0] else None, wrap(np.zeros_like(array)) if needs[1] else None
+
+    record("ThresholdBackwardBackward0", (out, x), same, backward)
+    return same
+
+
+def place_of(x: Tensor) -> Tensor:
+    """Return a tensor with the shape and the history of ``x``, but none of its memory."""
+    array = x._array
+    nothing = np.ndarray(array.shape, array.dtype, bytes(array.itemsize), 0, (0,) * array.ndim)
+    place = wrap(nothing)
+    place._grad_fn, place._output_nr = x.grad_fn, x._output_nr
+    place._requires_grad = x._requires_grad
+    if place._requires_grad and place._grad_fn is None:
+        place._leaf = leaf_of(x)
+    return place
 
 
 def compiled(

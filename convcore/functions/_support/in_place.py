@@ -29,3 +29,22 @@ def in_place(function: Callable) -> Callable:
 def in_place_methods(*functions: Callable) -> dict[str, Callable]:
     """Return the in-place forms of functions by their names, such as 'exp_'."""
     return {f"{function.__name__}_": in_place(function) for function in functions}
+
+
+def forward_only(name: str, function: Callable) -> Callable:
+    """Return an activation whose result does not tell the sign of its input: it has no backward."""
+
+    def refuse(*args: Any) -> None:
+        raise RuntimeError(
+            f"In-place {name} backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead."
+        )
+
+    def forward(*args: Any) -> Tensor:
+        out = function(*args)
+        if out._grad_fn is not None:
+            out._grad_fn._backward = refuse
+        return out
+
+    return forward

@@ -195,7 +195,10 @@ class Members:
             persistent = value.persistent
         else:
             persistent = name not in self._non_persistent_buffers_set
-        self.register_buffer(name, value, persistent)
+        if persistent:  # a subclass may know of no other buffers
+            self.register_buffer(name, value)
+        else:
+            self.register_buffer(name, value, False)
 
     def _forget(self, name: str, *members: dict) -> None:
         """Free a name that another kind of member is about to take."""

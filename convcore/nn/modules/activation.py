@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import full
@@ -10,6 +11,7 @@ from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.multihead_attention import MultiheadAttention
+from convcore.nn.modules.utils import at_call
 from convcore.nn.parameter import Parameter
 
 __all__ = [
@@ -48,14 +50,12 @@ __all__ = [
 class _Activation(Module):
     """A function of each element; its arguments are attributes of the layer."""
 
-    # Looked up when the layer is called: tools that count operations replace nn.functional's.
-    _function: str
+    _function: Callable[..., Tensor]
     _arguments: tuple[str, ...] = ()  # attributes that the function takes after the input
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        arguments = [getattr(self, name) for name in self._arguments]
-        return getattr(functional, self._function)(input, *arguments)
+        return self._function(input, *[getattr(self, name) for name in self._arguments])
 
     def extra_repr(self) -> str:
         shown = [super().extra_repr(), "inplace=True" if getattr(self, "inplace", False) else ""]
@@ -71,7 +71,7 @@ class _MaybeInplace(_Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to each element of ``input``."""
-        return getattr(functional, self._function)(input, self.inplace)
+        return self._function(input, self.inplace)
 
 
 class ReLU(_MaybeInplace):
@@ -83,19 +83,19 @@ class ReLU(_MaybeInplace):
         Whether the input is overwritten.
     """
 
-    _function = "relu"
+    _function = at_call(functional.relu)
 
 
 class SiLU(_MaybeInplace):
     """Sigmoid linear unit (swish), x * sigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = "silu"
+    _function = at_call(functional.silu)
 
 
 class Mish(_MaybeInplace):
     """Mish, x * tanh(softplus(x)); the parameter is `ReLU`'s."""
 
-    _function = "mish"
+    _function = at_call(functional.mish)
 
 
 class SELU(_MaybeInplace):
@@ -108,7 +108,7 @@ class SELU(_MaybeInplace):
     G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
     """
 
-    _function = "selu"
+    _function = at_call(functional.selu)
 
 
 class _Silent(_MaybeInplace):
@@ -120,13 +120,13 @@ class _Silent(_MaybeInplace):
 class Hardsigmoid(_Silent):
     """Piecewise linear sigmoid: x / 6 + 1/2, clamped to [0, 1]; the parameter is `ReLU`'s."""
 
-    _function = "hardsigmoid"
+    _function = at_call(functional.hardsigmoid)
 
 
 class Hardswish(_Silent):
     """Piecewise swish, x * hardsigmoid(x); the parameter is `ReLU`'s."""
 
-    _function = "hardswish"
+    _function = at_call(functional.hardswish)
 
 
 class LeakyReLU(_Activation):
@@ -139,7 +139,7 @@ class LeakyReLU(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = "leaky_relu"
+    _function = staticmethod(functional.leaky_relu)
     _arguments = ("negative_slope", "inplace")
     _printed_attributes = ("negative_slope",)
 
@@ -171,7 +171,7 @@ class ELU(_Exponential):
         Whether the input is overwritten.
     """
 
-    _function = "elu"
+    _function = at_call(functional.elu)
 
 
 class CELU(_Exponential):
@@ -180,7 +180,7 @@ class CELU(_Exponential):
     The parameters are `ELU`'s.
     """
 
-    _function = "celu"
+    _function = at_call(functional.celu)
 
 
 class Hardtanh(_Activation):
@@ -198,7 +198,7 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
-    _function = "hardtanh"
+    _function = staticmethod(functional.hardtanh)
     _arguments = ("min_val", "max_val", "inplace")
     _printed_attributes: tuple[str, ...] = ("min_val", "max_val")
 
@@ -231,7 +231,7 @@ class Threshold(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = "threshold"
+    _function = staticmethod(functional.threshold)
     _arguments = ("threshold", "value", "inplace")
     _printed_attributes = ("threshold", "value")
 
@@ -259,7 +259,7 @@ class PReLU(_Activation):
     weight : Parameter, (num_parameters,)
     """
 
-    _function = "prelu"
+    _function = staticmethod(functional.prelu)
     _arguments = ("weight",)
     _printed_attributes = ("num_parameters",)
 
@@ -305,31 +305,31 @@ class RReLU(_Activation):
 class Sigmoid(_Activation):
     """Logistic sigmoid, 1 / (1 + exp(-x))."""
 
-    _function = "sigmoid"
+    _function = at_call(functional.sigmoid)
 
 
 class Tanh(_Activation):
     """Hyperbolic tangent."""
 
-    _function = "tanh"
+    _function = at_call(functional.tanh)
 
 
 class LogSigmoid(_Activation):
     """Logarithm of the sigmoid, log(1 / (1 + exp(-x)))."""
 
-    _function = "logsigmoid"
+    _function = at_call(functional.logsigmoid)
 
 
 class Softsign(_Activation):
     """Softsign, x / (1 + |x|)."""
 
-    _function = "softsign"
+    _function = at_call(functional.softsign)
 
 
 class Tanhshrink(_Activation):
     """Tanhshrink, x - tanh(x)."""
 
-    _function = "tanhshrink"
+    _function = at_call(functional.tanhshrink)
 
 
 class GELU(_Activation):
@@ -360,7 +360,7 @@ class Softplus(_Activation):
     beta, threshold : float
     """
 
-    _function = "softplus"
+    _function = staticmethod(functional.softplus)
     _arguments = _printed_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -383,13 +383,13 @@ class _Shrink(_Activation):
 class Hardshrink(_Shrink):
     """Hard shrinkage: x where |x| > lambd, 0 elsewhere."""
 
-    _function = "hardshrink"
+    _function = at_call(functional.hardshrink)
 
 
 class Softshrink(_Shrink):
     """Soft shrinkage: x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
-    _function = "softshrink"
+    _function = at_call(functional.softshrink)
 
 
 class GLU(_Activation):
@@ -401,7 +401,7 @@ class GLU(_Activation):
         The axis; its size is even.
     """
 
-    _function = "glu"
+    _function = staticmethod(functional.glu)
     _arguments = _printed_attributes = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
@@ -420,7 +420,7 @@ class _AlongAxis(_Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function along the axis ``dim`` of ``input``."""
-        return getattr(functional, self._function)(input, self.dim, _stacklevel=5)
+        return self._function(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_AlongAxis):
@@ -439,7 +439,7 @@ class Softmax(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    _function = "softmax"
+    _function = at_call(functional.softmax)
 
 
 class LogSoftmax(_AlongAxis):
@@ -451,7 +451,7 @@ class LogSoftmax(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = "log_softmax"
+    _function = at_call(functional.log_softmax)
 
 
 class Softmin(_AlongAxis):
@@ -463,7 +463,7 @@ class Softmin(_AlongAxis):
         As for `Softmax`.
     """
 
-    _function = "softmin"
+    _function = at_call(functional.softmin)
 
 
 class Softmax2d(_Activation):

@@ -133,7 +133,8 @@ class _BatchNorm(_NormBase):
         In training, the batch is counted; not if it is refused.
         """
         self._check_input_dim(input)
-        count = self.num_batches_tracked if self.training else None
+        follows = self.training and self.track_running_stats
+        count = self.num_batches_tracked if follows else None
         momentum = self.momentum
         if momentum is None:
             momentum = 0.0 if count is None else 1.0 / (float(count) + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from convcore._creation import empty
@@ -11,7 +11,7 @@ from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _ntuple
+from convcore.nn.modules.utils import _ntuple, at_call
 from convcore.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
@@ -30,7 +30,7 @@ class _ConvNd(Module):
 
     rank: int  # number of spatial axes
     transposed = False
-    _convolve: str  # in nn.functional
+    _convolve: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -151,8 +151,7 @@ class _Convolution(_ConvNd):
         if self.padding_mode != "zeros":
             input = functional.pad(input, self._pads(), mode=self.padding_mode)
             padding = 0
-        steps = (self.stride, padding, self.dilation, self.groups)
-        return getattr(functional, self._convolve)(input, weight, bias, *steps)
+        return self._convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def _pads(self) -> list[int]:
         """Return what is added before and after each axis, from the last axis to the first."""
@@ -177,7 +176,7 @@ class Conv1d(_Convolution):
     """
 
     rank = 1
-    _convolve = "conv1d"
+    _convolve = at_call(functional.conv1d)
 
 
 class Conv2d(_Convolution):
@@ -223,7 +222,7 @@ class Conv2d(_Convolution):
     """
 
     rank = 2
-    _convolve = "conv2d"
+    _convolve = at_call(functional.conv2d)
 
 
 class Conv3d(_Convolution):
@@ -237,7 +236,7 @@ class Conv3d(_Convolution):
     """
 
     rank = 3
-    _convolve = "conv3d"
+    _convolve = at_call(functional.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -288,7 +287,7 @@ class _ConvTransposeNd(_ConvNd):
         if output_size is not None:
             output_padding = self._output_padding(input, output_size)
         steps = self.stride, self.padding, output_padding, self.groups, self.dilation
-        return getattr(functional, self._convolve)(input, self.weight, self.bias, *steps)
+        return self._convolve(input, self.weight, self.bias, *steps)
 
     def _output_padding(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Return the output_padding that gives an output size."""
@@ -326,7 +325,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     """
 
     rank = 1
-    _convolve = "conv_transpose1d"
+    _convolve = at_call(functional.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
@@ -366,7 +365,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     """
 
     rank = 2
-    _convolve = "conv_transpose2d"
+    _convolve = at_call(functional.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTransposeNd):
@@ -380,4 +379,4 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     rank = 3
-    _convolve = "conv_transpose3d"
+    _convolve = at_call(functional.conv_transpose3d)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
+from convcore.nn.modules.utils import at_call
 
 __all__ = [
     "AlphaDropout",
@@ -18,7 +21,7 @@ __all__ = [
 
 
 class _DropoutNd(Module):
-    _drop: str  # in nn.functional
+    _drop: Callable[..., Tensor]
     _printed_attributes = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -30,7 +33,7 @@ class _DropoutNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply dropout in training; return ``input`` itself in evaluation."""
-        return getattr(functional, self._drop)(input, self.p, self.training, self.inplace)
+        return self._drop(input, self.p, self.training, self.inplace)
 
 
 class Dropout(_DropoutNd):
@@ -60,13 +63,13 @@ class Dropout(_DropoutNd):
     tensor([1., 1.])
     """
 
-    _drop = "dropout"
+    _drop = at_call(functional.dropout)
 
 
 class Dropout1d(_DropoutNd):
     """Channel dropout of (N, C, L) or (C, L): whole channels are zeroed; see `Dropout`."""
 
-    _drop = "dropout1d"
+    _drop = at_call(functional.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
@@ -78,13 +81,13 @@ class Dropout2d(_DropoutNd):
     section 3.2.
     """
 
-    _drop = "dropout2d"
+    _drop = at_call(functional.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
     """Channel dropout of (N, C, D, H, W) or (C, D, H, W); see `Dropout`."""
 
-    _drop = "dropout3d"
+    _drop = at_call(functional.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
@@ -101,10 +104,10 @@ class AlphaDropout(_DropoutNd):
     technique".
     """
 
-    _drop = "alpha_dropout"
+    _drop = at_call(functional.alpha_dropout)
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """Alpha dropout of whole channels; see `AlphaDropout`."""
 
-    _drop = "feature_alpha_dropout"
+    _drop = at_call(functional.feature_alpha_dropout)

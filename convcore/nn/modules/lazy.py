@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -140,9 +141,20 @@ class _LazyConvNd(LazyModuleMixin, _ConvNd):
     weight: Any
     bias: Any
 
-    def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        names = _TRANSPOSED_NAMES if self.transposed else _NAMES
-        options = {**dict(zip(names, args, strict=False)), **kwargs}
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the arguments of the convolution that it becomes, but for in_channels."""
+        super().__init_subclass__(**kwargs)
+        _, *rest = inspect.signature(cls.cls_to_become).parameters.values()  # type: ignore[arg-type]
+        signature = inspect.Signature(rest)
+
+        def initialize(self: _LazyConvNd, *args: Any, **kwargs: Any) -> None:
+            self._initialize(**signature.bind(*args, **kwargs).arguments)
+
+        one = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        initialize.__signature__ = inspect.Signature([one, *rest])  # type: ignore[attr-defined]
+        cls.__init__ = initialize  # type: ignore[method-assign]
+
+    def _initialize(self, out_channels: int, **options: Any) -> None:
         made: dict[str, Any] = {name: options.get(name) for name in ("device", "dtype")}
         bias = options.pop("bias", True)
         super().__init__(0, 0, **options, bias=False)
@@ -178,16 +190,6 @@ class _LazyConvNd(LazyModuleMixin, _ConvNd):
                 f"{type(self).__name__}, but got input of size: {input.shape}"
             )
         return input.shape[-self.rank - 1]
-
-
-_NAMES = (
-    *("kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode"),
-    *("device", "dtype"),
-)
-_TRANSPOSED_NAMES = (
-    *("kernel_size", "stride", "padding", "output_padding", "groups", "bias", "dilation"),
-    *("padding_mode", "device", "dtype"),
-)
 
 
 class LazyConv1d(_LazyConvNd, Conv1d):

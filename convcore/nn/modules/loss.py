@@ -7,10 +7,13 @@ warning.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from convcore._tensor import Tensor
 from convcore.functions.loss import older_reduction
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
+from convcore.nn.modules.utils import at_call
 
 __all__ = [
     "BCELoss",
@@ -26,7 +29,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    _function: str  # in nn.functional
+    _function: Callable[..., Tensor]
     _options: tuple[str, ...] = ("reduction",)  # attributes that the function takes by name
 
     def __init__(
@@ -43,7 +46,7 @@ class _Loss(Module):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of ``input`` for a ``target`` of the same shape."""
         options = {name: getattr(self, name) for name in self._options}
-        return getattr(functional, self._function)(input, target, **options)
+        return self._function(input, target, **options)
 
 
 class L1Loss(_Loss):
@@ -54,7 +57,7 @@ class L1Loss(_Loss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "l1_loss"
+    _function = at_call(functional.l1_loss)
 
 
 class MSELoss(_Loss):
@@ -71,7 +74,7 @@ class MSELoss(_Loss):
     tensor(2.)
     """
 
-    _function = "mse_loss"
+    _function = at_call(functional.mse_loss)
 
 
 class SmoothL1Loss(_Loss):
@@ -83,7 +86,7 @@ class SmoothL1Loss(_Loss):
     beta : float
     """
 
-    _function = "smooth_l1_loss"
+    _function = at_call(functional.smooth_l1_loss)
     _options = ("reduction", "beta")
 
     def __init__(
@@ -106,7 +109,7 @@ class HuberLoss(_Loss):
     delta : float
     """
 
-    _function = "huber_loss"
+    _function = at_call(functional.huber_loss)
     _options = ("reduction", "delta")
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -125,7 +128,7 @@ class KLDivLoss(_Loss):
         Whether the target holds log-probabilities too.
     """
 
-    _function = "kl_div"
+    _function = at_call(functional.kl_div)
     _options = ("reduction", "log_target")
 
     def __init__(
@@ -163,7 +166,7 @@ class BCELoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "binary_cross_entropy"
+    _function = at_call(functional.binary_cross_entropy)
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -178,7 +181,7 @@ class BCEWithLogitsLoss(_Loss):
         A factor for the first term, that of positive targets; its shape broadcasts too.
     """
 
-    _function = "binary_cross_entropy_with_logits"
+    _function = at_call(functional.binary_cross_entropy_with_logits)
     _options = ("weight", "pos_weight", "reduction")
 
     def __init__(
@@ -208,7 +211,7 @@ class NLLLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "nll_loss"
+    _function = at_call(functional.nll_loss)
     _options = ("weight", "ignore_index", "reduction")
 
     def __init__(
@@ -243,7 +246,7 @@ class CrossEntropyLoss(_WeightedLoss):
     tensor(1.3863)
     """
 
-    _function = "cross_entropy"
+    _function = at_call(functional.cross_entropy)
     _options = ("weight", "ignore_index", "reduction", "label_smoothing")
 
     def __init__(

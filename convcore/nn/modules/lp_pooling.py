@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _pair, _triple
+from convcore.nn.modules.utils import _pair, _triple, at_call
 
 __all__ = [
     "FractionalMaxPool2d",
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _LPPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Tensor]
     _printed_attributes = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
@@ -34,7 +34,7 @@ class _LPPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the p-norm of each window of ``input``."""
-        return getattr(functional, self._pool)(
+        return self._pool(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
 
@@ -42,7 +42,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """1-D L_p pooling of (N, C, L) or (C, L); parameters as for `LPPool2d`."""
 
-    _pool = "lp_pool1d"
+    _pool = at_call(functional.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
@@ -59,17 +59,17 @@ class LPPool2d(_LPPoolNd):
         Whether a last window that is only partly inside counts.
     """
 
-    _pool = "lp_pool2d"
+    _pool = at_call(functional.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """3-D L_p pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `LPPool2d`."""
 
-    _pool = "lp_pool3d"
+    _pool = at_call(functional.lp_pool3d)
 
 
 class _FractionalMaxPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Any]
     _each: Callable[[Any], Any]
 
     def __init__(
@@ -98,9 +98,9 @@ class _FractionalMaxPoolNd(Module):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maximum of each window of ``input``, with its index if asked for."""
-        options = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
-        pool = getattr(functional, self._pool)
-        return pool(input, *options, _random_samples=self._random_samples)
+        options = (self.output_size, self.output_ratio, self.return_indices)
+        samples = self._random_samples
+        return self._pool(input, self.kernel_size, *options, _random_samples=samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
@@ -120,12 +120,12 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     B. Graham, "Fractional max-pooling", 2014.
     """
 
-    _pool = "fractional_max_pool2d"
+    _pool = at_call(functional.fractional_max_pool2d)
     _each = staticmethod(_pair)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """3-D max pooling over windows at pseudorandom places; see `FractionalMaxPool2d`."""
 
-    _pool = "fractional_max_pool3d"
+    _pool = at_call(functional.fractional_max_pool3d)
     _each = staticmethod(_triple)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.nn import functional
@@ -30,24 +31,48 @@ __all__ = [
 
 
 class _OfSeveral(_Loss):
-    """A loss of more tensors than input and target."""
+    """A loss of other tensors than input and target."""
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        """Return the loss of the tensors."""
-        options = {name: getattr(self, name) for name in self._options}
-        return getattr(functional, self._function)(*tensors, **options)
+    def _of(self, *tensors: Any) -> Tensor:
+        return self._function(*tensors, **{name: getattr(self, name) for name in self._options})
+
+
+class _OfPairs(_OfSeveral):
+    _options = ("margin", "reduction")
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore
+        """Return the loss of two inputs for targets 1 and -1."""
+        return self._of(input1, input2, target)
+
+
+class _OfTriplets(_OfSeveral):
+    def forward(  # type: ignore
+        self, anchor: Tensor, positive: Tensor, negative: Tensor
+    ) -> Tensor:
+        """Return the loss of triplets."""
+        return self._of(anchor, positive, negative)
 
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)) of targets 1 and -1."""
 
-    _function = "soft_margin_loss"
+    _function = staticmethod(functional.soft_margin_loss)
 
 
 class MultiLabelMarginLoss(_Loss):
     """Hinge loss of several labels a sample; see `multilabel_margin_loss`."""
 
-    _function = "multilabel_margin_loss"
+    _function = staticmethod(functional.multilabel_margin_loss)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -60,7 +85,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "multilabel_soft_margin_loss"
+    _function = staticmethod(functional.multilabel_soft_margin_loss)
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -74,7 +99,7 @@ class MultiMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "multi_margin_loss"
+    _function = staticmethod(functional.multi_margin_loss)
     _options = ("p", "margin", "weight", "reduction")
 
     def __init__(
@@ -98,36 +123,23 @@ class MultiMarginLoss(_WeightedLoss):
         self.margin = margin
 
 
-class _MarginLoss(_OfSeveral):
-    _options = ("margin", "reduction")
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-
-class MarginRankingLoss(_MarginLoss):
+class MarginRankingLoss(_OfPairs):
     """max(0, margin - target * (input1 - input2)) of targets 1 and -1."""
 
-    _function = "margin_ranking_loss"
+    _function = staticmethod(functional.margin_ranking_loss)
 
 
-class CosineEmbeddingLoss(_MarginLoss):
+class CosineEmbeddingLoss(_OfPairs):
     """1 - cos(input1, input2) of targets 1, max(0, cos - margin) of targets -1."""
 
-    _function = "cosine_embedding_loss"
+    _function = staticmethod(functional.cosine_embedding_loss)
 
 
-class HingeEmbeddingLoss(_MarginLoss):
+class HingeEmbeddingLoss(_Loss):
     """The input of targets 1, and max(0, margin - input) of targets -1."""
 
-    _function = "hinge_embedding_loss"
+    _function = staticmethod(functional.hinge_embedding_loss)
+    _options = ("margin", "reduction")
 
     def __init__(
         self,
@@ -136,10 +148,11 @@ class HingeEmbeddingLoss(_MarginLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(margin, size_average, reduce, reduction)
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
 
 
-class TripletMarginLoss(_OfSeveral):
+class TripletMarginLoss(_OfTriplets):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)).
 
     Parameters
@@ -152,7 +165,7 @@ class TripletMarginLoss(_OfSeveral):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = "triplet_margin_loss"
+    _function = staticmethod(functional.triplet_margin_loss)
     _options = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
@@ -173,10 +186,10 @@ class TripletMarginLoss(_OfSeveral):
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
 
-class TripletMarginWithDistanceLoss(_OfSeveral):
+class TripletMarginWithDistanceLoss(_OfTriplets):
     """`TripletMarginLoss` with a distance of one's own; the Euclidean one if it is None."""
 
-    _function = "triplet_margin_with_distance_loss"
+    _function = staticmethod(functional.triplet_margin_with_distance_loss)
     _options = ("distance_function", "margin", "swap", "reduction")
 
     def __init__(
@@ -198,10 +211,10 @@ class TripletMarginWithDistanceLoss(_OfSeveral):
         self.margin, self.swap = margin, swap
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(_OfSeveral):
     """Negative log-likelihood of counts under Poisson distributions; see `poisson_nll_loss`."""
 
-    _function = "poisson_nll_loss"
+    _function = staticmethod(functional.poisson_nll_loss)
     _options = ("log_input", "full", "eps", "reduction")
 
     def __init__(
@@ -216,16 +229,24 @@ class PoissonNLLLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of means, or of their logarithms, for counts."""
+        return self._of(log_input, target)
+
 
 class GaussianNLLLoss(_OfSeveral):
     """Negative log-likelihood of targets under normal distributions; see `gaussian_nll_loss`."""
 
-    _function = "gaussian_nll_loss"
+    _function = staticmethod(functional.gaussian_nll_loss)
     _options = ("full", "eps", "reduction")
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Any) -> Tensor:  # type: ignore
+        """Return the loss of means and variances for targets."""
+        return self._of(input, target, var)
 
 
 class CTCLoss(_OfSeveral):
@@ -240,7 +261,7 @@ class CTCLoss(_OfSeveral):
         Whether infinite losses count as 0.
     """
 
-    _function = "ctc_loss"
+    _function = staticmethod(functional.ctc_loss)
     _options = ("blank", "reduction", "zero_infinity")
 
     def __init__(
@@ -248,6 +269,12 @@ class CTCLoss(_OfSeveral):
     ) -> None:
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(  # type: ignore
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        """Return the loss of log-probabilities for target sequences."""
+        return self._of(log_probs, targets, input_lengths, target_lengths)
 
 
 class NLLLoss2d(NLLLoss):

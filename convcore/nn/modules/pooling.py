@@ -9,7 +9,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _pair, _single, _triple
+from convcore.nn.modules.utils import _pair, _single, _triple, at_call
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class _MaxPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Any]
     _printed_attributes = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
@@ -53,7 +53,7 @@ class _MaxPoolNd(Module):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maximum of each window of ``input``, with its index if asked for."""
-        return getattr(functional, self._pool)(
+        return self._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -67,7 +67,7 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """1-D max pooling of (N, C, L) or (C, L); parameters as for `MaxPool2d`."""
 
-    _pool = "max_pool1d"
+    _pool = at_call(functional.max_pool1d)
 
 
 class MaxPool2d(_MaxPoolNd):
@@ -86,17 +86,17 @@ class MaxPool2d(_MaxPoolNd):
              [13., 15.]]])
     """
 
-    _pool = "max_pool2d"
+    _pool = at_call(functional.max_pool2d)
 
 
 class MaxPool3d(_MaxPoolNd):
     """3-D max pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `MaxPool2d`."""
 
-    _pool = "max_pool3d"
+    _pool = at_call(functional.max_pool3d)
 
 
 class _MaxUnpoolNd(Module):
-    _unpool: str  # in nn.functional
+    _unpool: Callable[..., Tensor]
     _per_axis: Callable[[Any], tuple]
     _printed_attributes = ("kernel_size", "stride", "padding")
 
@@ -108,7 +108,7 @@ class _MaxUnpoolNd(Module):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Return zeros with the elements of ``input`` at ``indices``."""
-        return getattr(functional, self._unpool)(
+        return self._unpool(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
 
@@ -116,7 +116,7 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """1-D max unpooling of (N, C, L) or (C, L); see `MaxUnpool2d`."""
 
-    _unpool = "max_unpool1d"
+    _unpool = at_call(functional.max_unpool1d)
     _per_axis = staticmethod(_single)
 
 
@@ -140,19 +140,19 @@ class MaxUnpool2d(_MaxUnpoolNd):
              [0., 3.]]])
     """
 
-    _unpool = "max_unpool2d"
+    _unpool = at_call(functional.max_unpool2d)
     _per_axis = staticmethod(_pair)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """3-D max unpooling of (N, C, D, H, W) or (C, D, H, W); see `MaxUnpool2d`."""
 
-    _unpool = "max_unpool3d"
+    _unpool = at_call(functional.max_unpool3d)
     _per_axis = staticmethod(_triple)
 
 
 class _AvgPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Tensor]
     _size: Callable[[Any], Any] = staticmethod(lambda size: size)  # what is stored of a size
     _arguments = attrgetter("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
     _printed_attributes = ("kernel_size", "stride", "padding")
@@ -174,13 +174,13 @@ class _AvgPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the mean of each window of ``input``."""
-        return getattr(functional, self._pool)(input, *self._arguments(self))
+        return self._pool(input, *self._arguments(self))
 
 
 class AvgPool1d(_AvgPoolNd):
     """1-D average pooling of (N, C, L) or (C, L); parameters as for `AvgPool2d`."""
 
-    _pool = "avg_pool1d"
+    _pool = at_call(functional.avg_pool1d)
     _size = staticmethod(_single)
 
 
@@ -219,17 +219,17 @@ class AvgPool2d(_AvgPoolWithDivisor):
              [10.5000, 12.5000]]])
     """
 
-    _pool = "avg_pool2d"
+    _pool = at_call(functional.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """3-D average pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `AvgPool2d`."""
 
-    _pool = "avg_pool3d"
+    _pool = at_call(functional.avg_pool3d)
 
 
 class _AdaptiveAvgPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Tensor]
     _printed_attributes = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
@@ -238,13 +238,13 @@ class _AdaptiveAvgPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the mean of each part of ``input``."""
-        return getattr(functional, self._pool)(input, self.output_size)
+        return self._pool(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """1-D average pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveAvgPool2d`."""
 
-    _pool = "adaptive_avg_pool1d"
+    _pool = at_call(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
@@ -264,17 +264,17 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     tensor([[[[1.5000]]]])
     """
 
-    _pool = "adaptive_avg_pool2d"
+    _pool = at_call(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """3-D average pooling of (N, C, D, H, W) to a given size; see `AdaptiveAvgPool2d`."""
 
-    _pool = "adaptive_avg_pool3d"
+    _pool = at_call(functional.adaptive_avg_pool3d)
 
 
 class _AdaptiveMaxPoolNd(Module):
-    _pool: str  # in nn.functional
+    _pool: Callable[..., Any]
     _printed_attributes = ("output_size",)
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -284,13 +284,13 @@ class _AdaptiveMaxPoolNd(Module):
 
     def forward(self, input: Tensor) -> Any:
         """Return the maximum of each part of ``input``, with its index if asked for."""
-        return getattr(functional, self._pool)(input, self.output_size, self.return_indices)
+        return self._pool(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """1-D max pooling of (N, C, L) or (C, L) to a given size; see `AdaptiveMaxPool2d`."""
 
-    _pool = "adaptive_max_pool1d"
+    _pool = at_call(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
@@ -306,10 +306,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
         Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
     """
 
-    _pool = "adaptive_max_pool2d"
+    _pool = at_call(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """3-D max pooling of (N, C, D, H, W) to a given size; see `AdaptiveMaxPool2d`."""
 
-    _pool = "adaptive_max_pool3d"
+    _pool = at_call(functional.adaptive_max_pool3d)

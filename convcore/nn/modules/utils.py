@@ -9,8 +9,24 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.nn import functional
 
 __all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
+
+
+class at_call:
+    """A layer's function, looked up in `nn.functional` at each call.
+
+    Tools that count calls put functions of their own there.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, function: Callable) -> None:
+        self.name = function.__name__
+
+    def __get__(self, layer: Any, owner: Any = None) -> Callable[..., Any]:
+        return getattr(functional, self.name)
 
 
 def _ntuple(n: int) -> Callable[[Any], tuple]:

@@ -1,0 +1,36 @@
+"""Names that convcore has and that differ from PyTorch's: how.
+
+Rounding is no difference.
+"""
+
+from __future__ import annotations
+
+DIFFERENCES = {
+    "torch.Tensor.cuda": "raises: convcore computes on the CPU",
+    "torch.Tensor.to_sparse": "raises: all tensors are dense",
+    "torch.bfloat16": "tensors of it can be made and converted, with the package ml_dtypes",
+    "torch.autocast": "changes nothing: everything is computed in the tensors' dtype",
+    "torch.compile": "returns the model as it is",
+    "torch.polar": "the gradient is that of the formula for negative sizes too",
+    "torch.as_strided_scatter": "the gradient agrees with finite differences",
+    "torch.vmap": "a loop over the batch",
+    "torch.nn.SyncBatchNorm": "batch norm of one process",
+    "torch.nn.DataParallel": "calls the module itself: there is one device",
+    "torch.nn.Embedding": "sparse=True raises NotImplementedError",
+    "torch.nn.EmbeddingBag": "sparse=True raises NotImplementedError",
+    "torch.nn.TransformerEncoder": "padded positions are computed in evaluation mode too",
+    "torch.nn.functional.grid_sample": "a place that is NaN or infinite gives 0 with zero padding",
+    "torch.nn.utils.skip_init": "initialises, and restores the generator",
+    "torch.optim.SparseAdam": "raises NotImplementedError: all gradients are dense",
+    "torch.optim.Muon": "iterates in the parameters' dtype, not in bfloat16",
+    "torch.utils.data.DataLoader": "pin_memory has no effect; workers may be threads too",
+    "torch.autograd.graph.allow_mutation_on_saved_tensors": "copies every saved tensor",
+    "torch.func.vmap": "a loop over the batch",
+    "torch.func.jacfwd": "computed by backward passes, as jacrev",
+    "torch.func.jvp": "computed by two backward passes",
+    "torch.hub.load_state_dict_from_url": "reads local files and the cache; downloads nothing",
+    "torch.hub.download_url_to_file": "raises: nothing is downloaded",
+    "torch.hub.load": "reads local folders and the cache; downloads nothing",
+    "torch.amp.autocast": "changes nothing: everything is computed in the tensors' dtype",
+    "torch.linalg.svd": "of a matrix of deficient rank, the vectors may have other signs",
+}

@@ -1,0 +1,92 @@
+"""Table of PyTorch's public names: here, different, missing, or out of scope.
+
+    python -m convcore.compat.table > docs/pytorch_names.md
+
+tests/compat/test_table.py holds the page true.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+from convcore.compat import names, scope
+from convcore.compat.differences import DIFFERENCES
+from convcore.compat.door import fallback, real
+
+MODULES = (
+    *("torch", "torch.Tensor", "torch.nn", "torch.nn.functional", "torch.nn.init"),
+    *("torch.nn.parameter", "torch.nn.utils", "torch.nn.utils.rnn", "torch.nn.utils.prune"),
+    *("torch.nn.utils.parametrize", "torch.nn.utils.parametrizations", "torch.nn.attention"),
+    *("torch.optim", "torch.optim.lr_scheduler", "torch.optim.swa_utils", "torch.utils.data"),
+    *("torch.utils.checkpoint", "torch.autograd", "torch.autograd.functional"),
+    *("torch.autograd.graph", "torch.linalg", "torch.special", "torch.distributions"),
+    *("torch.func", "torch.amp", "torch.hub", "torch.overrides", "torch.testing"),
+)
+
+_HEAD = f"""\
+# PyTorch's names
+
+Each public name of PyTorch {names.VERSION}, module by module: what convcore has, what differs and
+how, what is missing, and what is out of scope and why.  Made by
+`python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
+"""
+
+
+def is_here(module: str, name: str) -> bool:
+    """Return whether convcore has a name of a module of PyTorch's."""
+    if module == "torch.Tensor":
+        return hasattr(importlib.import_module("convcore").Tensor, name)
+    sources = [importlib.import_module(source) for source in real(module)]
+    if any(hasattr(source, name) for source in sources) or real(f"{module}.{name}"):
+        return True
+    return bool(sources) and fallback(sources, name) is not None
+
+
+def sorted_out(module: str) -> dict[str, list[str]]:
+    """Return a module's names by status: here, differs, missing, out of scope."""
+    found: dict[str, list[str]] = {"here": [], "differs": [], "missing": [], "out of scope": []}
+    for name in sorted(names.public()[module]):
+        path = f"{module}.{name}"
+        if is_here(module, name):
+            status = "differs" if path in DIFFERENCES else "here"
+        else:
+            status = "out of scope" if scope.reason(path) else "missing"
+        found[status].append(name)
+    return found
+
+
+def page() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield from _HEAD.splitlines()
+    everything = {module: sorted_out(module) for module in MODULES}
+    yield from ("", "| module | here | differ | missing | out of scope |")
+    yield "| --- | --- | --- | --- | --- |"
+    for module, found in everything.items():
+        yield f"| `{module}` | {' | '.join(str(len(listed)) for listed in found.values())} |"
+    for module, found in everything.items():
+        yield from ("", f"## {module}")
+        yield from _section(module, found)
+
+
+def _section(module: str, found: dict[str, list[str]]) -> Iterator[str]:
+    if found["here"]:
+        yield from ("", f"Here: {_listed(found['here'])}.")
+    if found["differs"]:
+        yield from ("", "| differs | how |", "| --- | --- |")
+        yield from (f"| `{n}` | {DIFFERENCES[f'{module}.{n}']} |" for n in found["differs"])
+    if found["missing"]:
+        yield from ("", f"Missing: {_listed(found['missing'])}.")
+    reasons: dict[str, list[str]] = {}
+    for name in found["out of scope"]:
+        reasons.setdefault(scope.reason(f"{module}.{name}"), []).append(name)
+    for reason, listed in reasons.items():
+        yield from ("", f"Out of scope, for {reason}: {_listed(listed)}.")
+
+
+def _listed(found: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in found)
+
+
+if __name__ == "__main__":
+    print(*page(), sep="\n")

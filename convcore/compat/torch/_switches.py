@@ -1,0 +1,68 @@
+"""Switches of PyTorch's that can be set and read, and change nothing here."""
+
+from __future__ import annotations
+
+from convcore import get_num_threads
+from convcore.autograd.anomaly_mode import set_detect_anomaly
+
+has_lapack = has_openmp = has_spectral = True
+has_mkl = has_cuda = False
+_values = {"matmul": "highest", "debug": 0, "anomaly": False, "warn": False}
+
+
+def get_float32_matmul_precision() -> str:
+    """Return 'highest', or what was set: products are of float32 in any case."""
+    return _values["matmul"]  # type: ignore[return-value]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Store 'highest', 'high' or 'medium'; products stay those of float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', and 'medium'.")
+    _values["matmul"] = precision
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return what was set: results are deterministic in any case."""
+    return _values["debug"]  # type: ignore[return-value]
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Store 0, 1 or 2, or 'default', 'warn' or 'error'."""
+    names = ("default", "warn", "error")
+    _values["debug"] = names.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+
+
+def is_anomaly_enabled() -> bool:
+    """Return whether `set_anomaly_enabled` switched anomaly detection on."""
+    return bool(_values["anomaly"])
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off."""
+    _values["anomaly"] = mode
+    set_detect_anomaly(mode, check_nan)
+
+
+def is_warn_always_enabled() -> bool:
+    """Return what `set_warn_always` set."""
+    return bool(_values["warn"])
+
+
+def set_warn_always(mode: bool) -> None:
+    """Store the switch; Python's warning filters decide how often a warning shows."""
+    _values["warn"] = mode
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False: the processor's mode is left alone."""
+    return False
+
+
+def get_num_interop_threads() -> int:
+    """Return the number of threads: there is one pool."""
+    return get_num_threads()
+
+
+def set_num_interop_threads(num_threads: int) -> None:
+    """Do nothing: there is one pool; see `set_num_threads`."""

@@ -1,0 +1,215 @@
+"""Comparison of tensors in tests: assert_close, and make_tensor for their input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from convcore import _creation
+from convcore._dtype import dtype as _dtype
+from convcore._tensor import Tensor, channels_last, wrap
+from convcore.random import fill
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+
+# Tolerances by dtype: (rtol, atol). Others are compared exactly.
+_TOLERANCES = {
+    "bfloat16": (1.6e-2, 1e-5),
+    "float16": (1e-3, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Assert that tensors, numbers, or sequences and mappings of them, are close.
+
+    They are if |actual - expected| <= atol + rtol * |expected| for every element.
+
+    Parameters
+    ----------
+    actual, expected
+        Tensors, arrays, numbers, or containers of them.
+    rtol, atol : float, optional
+        Given both or none; by default those of the less exact dtype: (1.3e-6, 1e-5) for float32,
+        (1e-7, 1e-7) for float64, 0 for integers.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+    check_dtype, check_stride : bool
+        Whether dtypes, strides have to be equal.
+    allow_subclasses : bool
+        Whether the types may differ where both are tensors.
+    check_device, check_layout : bool
+        Accepted; all tensors are dense.
+    msg : str, or a function of the message, optional
+
+    Raises
+    ------
+    AssertionError
+        They are not close; the text says how many elements differ, by how much, and where.
+    ValueError
+        One of rtol and atol is given.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> assert_close(convcore.tensor([1.0, 2.0]), convcore.tensor([1.0, 2.0]))
+    """
+    if (rtol is None) is not (atol is None):
+        raise ValueError(
+            "Both 'rtol' and 'atol' must be either specified or unspecified, but got no "
+            f"{'rtol' if rtol is None else 'atol'}"
+        )
+    options = {
+        "tolerance": None if rtol is None else (rtol, atol),
+        "equal_nan": equal_nan,
+        "check_dtype": check_dtype,
+        "check_stride": check_stride,
+        "same_type": not allow_subclasses,
+    }
+    fault = _fault(actual, expected, options)
+    if fault:
+        raise AssertionError(msg(fault) if callable(msg) else msg or fault)
+
+
+def _fault(actual: Any, expected: Any, options: Mapping[str, Any]) -> str:
+    """Return what is wrong with a pair; '' if nothing is."""
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if actual.keys() != expected.keys():
+            return f"The keys of the mappings do not match: {list(actual)} != {list(expected)}"
+        pairs = ((f"[{key!r}]", actual[key], expected[key]) for key in actual)
+    elif _is_sequence(actual) and _is_sequence(expected):
+        if len(actual) != len(expected):
+            return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}"
+        pairs = ((f"[{i}]", *pair) for i, pair in enumerate(zip(actual, expected, strict=True)))
+    else:
+        return _leaf_fault(actual, expected, options)
+    for where, a, b in pairs:
+        fault = _fault(a, b, options)
+        if fault:
+            return f"{fault}\n\nThe failure occurred for item {where}"
+    return ""
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _leaf_fault(actual: Any, expected: Any, options: Mapping[str, Any]) -> str:
+    if actual is None or expected is None:
+        return "" if actual is expected else f"None mismatch: {actual} is not {expected}"
+    both = isinstance(actual, Tensor) and isinstance(expected, Tensor)
+    if options["same_type"] and type(actual) is not type(expected):
+        return f"The types differ: {type(actual)} != {type(expected)}"
+    a, b = (x if isinstance(x, Tensor) else _creation.as_tensor(x) for x in (actual, expected))
+    if a.shape != b.shape:
+        return f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}."
+    if both and options["check_dtype"] and a.dtype != b.dtype:
+        return f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}."
+    if both and options["check_stride"] and a.stride() != b.stride():
+        return f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}."
+    rtol, atol = options["tolerance"] or max(_tolerance(a.dtype), _tolerance(b.dtype))
+    return _value_fault(a._array, b._array, rtol, atol, options["equal_nan"])
+
+
+def _tolerance(dtype: _dtype) -> tuple[float, float]:
+    return _TOLERANCES.get(str(dtype).removeprefix("torch."), (0.0, 0.0))
+
+
+def _value_fault(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> str:
+    close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    if close.all():
+        return ""
+    common = np.promote_types(a.dtype, b.dtype)
+    x, y = (one.astype(common if common.kind in "fc" else np.int64) for one in (a, b))
+    with np.errstate(all="ignore"):
+        absolute = np.where(close, 0, np.abs(x - y))
+        relative = np.where(close, 0, absolute / np.abs(y))
+    kind = "Scalars" if a.ndim == 0 else "Tensor-likes"
+    lines = [f"{kind} are not {'equal' if rtol == atol == 0 else 'close'}!", ""]
+    if a.ndim == 0:
+        lines.append(f"Expected {b.item()} but got {a.item()}.")
+    else:
+        wrong = a.size - int(close.sum())
+        share = 100 * wrong / a.size
+        lines.append(f"Mismatched elements: {wrong} / {a.size} ({share:.1f}%)")
+    for name, found, allowed in (("absolute", absolute, atol), ("relative", relative, rtol)):
+        place = np.unravel_index(np.argmax(found), found.shape)  # NaN counts as the largest
+        where = f" at index {tuple(map(int, place))}" if a.ndim else ""
+        largest = found[place].item()
+        lines.append(f"Greatest {name} difference: {largest}{where} (up to {allowed} allowed)")
+    return "\n".join(lines)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Assert closeness without a look at dtypes; `assert_close` is the newer way."""
+    options = {"equal_nan": equal_nan, "check_dtype": False, "msg": msg or None}
+    assert_close(actual, expected, rtol=rtol, atol=atol, **options)  # type: ignore[arg-type]
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: _dtype,
+    device: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Return a tensor of uniform numbers from [low, high), by default [-9, 9), or [0, 9) unsigned.
+
+    Parameters
+    ----------
+    shape : ints, or one sequence of them
+    dtype : dtype
+    requires_grad : bool
+    noncontiguous : bool
+        Whether the elements lie two apart.
+    exclude_zero : bool
+        Whether zeros are replaced by the smallest number.
+    memory_format : memory_format, optional
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    if noncontiguous and sizes:
+        sizes = (*sizes[:-1], 2 * sizes[-1])
+    array = np.empty(sizes, dtype.numpy)
+    least = 0 if not dtype.is_signed else -9
+    most = 2 if array.dtype == bool else 9
+    low, high = (least if low is None else low), (most if high is None else high)
+    if array.dtype.kind in "fc":
+        fill.fill_uniform(array, low, high)
+    else:
+        fill.fill_random(array, int(low), int(high))
+    if exclude_zero:
+        array[array == 0] = np.finfo(array.dtype).tiny if array.dtype.kind in "fc" else 1
+    made = wrap(array[..., ::2] if noncontiguous and sizes else array)
+    if memory_format is channels_last:
+        made = made.to(memory_format=channels_last)
+    made.requires_grad = requires_grad
+    return made

@@ -1,0 +1,82 @@
+"""autocast changes nothing and says so; GradScaler scales, skips and grows as PyTorch's does."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import convcore
+from convcore import amp
+from convcore.amp import autocast_mode
+
+
+@pytest.fixture(autouse=True)
+def not_warned_yet():
+    autocast_mode._warned.clear()
+
+
+def test_autocast_warns_once_and_keeps_float32():
+    layer = convcore.nn.Linear(2, 3)
+    with pytest.warns(UserWarning, match="autocast changes nothing"), amp.autocast("cpu"):
+        assert layer(convcore.ones(1, 2)).dtype is convcore.float32
+        assert autocast_mode.is_autocast_enabled("cpu")
+        assert autocast_mode.get_autocast_dtype("cpu") is convcore.bfloat16
+        with amp.autocast("cpu", enabled=False):
+            assert not autocast_mode.is_autocast_cpu_enabled()
+    assert not autocast_mode.is_autocast_enabled("cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        amp.autocast("cpu", dtype=convcore.float16)(layer)(convcore.ones(1, 2))
+
+
+def test_other_devices_are_disabled_with_a_warning(lib):
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        context = lib.amp.autocast("cuda")
+    with context:
+        assert not lib.is_autocast_enabled("cuda") if lib is not convcore else True
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        scaler = lib.amp.GradScaler("cuda")
+    loss = lib.ones(1)
+    assert scaler.scale(loss) is loss and scaler.get_scale() == 1.0 and not scaler.is_enabled()
+
+
+def scales(lib) -> list:
+    """Return the scales and weights of steps of which one has an infinite gradient."""
+    weight = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([weight], lr=0.5)
+    scaler = lib.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+    found = []
+    for factor in (1.0, 2.0, float("inf"), 1.0, 3.0, 1.0):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        found += [scaler.get_scale(), *weight.tolist()]
+    state = scaler.state_dict()
+    other = lib.amp.GradScaler("cpu")
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    return found
+
+
+def test_scaler_skips_steps_that_overflow_and_grows():
+    assert scales(convcore)[::3] == [8.0, 16.0, 8.0, 8.0, 16.0, 16.0]
+
+
+def test_scaler_equals_pytorchs(torch):
+    assert scales(convcore) == scales(torch)
+
+
+def test_scaler_refuses_what_cannot_be():
+    with pytest.raises(ValueError, match="growth factor must be > 1"):
+        amp.GradScaler("cpu", growth_factor=1.0)
+    with pytest.raises(ValueError, match="backoff factor must be < 1"):
+        amp.GradScaler("cpu", backoff_factor=1.0)
+    scaler = amp.GradScaler("cpu")
+    optimizer = convcore.optim.SGD([convcore.nn.Parameter(convcore.ones(1))], lr=1)
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="source state dict is empty"):
+        scaler.load_state_dict({})

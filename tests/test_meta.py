@@ -1,0 +1,48 @@
+"""The device 'meta': modules are built without memory, and filled later."""
+
+from __future__ import annotations
+
+import pytest
+
+import convcore
+from convcore import nn
+
+
+def test_a_module_is_built_without_memory_and_filled_by_a_state():
+    with convcore.device("meta"):
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(10**6, 10**5))
+    assert all(tensor.is_meta for tensor in net.state_dict().values())
+    assert net[2].weight.numel() == 10**11 and net[2].weight._array.base is not None
+    small = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    net[:2].load_state_dict(small.state_dict(), assign=True)
+    assert net[0].weight.device.type == "cpu" and (net[0].weight == small[0].weight).all()
+
+
+def test_to_empty_gives_memory(lib):
+    layer = lib.nn.Linear(2, 3, device="meta")
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        layer.to("cpu")
+    layer.to_empty(device="cpu")
+    assert layer.weight.device.type == "cpu" and layer.weight.requires_grad
+    lib.nn.init.ones_(layer.weight)
+    assert layer.weight.sum().item() == 6
+
+
+def test_creation_printing_and_values(lib):
+    made = lib.zeros(2, 3, device="meta")
+    assert repr(made) == "tensor(..., device='meta', size=(2, 3))"
+    assert lib.empty_like(made).is_meta and lib.rand(2, device="meta").is_meta
+    assert lib.ones(2).to("meta").shape == (2,)
+    with pytest.raises(RuntimeError, match=r"item\(\) cannot be called on meta tensors"):
+        lib.zeros((), device="meta").item()
+    made.fill_(3)
+    made.uniform_()
+    with pytest.raises(TypeError, match="can't convert meta device type tensor to numpy"):
+        made.numpy()
+
+
+def test_there_are_no_values_to_compute_with():
+    made = convcore.ones(2, device="meta")
+    for compute in (lambda: made + 1, lambda: made * made, lambda: made.clone()):
+        with pytest.raises(NotImplementedError, match="'meta' have no values"):
+            compute()
