@@ -68,19 +68,6 @@ class _Storage:
 
     _elements: np.ndarray
 
-    @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """Map the first ``nbytes`` bytes of a file: copied when written to, unless ``shared``."""
-        if not nbytes:
-            return cls(np.empty(0, np.uint8))
-        mode: Any = "c" if not shared else "r+" if os.path.exists(filename) else "w+"
-        return cls(np.memmap(filename, np.uint8, mode, shape=(nbytes,)).view(np.ndarray))
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """The bytes, for `asarray` to share them."""
-        return self._memory.__array_interface__
-
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self._elements.__array_interface__["data"][0]
@@ -94,13 +81,6 @@ class _Storage:
         return self._elements.size
 
     __len__ = size
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
-    def untyped(self) -> UntypedStorage:
-        """Return the storage itself."""
-        return self
 
     def element_size(self) -> int:
         """Return the bytes of an element."""
@@ -154,6 +134,26 @@ class UntypedStorage(_Storage):
 
     def __init__(self, memory: np.ndarray):
         self._elements = memory
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Map the first ``nbytes`` bytes of a file: copied when written to, unless ``shared``."""
+        if not nbytes:
+            return cls(np.empty(0, np.uint8))
+        mode: Any = "c" if not shared else "r+" if os.path.exists(filename) else "w+"
+        return cls(np.memmap(filename, np.uint8, mode, shape=(nbytes,)).view(np.ndarray))
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The bytes, for `asarray` to share them."""
+        return self._memory.__array_interface__
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage itself."""
+        return self
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
 
 class TypedStorage(_Storage):
