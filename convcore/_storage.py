@@ -146,7 +146,7 @@ class UntypedStorage(_Storage):
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """The bytes, for `asarray` to share them."""
-        return self._memory.__array_interface__
+        return self._elements.__array_interface__
 
     def untyped(self) -> UntypedStorage:
         """Return the storage itself."""
