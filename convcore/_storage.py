@@ -152,6 +152,10 @@ class UntypedStorage(_Storage):
         """Return the storage itself."""
         return self
 
+    def __getitem__(self, key: Any) -> Any:
+        found = self._elements[key]
+        return UntypedStorage(found) if isinstance(key, slice) else int(found)
+
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
