@@ -17,7 +17,7 @@ def test_an_untyped_storage_is_the_bytes():
     storage = x.untyped_storage()
     assert (len(storage), storage.nbytes(), storage.element_size()) == (4, 4, 1)
     assert storage.tolist() == [1, 0, 2, 0]
-    assert storage[2] == 2 and storage[:2] == [1, 0]
+    assert storage[2] == 2 and storage[:2].tolist() == [1, 0]
     assert storage == x[1:].untyped_storage() and storage != x.clone().untyped_storage()
     assert hash(storage) == hash(x.untyped_storage())
     assert storage.device == x.device and not storage.is_cuda and not storage.is_shared()
