@@ -6,6 +6,7 @@ address, its size, and whether two tensors have the same one.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -81,9 +82,6 @@ class _Storage:
 
     __len__ = size
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
     def element_size(self) -> int:
         """Return the bytes of an element."""
         return self._elements.itemsize
@@ -136,6 +134,30 @@ class UntypedStorage(_Storage):
 
     def __init__(self, memory: np.ndarray):
         self._elements = memory
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Map the first ``nbytes`` bytes of a file: copied when written to, unless ``shared``."""
+        if not nbytes:
+            return cls(np.empty(0, np.uint8))
+        mode: Any = "c" if not shared else "r+" if os.path.exists(filename) else "w+"
+        return cls(np.memmap(filename, np.uint8, mode, shape=(nbytes,)).view(np.ndarray))
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The bytes, for `asarray` to share them."""
+        return self._elements.__array_interface__
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage itself."""
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._elements[key]
+        return UntypedStorage(found) if isinstance(key, slice) else int(found)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
 
 class TypedStorage(_Storage):

@@ -16,6 +16,7 @@ __all__ = [
     "empty_cache",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state_all",
     "init",
     "is_available",
     "is_bf16_supported",
@@ -29,6 +30,7 @@ __all__ = [
     "seed",
     "seed_all",
     "set_device",
+    "set_rng_state_all",
     "synchronize",
 ]
 
@@ -68,6 +70,17 @@ def seed() -> None:
 
 
 manual_seed_all = manual_seed
+
+
+def get_rng_state_all() -> list:
+    """Return an empty list: there are no devices' generators."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Do nothing: there are no devices' generators."""
+
+
 seed_all = seed
 
 

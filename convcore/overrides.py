@@ -171,11 +171,12 @@ def _default(
     cls: type, func: Callable, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
 ) -> Any:
     """Call the function without interception; tensors among its results become of the class."""
-    if not all(issubclass(cls, kind) for kind in types):
+    plain = cls is not Tensor and cls not in _intercepting  # parameters and buffers of modules
+    if not plain and not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    return result if func in get_default_nowrap_functions() else _as_class(result, cls)
+    return result if plain or func in get_default_nowrap_functions() else _as_class(result, cls)
 
 
 def _as_class(value: Any, cls: type) -> Any:
@@ -237,13 +238,22 @@ def _intercepted(function: Callable) -> Callable:
 
 # Where functions are public: modules that programs read, and the class Tensor.
 _MODULES = ("convcore", "convcore.nn.functional")
-_DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random")
+_DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor")
 # Looked at by interception itself, or asked of any object.
 _LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
 _LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subclass", "_axis"}
 _LEFT |= {"_scalar", "_real_scalar", "_suggested_format", "_is_view", "is_tensor", "dim", "size"}
 
 _before: list[tuple[Any, str, Any]] = []
+
+# The names by which interception knows operators, as PyTorch's does.
+_OPERATORS = {
+    **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs")},
+    **{f"__{name}__": name for name in ("ne", "lt", "le", "gt", "ge")},
+    **{f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")},
+    **{"__radd__": "add", "__rmul__": "mul", "__mod__": "remainder", "__pos__": "positive"},
+    **{"__truediv__": "div", "__rtruediv__": "__rdiv__", "__itruediv__": "div_"},
+}
 
 
 def install() -> None:
@@ -257,7 +267,9 @@ def install() -> None:
         for name, value in list(vars(owner).items()):
             if _is_public(owner, name, value):
                 _before.append((owner, name, value))
-                setattr(owner, name, _placed(_intercepted(value), owner, name))
+                wrapped = _intercepted(value)
+                wrapped.__name__ = _OPERATORS.get(name, name)
+                setattr(owner, name, _placed(wrapped, owner, name))
 
 
 def _placed(function: Callable, owner: Any, name: str) -> Callable:
@@ -270,7 +282,7 @@ def _placed(function: Callable, owner: Any, name: str) -> Callable:
 def _is_public(owner: Any, name: str, value: Any) -> bool:
     if not isinstance(value, types.FunctionType) or name in _LEFT:
         return False
-    return owner is Tensor or value.__module__.startswith(_DEFINED_IN)
+    return owner is Tensor or f"{value.__module__}.".startswith(_DEFINED_IN)
 
 
 def uninstall() -> None:

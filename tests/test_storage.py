@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ def test_an_untyped_storage_is_the_bytes():
     storage = x.untyped_storage()
     assert (len(storage), storage.nbytes(), storage.element_size()) == (4, 4, 1)
     assert storage.tolist() == [1, 0, 2, 0]
-    assert storage[2] == 2 and storage[:2] == [1, 0]
+    assert storage[2] == 2 and storage[:2].tolist() == [1, 0]
     assert storage == x[1:].untyped_storage() and storage != x.clone().untyped_storage()
     assert hash(storage) == hash(x.untyped_storage())
     assert storage.device == x.device and not storage.is_cuda and not storage.is_shared()
@@ -52,3 +53,23 @@ def test_a_layout_is_one_object(name):
     layout = getattr(convcore, name)
     assert repr(layout) == f"torch.{name}"
     assert copy.copy(layout) is layout is pickle.loads(pickle.dumps(layout))
+
+
+def test_a_storage_of_a_file_is_shared_with_tensors_and_not_with_the_file(tmp_path):
+    path = tmp_path / "bytes"
+    np.arange(4, dtype=np.float32).tofile(path)
+    storage = convcore.UntypedStorage.from_file(str(path), nbytes=16).untyped()
+    x = convcore.asarray(storage[4:12], dtype=convcore.uint8).view(dtype=convcore.float32)
+    assert x.tolist() == [1.0, 2.0]
+    x[0] = 7
+    assert convcore.asarray(storage).view(convcore.float32).tolist() == [0.0, 7.0, 2.0, 3.0]
+    assert np.fromfile(path, np.float32).tolist() == [0.0, 1.0, 2.0, 3.0]
+    shared = convcore.UntypedStorage.from_file(str(path), shared=True, nbytes=16)
+    convcore.asarray(shared)[:] = 0
+    assert np.fromfile(path, np.float32).tolist() == [0.0] * 4
+    assert len(convcore.UntypedStorage.from_file(str(path))) == 0
+
+
+def test_getsizeof_counts_the_bytes():
+    few, many = (sys.getsizeof(convcore.ones(n).untyped_storage()) for n in (1, 1001))
+    assert many - few == 4000

@@ -77,6 +77,8 @@ def asarray(
         ``copy`` is False, and ``obj`` is a sequence or has another dtype.
     """
     check_device(device)
+    if hasattr(obj, "__array_interface__") and not isinstance(obj, Tensor | np.generic):
+        obj = np.asarray(obj)  # of a storage, and of other packages' arrays
     if copy or not isinstance(obj, Tensor | np.ndarray):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")

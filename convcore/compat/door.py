@@ -145,9 +145,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if isinstance(value, type):
                 _Door.relabel(value)
         if module.__name__ == "torch":
-            module.__dict__["torch"] = (
-                module  # as PyTorch has it, for programs that say torch.torch
-            )
+            module.__dict__["torch"] = module  # PyTorch has torch.torch, too
 
 
 def _missing_method(self: Tensor, name: str) -> Any:

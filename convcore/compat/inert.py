@@ -35,8 +35,11 @@ MODULES = (
 # Where a call sets a switch of PyTorch's own, and does nothing here.
 _SWITCHES = ("torch._C.", "torch._dynamo.", "torch._inductor.", "torch._logging.")
 
-# Where a call asks whether something is there: it is not.
-_ASKED = (".is_available", ".is_initialized", ".device_count")
+# What a call returns that asks whether something is there, or is going on.
+_ANSWERS = {
+    **{"is_available": False, "is_initialized": False, "device_count": 0},
+    **{"get_proxy_mode": None, "is_fake": False, "kineto_available": False},
+}
 
 
 def is_inert(path: str) -> bool:
@@ -64,8 +67,8 @@ class Inert(type):
             return super().__call__(*args, **kwargs)
         if cls._path.startswith(_SWITCHES):
             return stand_in(f"{cls._path}()")
-        if cls._path.endswith(_ASKED):
-            return False
+        if cls.__name__ in _ANSWERS:
+            return _ANSWERS[cls.__name__]
         raise errors.NotUsableError(errors.explain(cls._path))
 
     def __enter__(cls) -> Any:

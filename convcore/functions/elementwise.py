@@ -519,8 +519,13 @@ def _lerp_backward(
     return (*grads, mul(grad, conj(sub(end, start))) if needs[2] else None)
 
 
-def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast."""
+def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast.
+
+    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
+    """
+    if older:
+        value, tensor1, tensor2 = tensor1, tensor2, *older
 
     def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
         return (
@@ -532,14 +537,18 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *, value: Any = 1) -> 
     return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast.
+
+    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
 
     Raises
     ------
     RuntimeError
         All are integers: their quotient is none.
     """
+    if older:
+        value, tensor1, tensor2 = tensor1, tensor2, *older
     check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
         raise RuntimeError(

@@ -86,13 +86,14 @@ def _resolved(sizes: tuple[int, ...], n_elements: int) -> tuple[int, ...]:
 # The same elements in the same order
 
 
-def view(self: Tensor, size: Any, *more: int) -> Tensor:
+def view(self: Tensor, size: Any = None, *more: int, dtype: Any = None) -> Tensor:
     """Return the same memory in another shape, or read as another dtype.
 
     Parameters
     ----------
     size : ints or one sequence of them, where one may be -1; or a dtype, whose result is outside
         the graph.
+    dtype : the dtype, by name
 
     Raises
     ------
@@ -107,6 +108,7 @@ def view(self: Tensor, size: Any, *more: int) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
+    size = dtype if size is None else size
     if isinstance(size, _dtype.dtype):
         return _read_as(self, size.numpy)
     sizes = _resolved(ints(size, more), self._array.size)

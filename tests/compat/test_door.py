@@ -178,15 +178,24 @@ def test_replacing_a_function_changes_what_modules_call(tmp_path):
         """
 import torch, torch.nn.functional as F
 from unittest import mock
-with mock.patch.object(F, "max_pool2d", wraps=F.max_pool2d) as counted:
-    torch.nn.MaxPool2d(2)(torch.ones(1, 1, 2, 2))
-print(counted.call_count)
-torch.nn.MaxPool2d(2)(torch.ones(1, 1, 2, 2))
+layers = {
+    "max_pool2d": torch.nn.MaxPool2d(2), "relu": torch.nn.ReLU(), "softmax": torch.nn.Softmax(1),
+    "conv2d": torch.nn.Conv2d(1, 1, 1), "conv_transpose2d": torch.nn.ConvTranspose2d(1, 1, 1),
+    "dropout": torch.nn.Dropout(), "lp_pool2d": torch.nn.LPPool2d(2, 2),
+}
+for name, layer in layers.items():
+    with mock.patch.object(F, name, wraps=getattr(F, name)) as counted:
+        layer(torch.ones(1, 1, 2, 2))
+    layer(torch.ones(1, 1, 2, 2))
+    print(counted.call_count)
+loss = torch.nn.MSELoss()
+with mock.patch.object(F, "mse_loss", wraps=F.mse_loss) as counted:
+    loss(torch.ones(2), torch.ones(2))
 print(counted.call_count)
 """,
         tmp_path,
     )
-    assert printed.split() == ["1", "1"]
+    assert printed.split() == ["1"] * 8
 
 
 def test_a_module_runs_and_its_exit_code_is_the_commands(tmp_path):
@@ -234,3 +243,81 @@ as_torch()
         "RuntimeError: as_torch() has to come before the first `import torch`: torch is loaded "
         "already, from somewhere\n"
     )
+
+
+def test_tools_find_what_they_ask_for(tmp_path):
+    printed = run(
+        """
+import torch, warnings
+from torch.autograd import forward_ad
+from torch.nn.parallel.scatter_gather import scatter
+from torch.serialization import DEFAULT_PROTOCOL
+from torch.utils._pytree import SUPPORTED_NODES, _get_node_type
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Seen(TorchDispatchMode):
+    pass
+
+layer = torch.nn.Linear(2, 3)
+print(isinstance(layer, torch.jit.ScriptModule), issubclass(torch.jit.TracerWarning, Warning))
+print(torch.torch is torch, torch.Future.__name__, torch.xpu.is_available(), DEFAULT_PROTOCOL)
+print(torch._C._nn._parse_to(torch.float64, True), torch._C._nn._parse_to("cpu")[0])
+print(forward_ad.unpack_dual(torch.ones(2)).tangent, torch.float32 in (torch.complex32,))
+print(SUPPORTED_NODES[_get_node_type([1, 2])].flatten_fn([1, 2])[0], _get_node_type(3).__name__)
+print(torch.range(1, 2, 0.5).tolist(), torch.range(3).dtype, torch._shape_as_tensor(layer.weight))
+with torch.backends.__allow_nonbracketed_mutation():
+    torch.backends.cudnn.deterministic = True
+torch._assert_async(torch.tensor(1))
+torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+for use in (
+    lambda: torch._assert_async(torch.tensor(0), "zero"), lambda: torch._check(False, lambda: "no"),
+    lambda: Seen().__enter__(), lambda: scatter(1, [0]),
+):
+    try:
+        use()
+    except RuntimeError as error:
+        print(str(error).partition(";")[0])
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == [
+        "False True",
+        "True Future False 2",
+        "(None, torch.float64, True, None) cpu",
+        "None False",
+        "[1, 2] int",
+        "[1.0, 1.5, 2.0] torch.float32 tensor([3, 2])",
+        "zero",
+        "no",
+        "torch.utils._python_dispatch.TorchDispatchMode is out of scope for convcore: nothing is "
+        "below autograd",
+        "torch.nn.parallel.scatter_gather.scatter is out of scope for convcore: it trains in one "
+        "process",
+    ]
+
+
+def test_operations_are_counted(tmp_path):
+    printed = run(
+        """
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+net = torch.nn.Sequential(
+    torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU(), torch.nn.ConvTranspose2d(4, 2, 2, stride=2),
+    torch.nn.Flatten(), torch.nn.Linear(32, 5),
+)
+with FlopCounterMode(display=False) as counter:
+    net(torch.ones(1, 2, 4, 4)) @ torch.ones(5, 3)
+print(counter.get_total_flops())
+print({name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()})
+print(counter.get_table().splitlines()[2].split())
+""",
+        tmp_path,
+    )
+    convolution, transposed, linear = 2 * 4 * 4 * 18, 2 * 4 * 4 * 8, 2 * 32 * 5
+    net = convolution + transposed + linear
+    counts = {"Global": net + 30, "Sequential": net, "Sequential.0": convolution}
+    counts |= {"Sequential.2": transposed, "Sequential.4": linear}
+    lines = printed.splitlines()
+    assert lines[:2] == [str(net + 30), str(counts)]
+    assert lines[2] == str(["Sequential", f"{net:,}", f"{100 * net / (net + 30):.2f}%"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import time
 from collections import namedtuple
@@ -290,3 +291,22 @@ def test_pinned_memory_warns():
 def test_empty_part_of_a_split_warns():
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         data.random_split(range(2), [0.99, 0.01])
+
+
+def test_samples_are_collated_by_functions_of_their_types(torch):
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    def boxes(batch, *, collate_fn_map=None):
+        return [box.value for box in batch]
+
+    samples = [{"a": Box(1), "b": (1.5, "x")}, {"a": Box(2), "b": (2.5, "y")}]
+    for library in (convcore, torch):
+        collate = importlib.import_module(f"{library.__name__}.utils.data._utils.collate")
+        functions = {**collate.default_collate_fn_map, Box: boxes}
+        batch = collate.collate(samples, collate_fn_map=functions)
+        assert batch["a"] == [1, 2] and batch["b"][0].tolist() == [1.5, 2.5]
+        assert list(batch["b"][1]) == ["x", "y"]
+        with pytest.raises(TypeError, match="must contain tensors, numpy arrays, numbers"):
+            collate.collate([Box(1)], collate_fn_map=collate.default_collate_fn_map)

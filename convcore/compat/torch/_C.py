@@ -11,6 +11,7 @@ from convcore import Tensor
 from convcore import device as device
 from convcore import dtype as dtype
 from convcore.compat.inert import stand_in
+from convcore.nn.modules.module import _parse_to
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction
 from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 
@@ -29,6 +30,9 @@ def _get_tracing_state() -> None:
 
 def _is_tracing() -> bool:
     return False
+
+
+_are_functorch_transforms_active = _is_tracing
 
 
 def _jit_set_profiling_mode(on: bool) -> bool:
@@ -51,3 +55,17 @@ _disabled_torch_function_impl: Any = lambda func, types, args=(), kwargs=None: f
     *args, **(kwargs or {})
 )
 _nullcontext = contextlib.nullcontext
+
+
+class _nn:
+    """What modules read off the compiled core."""
+
+    @staticmethod
+    def _parse_to(*args: Any, non_blocking: bool = False, **kwargs: Any) -> tuple:
+        """Return device, dtype, non_blocking and memory format from the arguments of ``to``."""
+        place, kind, memory_format = _parse_to(*args, **kwargs)
+        given = [value for value in args if isinstance(value, bool)]
+        if place is None and (tensors := [v for v in args if isinstance(v, Tensor)]):
+            place = tensors[0].device
+        place = None if place is None else device(place)
+        return place, kind, (given or [non_blocking])[0], memory_format

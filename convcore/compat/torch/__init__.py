@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 import types
 from typing import Any
 
+from convcore import Tensor, arange, get_default_dtype, int64, tensor
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
@@ -27,6 +29,7 @@ ScriptModule, ScriptFunction, ScriptObject = (
 )
 PyTorchFileReader = stand_in("torch.PyTorchFileReader")
 PyTorchFileWriter = stand_in("torch.PyTorchFileWriter")
+complex32 = chalf = stand_in("torch.complex32")
 classes = stand_in("torch.classes")
 
 
@@ -39,6 +42,32 @@ def _assert(condition: Any, message: str) -> None:
     """Raise AssertionError with a message unless the condition holds."""
     if not condition:
         raise AssertionError(message)
+
+
+def _assert_async(
+    condition: Tensor, message: str = "Expected Tensor with single True value"
+) -> None:
+    """Raise RuntimeError with a message unless a tensor's only element is true."""
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _check(condition: bool, message: Any = None) -> None:
+    """Raise RuntimeError unless the condition holds, with the message that a function returns."""
+    if not condition:
+        raise RuntimeError(message() if message else "Expected cond to be True, but got False.")
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Return a tensor's sizes as a tensor."""
+    return tensor(tuple(input.shape), dtype=int64)
+
+
+def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+    """Return start, start + step, ... up to ``end``, which is included; deprecated in PyTorch."""
+    start, end = (0, start) if end is None else (start, end)
+    options.setdefault("dtype", get_default_dtype())
+    return arange(math.floor((end - start) / step) + 1, **options) * step + start
 
 
 def typename(value: Any) -> str:

@@ -239,7 +239,7 @@ class Conv3d(_Convolution):
     _convolve = at_call(functional.conv3d)
 
 
-class _TransposedConvolution(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution with respect to its input, as a layer."""
 
     transposed = True
@@ -314,7 +314,7 @@ class _TransposedConvolution(_ConvNd):
         return missing
 
 
-class ConvTranspose1d(_TransposedConvolution):
+class ConvTranspose1d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, L) or (C_in, L); parameters as for `ConvTranspose2d`.
 
     Examples
@@ -328,7 +328,7 @@ class ConvTranspose1d(_TransposedConvolution):
     _convolve = at_call(functional.conv_transpose1d)
 
 
-class ConvTranspose2d(_TransposedConvolution):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, H, W) to (N, C_out, OH, OW), or the same without N.
 
     OH = (H - 1)*SH - 2*PH + DH*(KH - 1) + OPH + 1, with the kernel, stride, padding, dilation and
@@ -368,7 +368,7 @@ class ConvTranspose2d(_TransposedConvolution):
     _convolve = at_call(functional.conv_transpose2d)
 
 
-class ConvTranspose3d(_TransposedConvolution):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transpose a convolution: (N, C_in, D, H, W); parameters as for `ConvTranspose2d`.
 
     Examples

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _pair, _triple
+from convcore.nn.modules.utils import _pair, _triple, at_call
 
 __all__ = [
     "FractionalMaxPool2d",
@@ -42,7 +42,7 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """1-D L_p pooling of (N, C, L) or (C, L); parameters as for `LPPool2d`."""
 
-    _pool = staticmethod(functional.lp_pool1d)
+    _pool = at_call(functional.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
@@ -59,13 +59,13 @@ class LPPool2d(_LPPoolNd):
         Whether a last window that is only partly inside counts.
     """
 
-    _pool = staticmethod(functional.lp_pool2d)
+    _pool = at_call(functional.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
     """3-D L_p pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `LPPool2d`."""
 
-    _pool = staticmethod(functional.lp_pool3d)
+    _pool = at_call(functional.lp_pool3d)
 
 
 class _FractionalMaxPoolNd(Module):
@@ -120,12 +120,12 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     B. Graham, "Fractional max-pooling", 2014.
     """
 
-    _pool = staticmethod(functional.fractional_max_pool2d)
+    _pool = at_call(functional.fractional_max_pool2d)
     _each = staticmethod(_pair)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """3-D max pooling over windows at pseudorandom places; see `FractionalMaxPool2d`."""
 
-    _pool = staticmethod(functional.fractional_max_pool3d)
+    _pool = at_call(functional.fractional_max_pool3d)
     _each = staticmethod(_triple)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,30 +47,76 @@ def default_collate(batch: Sequence[Any]) -> Any:
     {'x': tensor([1, 2]), 'y': [tensor([[1., 1.],
             [1., 1.]]), ('a', 'b')]}
     """  # noqa: E501
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(
+    batch: Sequence[Any], *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None
+) -> Any:
+    """Collate a list of samples into a batch, each type by its own function.
+
+    Parameters
+    ----------
+    batch : sequence
+    collate_fn_map : dict, optional
+        Functions by type, or tuple of types, of what is collated.  A function is called with the
+        samples, and with the keyword ``collate_fn_map``.  Other mappings and sequences are
+        searched.
+    """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return stack(list(batch), 0)
-    if isinstance(first, (str, bytes)):  # also NumPy's, of an array of names
-        return batch
-    if isinstance(first, (np.ndarray, np.generic)):
-        return _of_arrays(batch)
-    if isinstance(first, float):
-        return tensor(list(batch), dtype=float64)
-    if isinstance(first, int):
-        return tensor(list(batch))
+    functions = collate_fn_map or {}
+    if type(first) in functions:
+        return functions[type(first)](batch, collate_fn_map=collate_fn_map)
+    for kinds, function in functions.items():
+        if isinstance(first, kinds):
+            return function(batch, collate_fn_map=collate_fn_map)
+    recurse = partial(collate, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        merged = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        merged = {key: recurse([sample[key] for sample in batch]) for key in first}
         return _like(first, merged)
     if isinstance(first, Sequence):
-        return _of_sequences(batch)
+        return _of_sequences(batch, recurse)
     raise _refused(type(first))
 
 
-def _of_arrays(batch: Sequence[Any]) -> Tensor:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    """Stack tensors."""
+    return stack(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    """Stack NumPy's arrays, or its numbers."""
     arrays = [np.asarray(sample) for sample in batch]
     if arrays[0].dtype.kind not in "biufc":
         raise _refused(arrays[0].dtype)
     return stack([as_tensor(array) for array in arrays], 0)
+
+
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    """Return a tensor of float64."""
+    return tensor(list(batch), dtype=float64)
+
+
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    """Return a tensor of int64."""
+    return tensor(list(batch))
+
+
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Any:
+    """Return the strings as they are."""
+    return batch
+
+
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {
+    Tensor: collate_tensor_fn,
+    str: collate_str_fn,  # before NumPy's numbers: also NumPy's, of an array of names
+    bytes: collate_str_fn,
+    np.ndarray: collate_numpy_array_fn,
+    np.generic: collate_numpy_array_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+}
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of arrays that are no tensors
 
 
 def _refused(kind: Any) -> TypeError:
@@ -79,11 +126,11 @@ def _refused(kind: Any) -> TypeError:
     )
 
 
-def _of_sequences(batch: Sequence[Any]) -> Any:
+def _of_sequences(batch: Sequence[Any], recurse: Callable[[Any], Any]) -> Any:
     first = batch[0]
     if any(len(sample) != len(first) for sample in batch):
         raise RuntimeError("each element in list of batch should be of equal size")
-    merged = [default_collate(samples) for samples in zip(*batch, strict=True)]
+    merged = [recurse(samples) for samples in zip(*batch, strict=True)]
     if hasattr(first, "_fields"):  # a named tuple
         return type(first)(*merged)
     return merged if isinstance(first, tuple) else _like(first, merged)
