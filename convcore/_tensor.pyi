@@ -152,8 +152,12 @@ class Tensor:
     def data_ptr(self) -> builtins.int:
         """Return the address of the first element."""
 
-    is_shared = _memory._false
-    share_memory_ = _memory.share_memory_
+    def is_shared(self) -> builtins.bool:
+        """Return whether the elements lie in memory that other processes may share."""
+
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that child processes share, and return the tensor."""
+
     def is_contiguous(self, memory_format: memory_format = ...) -> builtins.bool:
         """Return whether the elements lie densely in the given memory format."""
 
@@ -695,9 +699,9 @@ class Tensor:
         """Raise NotImplementedError: there are no MKL-DNN tensors."""
 
     untyped_storage = _memory.untyped_storage
-    is_distributed = is_shared
-    is_pinned = is_shared
-    is_coalesced = is_shared
+    is_distributed = _memory._false
+    is_pinned = is_distributed
+    is_coalesced = is_distributed
     @property
     def is_ipu(self, *args: Any) -> builtins.bool:
         """Return False: tensors are dense and on the CPU."""

@@ -56,10 +56,11 @@ def methods_of(family: types.ModuleType) -> dict[str, Any]:
 def bind() -> None:
     """Set the methods of all modules of functions on Tensor."""
     methods: dict[str, Any] = dict(GRAPH)
+    own = vars(Tensor).keys()
     for family in FAMILIES:
         found = methods_of(family)
-        clash = methods.keys() & found.keys()
-        assert not clash, f"two families bind {sorted(clash)}"
+        clash = (methods.keys() | own) & found.keys()
+        assert not clash, f"bound twice: {sorted(clash)}"
         methods.update(found)
     for name, function in methods.items():
         setattr(Tensor, name, function)

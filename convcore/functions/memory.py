@@ -129,11 +129,6 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     return resize_(self, the_template._array.shape, memory_format=memory_format)
 
 
-def share_memory_(self: Tensor) -> Tensor:
-    """Return the tensor itself: threads share its memory, and forked processes get a copy."""
-    return self
-
-
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Return the tensor itself: only transfers to an accelerator are helped by pinned memory."""
     return self
@@ -269,11 +264,11 @@ def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
 
 
 _FALSE = (
-    *("is_distributed", "is_pinned", "is_shared", "is_coalesced"),
+    *("is_distributed", "is_pinned", "is_coalesced"),
     *("is_ipu", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
     *("is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"),
 )
-_METHODS_OF_FALSE = ("is_coalesced", "is_distributed", "is_pinned", "is_shared")
+_METHODS_OF_FALSE = ("is_coalesced", "is_distributed", "is_pinned")
 _SPARSE = (
     *("coalesce", "indices", "values", "sparse_mask", "to_sparse", "to_sparse_coo"),
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
@@ -294,7 +289,6 @@ METHODS: dict[str, Any] = {
     "resize_": resize_,
     "resize_as_": resize_as_,
     "set_": set_,
-    "share_memory_": share_memory_,
     "storage": storage,
     "to_dense": to_dense,
     "to_mkldnn": _refused("to_mkldnn", "MKL-DNN"),

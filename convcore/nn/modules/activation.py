@@ -139,7 +139,7 @@ class LeakyReLU(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.leaky_relu)
+    _function = at_call(functional.leaky_relu)
     _arguments = ("negative_slope", "inplace")
     _printed_attributes = ("negative_slope",)
 
@@ -198,7 +198,7 @@ class Hardtanh(_Activation):
         ``min_val`` is not below ``max_val``.
     """
 
-    _function = staticmethod(functional.hardtanh)
+    _function = at_call(functional.hardtanh)
     _arguments = ("min_val", "max_val", "inplace")
     _printed_attributes: tuple[str, ...] = ("min_val", "max_val")
 
@@ -231,7 +231,7 @@ class Threshold(_Activation):
         Whether the input is overwritten.
     """
 
-    _function = staticmethod(functional.threshold)
+    _function = at_call(functional.threshold)
     _arguments = ("threshold", "value", "inplace")
     _printed_attributes = ("threshold", "value")
 
@@ -259,7 +259,7 @@ class PReLU(_Activation):
     weight : Parameter, (num_parameters,)
     """
 
-    _function = staticmethod(functional.prelu)
+    _function = at_call(functional.prelu)
     _arguments = ("weight",)
     _printed_attributes = ("num_parameters",)
 
@@ -360,7 +360,7 @@ class Softplus(_Activation):
     beta, threshold : float
     """
 
-    _function = staticmethod(functional.softplus)
+    _function = at_call(functional.softplus)
     _arguments = _printed_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
@@ -401,7 +401,7 @@ class GLU(_Activation):
         The axis; its size is even.
     """
 
-    _function = staticmethod(functional.glu)
+    _function = at_call(functional.glu)
     _arguments = _printed_attributes = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:

@@ -12,6 +12,7 @@ from convcore._tensor import Tensor
 from convcore.nn import functional
 from convcore.nn.modules.distance import PairwiseDistance
 from convcore.nn.modules.loss import NLLLoss, _Loss, _WeightedLoss
+from convcore.nn.modules.utils import at_call
 
 __all__ = [
     "CTCLoss",
@@ -66,13 +67,13 @@ class _OfTriplets(_OfSeveral):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)) of targets 1 and -1."""
 
-    _function = staticmethod(functional.soft_margin_loss)
+    _function = at_call(functional.soft_margin_loss)
 
 
 class MultiLabelMarginLoss(_Loss):
     """Hinge loss of several labels a sample; see `multilabel_margin_loss`."""
 
-    _function = staticmethod(functional.multilabel_margin_loss)
+    _function = at_call(functional.multilabel_margin_loss)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -85,7 +86,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.multilabel_soft_margin_loss)
+    _function = at_call(functional.multilabel_soft_margin_loss)
 
 
 class MultiMarginLoss(_WeightedLoss):
@@ -99,7 +100,7 @@ class MultiMarginLoss(_WeightedLoss):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.multi_margin_loss)
+    _function = at_call(functional.multi_margin_loss)
     _options = ("p", "margin", "weight", "reduction")
 
     def __init__(
@@ -126,19 +127,19 @@ class MultiMarginLoss(_WeightedLoss):
 class MarginRankingLoss(_OfPairs):
     """max(0, margin - target * (input1 - input2)) of targets 1 and -1."""
 
-    _function = staticmethod(functional.margin_ranking_loss)
+    _function = at_call(functional.margin_ranking_loss)
 
 
 class CosineEmbeddingLoss(_OfPairs):
     """1 - cos(input1, input2) of targets 1, max(0, cos - margin) of targets -1."""
 
-    _function = staticmethod(functional.cosine_embedding_loss)
+    _function = at_call(functional.cosine_embedding_loss)
 
 
 class HingeEmbeddingLoss(_Loss):
     """The input of targets 1, and max(0, margin - input) of targets -1."""
 
-    _function = staticmethod(functional.hinge_embedding_loss)
+    _function = at_call(functional.hinge_embedding_loss)
     _options = ("margin", "reduction")
 
     def __init__(
@@ -165,7 +166,7 @@ class TripletMarginLoss(_OfTriplets):
     reduction : 'mean', 'sum' or 'none'
     """
 
-    _function = staticmethod(functional.triplet_margin_loss)
+    _function = at_call(functional.triplet_margin_loss)
     _options = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
@@ -189,7 +190,7 @@ class TripletMarginLoss(_OfTriplets):
 class TripletMarginWithDistanceLoss(_OfTriplets):
     """`TripletMarginLoss` with a distance of one's own; the Euclidean one if it is None."""
 
-    _function = staticmethod(functional.triplet_margin_with_distance_loss)
+    _function = at_call(functional.triplet_margin_with_distance_loss)
     _options = ("distance_function", "margin", "swap", "reduction")
 
     def __init__(
@@ -214,7 +215,7 @@ class TripletMarginWithDistanceLoss(_OfTriplets):
 class PoissonNLLLoss(_OfSeveral):
     """Negative log-likelihood of counts under Poisson distributions; see `poisson_nll_loss`."""
 
-    _function = staticmethod(functional.poisson_nll_loss)
+    _function = at_call(functional.poisson_nll_loss)
     _options = ("log_input", "full", "eps", "reduction")
 
     def __init__(
@@ -237,7 +238,7 @@ class PoissonNLLLoss(_OfSeveral):
 class GaussianNLLLoss(_OfSeveral):
     """Negative log-likelihood of targets under normal distributions; see `gaussian_nll_loss`."""
 
-    _function = staticmethod(functional.gaussian_nll_loss)
+    _function = at_call(functional.gaussian_nll_loss)
     _options = ("full", "eps", "reduction")
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
@@ -261,7 +262,7 @@ class CTCLoss(_OfSeveral):
         Whether infinite losses count as 0.
     """
 
-    _function = staticmethod(functional.ctc_loss)
+    _function = at_call(functional.ctc_loss)
     _options = ("blank", "reduction", "zero_infinity")
 
     def __init__(
