@@ -6,9 +6,9 @@ import copy
 import multiprocessing
 import os
 import pickle
-import signal
 
 import pytest
+from process_targets import add_one, add_to, echo, fail, put_rank
 
 import convcore
 import convcore.multiprocessing as mp
@@ -19,22 +19,6 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="memory is not shared there"),
 ]
 METHODS = ("fork", "spawn", "forkserver")
-
-
-def add_one(tensor, *others):
-    tensor += 1
-
-
-def add_to(net, tensor):
-    with convcore.no_grad():
-        net.weight += 1
-    tensor[0, 0, 0, 1] = 7
-
-
-def echo(queue, answers):
-    while (tensor := queue.get()) is not None:
-        tensor.mul_(2)
-        answers.put((tensor, tensor.is_shared()))
 
 
 def run(method, target, *args):
@@ -105,22 +89,6 @@ def test_pickles_and_copies_hold_the_values():
 
 
 # spawn
-
-
-def fail(i, how):
-    if i == 1:
-        if how == "raise":
-            raise ValueError("here")
-        if how == "exit":
-            os._exit(3)
-        os.kill(os.getpid(), signal.SIGKILL)
-    import time
-
-    time.sleep(60)
-
-
-def put_rank(i, tensor):
-    tensor[i] = i + 1
 
 
 def test_spawn_runs_the_function_with_each_number():

@@ -13,6 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
+from process_targets import Augmented, AugmentedOfConvcore
 
 import convcore
 from convcore.engine.runtime import shared
@@ -74,21 +75,6 @@ class Big(data.Dataset):
 def lists(batches):
     """Batches as lists of Python numbers."""
     return [batch.tolist() for batch in batches]
-
-
-class Augmented(data.Dataset):
-    """Draws of every generator, as random augmentations make them."""
-
-    def __init__(self, library):
-        self.library = library
-
-    def __len__(self):
-        return 11
-
-    def __getitem__(self, index):
-        info = self.library.utils.data.get_worker_info()
-        seed = -1 if info is None else info.seed
-        return index, np.random.rand(2), random.random(), self.library.rand(2), seed
 
 
 def augmented_stream(library):
@@ -163,15 +149,6 @@ def test_spawned_workers_draw_the_same(seed):
 
 def spawnable(kind):
     return loader(AugmentedOfConvcore(), None, kind=kind, workers=1)
-
-
-class AugmentedOfConvcore(Augmented):
-    """A dataset that can be pickled."""
-
-    def __init__(self):
-        self.n = 11
-
-    library = property(lambda self: convcore)
 
 
 @pytest.mark.parametrize("kind", KINDS)

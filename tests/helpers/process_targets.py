@@ -1,0 +1,67 @@
+"""What tests run in processes of their own: a spawned process imports it by its name."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import numpy as np
+
+import convcore
+from convcore.utils import data
+
+
+def add_one(tensor, *others):
+    tensor += 1
+
+
+def add_to(net, tensor):
+    with convcore.no_grad():
+        net.weight += 1
+    tensor[0, 0, 0, 1] = 7
+
+
+def echo(queue, answers):
+    while (tensor := queue.get()) is not None:
+        tensor.mul_(2)
+        answers.put((tensor, tensor.is_shared()))
+
+
+def fail(i, how):
+    if i == 1:
+        if how == "raise":
+            raise ValueError("here")
+        if how == "exit":
+            os._exit(3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def put_rank(i, tensor):
+    tensor[i] = i + 1
+
+
+class Augmented(data.Dataset):
+    """Draws of every generator, as random augmentations make them."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def __len__(self):
+        return 11
+
+    def __getitem__(self, index):
+        info = self.library.utils.data.get_worker_info()
+        seed = -1 if info is None else info.seed
+        return index, np.random.rand(2), random.random(), self.library.rand(2), seed
+
+
+class AugmentedOfConvcore(Augmented):
+    """A dataset that can be pickled."""
+
+    def __init__(self):
+        self.n = 11
+
+    library = property(lambda self: convcore)
