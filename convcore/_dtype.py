@@ -8,6 +8,7 @@ float32, where NumPy gives float64.
 from __future__ import annotations
 
 import builtins
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -452,13 +453,16 @@ class finfo:
 
 
 def _limits(type: dtype) -> Any:
-    """Return NumPy's finfo of a dtype, or that of ml_dtypes."""
+    """Return NumPy's finfo of a dtype; for bfloat16, which NumPy has not, its own limits.
+
+    bfloat16 is the upper half of float32: the same exponents, and 7 bits of fraction.
+    """
     if type._name != "bfloat16":
         return np.finfo(type.numpy)
-    number = type.numpy  # which says so if ml_dtypes is not there
-    import ml_dtypes
-
-    return ml_dtypes.finfo(number)
+    most = (2.0 - 2.0**-7) * 2.0**127
+    return SimpleNamespace(
+        bits=16, eps=2.0**-7, max=most, min=-most, smallest_normal=2.0**-126, precision=2
+    )
 
 
 class iinfo:
