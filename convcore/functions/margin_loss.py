@@ -234,7 +234,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight._array.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, given = _rows("multi_margin_loss", input), np.atleast_1d(target._array)
+    rows, given = _rows(input), np.atleast_1d(target._array)
     if given.shape != rows._array.shape[:1]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
@@ -258,7 +258,7 @@ def multi_margin_loss(
     return _reduce(each if input._array.ndim > 1 else reshape(each, ()), reduction)
 
 
-def _rows(function: str, x: Tensor) -> Tensor:
+def _rows(x: Tensor) -> Tensor:
     if x._array.ndim > 2 or (x._array.ndim and not x._array.shape[-1]):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -284,7 +284,7 @@ def multilabel_margin_loss(
     """
     check_arguments("multilabel_margin_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
-    rows = _rows("multilabel_margin_loss", input)
+    rows = _rows(input)
     if target._array.shape != input._array.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
