@@ -62,9 +62,7 @@ class MixtureSameFamily(Distribution):
         new._component_distribution = self._component_distribution.expand(shape)
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component = self._num_component
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, new)
 
     @property
     def support(self) -> Any:

@@ -13,6 +13,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
 from convcore.distributions.constraints import Constraint
+from convcore.distributions.utils import sum_rightmost
 from convcore.functions.activation import softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
@@ -79,11 +80,6 @@ class Transform:
         if self._cache_size == cache_size:
             return self
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._cache_size == 0:
@@ -176,10 +172,6 @@ class _InverseTransform(Transform):
         return f"{type(self).__name__}({self._inv!r})"
 
 
-def _sum_last(value: Tensor, dims: int) -> Tensor:
-    return value.sum(tuple(range(-dims, 0))) if dims > 0 else value
-
-
 class ComposeTransform(Transform):
     """Transforms one after another.
 
@@ -257,7 +249,7 @@ class ComposeTransform(Transform):
         event_dim, total = self.domain.event_dim, None
         for part, before, after in zip(self.parts, steps[:-1], steps[1:], strict=True):
             slope = part.log_abs_det_jacobian(before, after)
-            slope = _sum_last(slope, event_dim - part.domain.event_dim)
+            slope = sum_rightmost(slope, event_dim - part.domain.event_dim)
             total = slope if total is None else total + slope
             event_dim += part.codomain.event_dim - part.domain.event_dim
         assert total is not None
@@ -473,7 +465,7 @@ class AffineTransform(Transform):
             slope = scale.abs().log().expand(broadcast_shape(scale.shape, x.shape))
         else:
             slope = wrap(np.full(x.shape, math.log(abs(scale)), x._array.dtype))
-        return _sum_last(slope, self._event_dim)
+        return sum_rightmost(slope, self._event_dim)
 
     def forward_shape(self, shape: Any) -> Any:
         shapes = (getattr(one, "shape", ()) for one in (self.loc, self.scale))
