@@ -98,16 +98,14 @@ class TransformedDistribution(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        total: Any = 0.0
-        event_dim, y = len(self.event_shape), value
+        slopes: Any = 0.0
+        y, axes = value, len(self.event_shape)
         for transform in reversed(self.transforms):
-            x = transform.inv(y)
-            event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            slope = transform.log_abs_det_jacobian(x, y)
-            total = total - sum_rightmost(slope, event_dim - transform.domain.event_dim)
-            y = x
-        inner = event_dim - len(self.base_dist.event_shape)
-        return total + sum_rightmost(self.base_dist.log_prob(y), inner)
+            x, outer = transform.inv(y), axes - transform.codomain.event_dim
+            slopes = slopes - sum_rightmost(transform.log_abs_det_jacobian(x, y), outer)
+            y, axes = x, outer + transform.domain.event_dim
+        inner = axes - len(self.base_dist.event_shape)
+        return slopes + sum_rightmost(self.base_dist.log_prob(y), inner)
 
     def _monotonized(self, value: Tensor) -> Tensor:
         """Turn probabilities round where the transforms fall."""
