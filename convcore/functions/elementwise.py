@@ -22,6 +22,7 @@ from convcore.functions._support.arguments import check_tensor, check_tensors
 from convcore.functions._support.dispatch import Op, backward_of, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
+from convcore.functions._support.scipy_special import of_one
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.piecewise import masked, zeros_like
@@ -452,13 +453,7 @@ sigmoid = _of_result(
 )
 
 
-def erf_of(array: np.ndarray) -> np.ndarray:
-    """Return the error function in the array's own dtype."""
-    from scipy import special  # slow to import, and for this one function
-
-    return np.asarray(special.erf(array), array.dtype)
-
-
+erf_of = of_one("erf")
 erf = _of_input(
     erf_of,
     "the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)",
