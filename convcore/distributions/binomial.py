@@ -73,8 +73,7 @@ class Binomial(ProbsOrLogits):
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         n, x = self.total_count, self.logits
         choices = lgamma(n + 1) - lgamma(value + 1) - lgamma(n - value + 1)
         softplus = x.clamp(min=0) + (-x.abs()).exp().log1p()

@@ -78,8 +78,7 @@ class Categorical(ProbsOrLogits):
         return drawn.reshape(self._extended_shape(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         index = value.long().unsqueeze(-1)
         shape = np.broadcast_shapes(index.shape[:-1], self.logits.shape[:-1])
         logits = self.logits.expand((*shape, self._num_events))

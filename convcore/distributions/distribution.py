@@ -188,6 +188,11 @@ class Distribution:
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
+    def _check_value(self, value: Tensor) -> None:
+        """Validate a sample if this distribution checks any."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Tensor) -> None:
         """Raise ValueError unless ``value`` has the shape of samples, and is in the support."""
         if not isinstance(value, Tensor):

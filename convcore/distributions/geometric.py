@@ -61,8 +61,7 @@ class Geometric(ProbsOrLogits):
             return (drawn.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         value, probs = broadcast_all(value, self.probs)
         certain = (probs._array == 1) & (value._array == 0)
         probs = masked(probs, ~certain)

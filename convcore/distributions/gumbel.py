@@ -45,8 +45,7 @@ class Gumbel(TransformedDistribution):
         return super().expand(batch_shape, self._get_checked_instance(Gumbel, _instance))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

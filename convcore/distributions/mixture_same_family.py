@@ -99,8 +99,7 @@ class MixtureSameFamily(Distribution):
         return (found * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_value(x)
         inner = self.component_distribution.log_prob(self._padded(x))
         return (inner + log_softmax(self.mixture_distribution.logits, dim=-1)).logsumexp(-1)
 

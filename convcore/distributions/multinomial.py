@@ -64,8 +64,7 @@ class Multinomial(OverCategories):
         return counts.scatter_add(-1, drawn, ones(drawn.shape, dtype=counts.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         choices = lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1)
         weight = (value * self.logits).nan_to_num(nan=0.0, neginf=float("-inf"))
         return choices + weight.sum(-1)

@@ -52,8 +52,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         return logistic / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         logits, value = broadcast_all(self.logits, value)
         (temperature, _) = broadcast_all(self.temperature, value)
         distance = logits - value * temperature

@@ -50,8 +50,7 @@ class ExpRelaxedCategorical(OverCategories):
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         k = self.event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         (temperature,) = broadcast_all(self.temperature)

@@ -96,8 +96,7 @@ class TransformedDistribution(Distribution):
         return self._whole(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         slopes: Any = 0.0
         y, axes = value, len(self.event_shape)
         for transform in reversed(self.transforms):
