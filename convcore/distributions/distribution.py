@@ -96,12 +96,15 @@ class Distribution:
         return value.expand((*batch_shape, *value.shape[len(self._batch_shape) :]))
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+        """Return what `expand` fills: ``_instance``, or a new one of a class that adds nothing."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
                 "method must also define a custom .expand() method."
             )
-        return self.__new__(type(self)) if _instance is None else _instance
+        return object.__new__(type(self))
 
     @property
     def batch_shape(self) -> Size:

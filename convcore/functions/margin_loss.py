@@ -48,7 +48,19 @@ def margin_ranking_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return max(0, margin - target * (input1 - input2)): 1 ranks the first higher, -1 lower."""
+    """Return max(0, margin - target * (input1 - input2)).
+
+    Parameters
+    ----------
+    input1, input2 : Tensors that broadcast
+    target : Tensor of 1, where the first is to be the larger one, and -1
+    margin : number
+
+    Raises
+    ------
+    RuntimeError
+        The tensors differ in their number of axes.
+    """
     check_arguments("margin_ranking_loss", input1=input1, input2=input2, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     ranks = [one._array.ndim for one in (input1, input2, target)]
@@ -73,7 +85,15 @@ def hinge_embedding_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the input where the target is 1, and max(0, margin - input) where it is -1."""
+    """Return the input where the target is 1, and max(0, margin - input) where it is -1.
+
+    Parameters
+    ----------
+    input : Tensor
+        Distances.
+    target : Tensor of 1 and -1 that broadcasts
+    margin : number
+    """
     check_arguments("hinge_embedding_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     signs = target._array
@@ -201,7 +221,13 @@ def soft_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return log(1 + exp(-target * input)) of targets 1 and -1."""
+    """Return the logistic loss log(1 + exp(-target * input)).
+
+    Parameters
+    ----------
+    input : Tensor
+    target : Tensor of 1 and -1 that broadcasts
+    """
     check_arguments("soft_margin_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     return _reduce(log1p(exp(mul(neg(target), input))), reduction)
