@@ -852,11 +852,11 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = fix
-    cauchy_ = _sampling.cauchy_
-    geometric_ = _sampling.geometric_
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
+    cauchy_ = _sampling.cauchy_
     exponential_ = _sampling.exponential_
+    geometric_ = _sampling.geometric_
     log_normal_ = _sampling.log_normal_
     multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
