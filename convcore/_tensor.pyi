@@ -43,6 +43,7 @@ import convcore.functions.slicing as _slicing
 import convcore.functions.special as _special
 import convcore.functions.splitting as _splitting
 import convcore.functions.strided as _strided
+import convcore.functions.ternary as _ternary
 import convcore.functions.variance as _variance
 import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
@@ -431,8 +432,6 @@ class Tensor:
     def acos(self) -> Tensor:
         """Return the angle whose cosine each element is, in radians."""
 
-    addcdiv = _elementwise.addcdiv
-    addcmul = _elementwise.addcmul
     arccos = acos
     def arcsin(self) -> Tensor:
         """Return the angle whose sine each element is, in radians."""
@@ -462,7 +461,6 @@ class Tensor:
     def expm1(self) -> Tensor:
         """Return exp(x) - 1 of each element x, accurate near 0."""
 
-    lerp = _elementwise.lerp
     def log(self) -> Tensor:
         """Return the natural logarithm of each element."""
 
@@ -507,8 +505,6 @@ class Tensor:
     def __rpow__(self, other: Any) -> Tensor: ...
     abs_ = abs
     acos_ = acos
-    addcdiv_ = addcdiv
-    addcmul_ = addcmul
     asin_ = arcsin
     atan_ = arctan
     atan2_ = arctan2
@@ -518,7 +514,6 @@ class Tensor:
     exp_ = exp
     exp2_ = exp2
     expm1_ = expm1
-    lerp_ = lerp
     log_ = log
     log10_ = log10
     log1p_ = log1p
@@ -857,11 +852,11 @@ class Tensor:
     remainder_ = remainder
     round_ = round
     trunc_ = fix
-    cauchy_ = _sampling.cauchy_
-    geometric_ = _sampling.geometric_
     bernoulli = _random_sampling.bernoulli
     bernoulli_ = _sampling.bernoulli_
+    cauchy_ = _sampling.cauchy_
     exponential_ = _sampling.exponential_
+    geometric_ = _sampling.geometric_
     log_normal_ = _sampling.log_normal_
     multinomial = _random_sampling.multinomial
     normal_ = _sampling.normal_
@@ -962,6 +957,12 @@ class Tensor:
     transpose_ = swapdims
     unsqueeze_ = unsqueeze
     swapdims_ = swapdims
+    addcdiv = _ternary.addcdiv
+    addcmul = _ternary.addcmul
+    lerp = _ternary.lerp
+    addcdiv_ = addcdiv
+    addcmul_ = addcmul
+    lerp_ = lerp
     std = _variance.std
     var = _variance.var
 

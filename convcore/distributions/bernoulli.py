@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from convcore._creation import arange
-from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
+from convcore.distributions._probs_or_logits import ProbsOrLogits
 from convcore.distributions.exp_family import ExponentialFamily
-from convcore.distributions.utils import (
-    broadcast_all,
-    exactly_one,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from convcore.distributions.utils import broadcast_all
 from convcore.functions.loss import binary_cross_entropy_with_logits
 from convcore.functions.piecewise import where
 from convcore.random import bernoulli
@@ -24,7 +18,7 @@ from convcore.random import bernoulli
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """1 with probability ``probs``, else 0.
 
     Parameters
@@ -38,33 +32,10 @@ class Bernoulli(ExponentialFamily):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
-    _parameters = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        if exactly_one(probs, logits):
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
+        self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Return the log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Return the probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:
@@ -85,8 +56,7 @@ class Bernoulli(ExponentialFamily):
             return bernoulli(self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 

@@ -7,7 +7,6 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.dirichlet import Dirichlet
-from convcore.distributions.distribution import Distribution
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all
 from convcore.functions.joining import stack
@@ -40,9 +39,7 @@ class Beta(ExponentialFamily):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(Beta, _instance)
         new._dirichlet = self._dirichlet.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, new)
 
     @property
     def concentration1(self) -> Tensor:
@@ -71,8 +68,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:

@@ -8,21 +8,15 @@ from convcore._creation import arange
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
-from convcore.distributions.distribution import Distribution
-from convcore.distributions.utils import (
-    broadcast_all,
-    exactly_one,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from convcore.distributions._probs_or_logits import ProbsOrLogits
+from convcore.distributions.utils import broadcast_all, exactly_one
 from convcore.functions.gamma import lgamma
 from convcore.random import binomial
 
 __all__ = ["Binomial"]
 
 
-class Binomial(Distribution):
+class Binomial(ProbsOrLogits):
     """The number of successes in ``total_count`` trials.
 
     Parameters
@@ -51,26 +45,14 @@ class Binomial(Distribution):
     ):
         if exactly_one(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)
-            given = self.probs
         else:
             count, self.logits = broadcast_all(total_count, logits)
-            given = self.logits
-        self.total_count = count.to(given.dtype)
-        super().__init__(given.shape, validate_args=validate_args)
+        self.total_count = count.to(self._param.dtype)
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         return constraints.integer_interval(0, self.total_count)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Return the log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Return the probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Tensor:
@@ -91,8 +73,7 @@ class Binomial(Distribution):
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         n, x = self.total_count, self.logits
         choices = lgamma(n + 1) - lgamma(value + 1) - lgamma(n - value + 1)
         softplus = x.clamp(min=0) + (-x.abs()).exp().log1p()

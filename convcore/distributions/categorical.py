@@ -11,19 +11,15 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
+from convcore.distributions._probs_or_logits import ProbsOrLogits
 from convcore.distributions.distribution import Distribution
-from convcore.distributions.utils import (
-    exactly_one,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from convcore.distributions.utils import exactly_one
 from convcore.random import multinomial
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(ProbsOrLogits):
     """One of K categories, 0 to K - 1.
 
     Parameters
@@ -37,7 +33,7 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-    _parameters = ("probs", "logits")
+    _is_binary = False
 
     def __init__(
         self,
@@ -55,31 +51,12 @@ class Categorical(Distribution):
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
     @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
-
-    @property
     def _num_events(self) -> int:
         return self._param.shape[-1]
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Return the log-probabilities."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Return the probabilities."""
-        return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:
@@ -101,8 +78,7 @@ class Categorical(Distribution):
         return drawn.reshape(self._extended_shape(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         index = value.long().unsqueeze(-1)
         shape = np.broadcast_shapes(index.shape[:-1], self.logits.shape[:-1])
         logits = self.logits.expand((*shape, self._num_events))
@@ -114,6 +90,37 @@ class Categorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values(arange(self._num_events), expand)
+
+
+class OverCategories(Distribution):
+    """The base of distributions of vectors (..., K) that are made from a Categorical."""
+
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, probs: Tensor | None, logits: Tensor | None, validate_args: bool | None):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(OverCategories, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return super().expand(batch_shape, new)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The log-probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
 
 
 def _check_axis(name: str, value: Any) -> None:

@@ -118,11 +118,12 @@ class _IndependentConstraint(Constraint):
         )
 
 
-class _Elementwise(Constraint):
-    """A set of numbers, said by a condition of arrays."""
+class _Said(Constraint):
+    """A set without parameters, said by a condition of arrays."""
 
-    def __init__(self, name: str, inside: Callable, is_discrete: bool = False):
-        self._name, self._inside, self.is_discrete = name, inside, is_discrete
+    def __init__(self, name: str, inside: Callable, event_dim: int = 0, is_discrete: bool = False):
+        self._name, self._inside = name, inside
+        self.event_dim, self.is_discrete = event_dim, is_discrete
 
     def check(self, value: Tensor) -> Tensor:
         return wrap(np.asarray(self._inside(value._array)))
@@ -196,20 +197,6 @@ class _HalfOpenInterval(_Bounded):
         return (low <= x) & (x < high)
 
 
-class _Vectors(Constraint):
-    """A set of vectors or matrices, said by a condition of arrays."""
-
-    def __init__(self, name: str, inside: Callable, event_dim: int, is_discrete: bool = False):
-        self._name, self._inside = name, inside
-        self.event_dim, self.is_discrete = event_dim, is_discrete
-
-    def check(self, value: Tensor) -> Tensor:
-        return wrap(np.asarray(self._inside(value._array)))
-
-    def __repr__(self) -> str:
-        return self._name
-
-
 class _Multinomial(Constraint):
     """Counts that are not negative, and whose sum is at most the number of trials."""
 
@@ -259,12 +246,12 @@ def _is_definite(x: np.ndarray, least: Callable) -> np.ndarray:
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
-boolean = _Elementwise("Boolean()", lambda x: (x == 0) | (x == 1), is_discrete=True)
-one_hot = _Vectors("OneHot()", _is_one_hot, 1, is_discrete=True)
+boolean = _Said("Boolean()", lambda x: (x == 0) | (x == 1), is_discrete=True)
+one_hot = _Said("OneHot()", _is_one_hot, 1, is_discrete=True)
 integer_interval = _IntegerInterval
 nonnegative_integer = _IntegerGreaterThan(0)
 positive_integer = _IntegerGreaterThan(1)
-real = _Elementwise("Real()", lambda x: ~np.isnan(x))
+real = _Said("Real()", lambda x: ~np.isnan(x))
 real_vector = independent(real, 1)
 greater_than = _GreaterThan
 greater_than_eq = _GreaterThanEq
@@ -274,15 +261,15 @@ half_open_interval = _HalfOpenInterval
 positive = _GreaterThan(0.0)
 nonnegative = _GreaterThanEq(0.0)
 unit_interval = _Interval(0.0, 1.0)
-simplex = _Vectors("Simplex()", _is_simplex, 1)
+simplex = _Said("Simplex()", _is_simplex, 1)
 multinomial = _Multinomial
-lower_triangular = _Vectors("LowerTriangular()", _is_lower, 2)
-lower_cholesky = _Vectors("LowerCholesky()", _is_cholesky, 2)
-square = _Vectors("Square()", _is_square, 2)
-symmetric = _Vectors("Symmetric()", _is_symmetric, 2)
-positive_semidefinite = _Vectors(
+lower_triangular = _Said("LowerTriangular()", _is_lower, 2)
+lower_cholesky = _Said("LowerCholesky()", _is_cholesky, 2)
+square = _Said("Square()", _is_square, 2)
+symmetric = _Said("Symmetric()", _is_symmetric, 2)
+positive_semidefinite = _Said(
     "PositiveSemidefinite()", lambda x: _is_definite(x, lambda values: values >= 0), 2
 )
-positive_definite = _Vectors(
+positive_definite = _Said(
     "PositiveDefinite()", lambda x: _is_definite(x, lambda values: values > 0), 2
 )

@@ -96,12 +96,15 @@ class Distribution:
         return value.expand((*batch_shape, *value.shape[len(self._batch_shape) :]))
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+        """Return what `expand` fills: ``_instance``, or a new one of a class that adds nothing."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
                 "method must also define a custom .expand() method."
             )
-        return self.__new__(type(self)) if _instance is None else _instance
+        return object.__new__(type(self))
 
     @property
     def batch_shape(self) -> Size:
@@ -187,6 +190,11 @@ class Distribution:
         """Return the values of `enumerate_support`, given them with one axis."""
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1, *self._batch_shape)) if expand else values
+
+    def _check_value(self, value: Tensor) -> None:
+        """Validate a sample if this distribution checks any."""
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value: Tensor) -> None:
         """Raise ValueError unless ``value`` has the shape of samples, and is in the support."""

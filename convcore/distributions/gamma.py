@@ -57,14 +57,12 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         (value,) = broadcast_all(value) if not isinstance(value, Tensor) else (value,)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         a, b = self.concentration, self.rate
         return xlogy(a, b) + xlogy(a - 1, value) - b * value - lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

@@ -8,22 +8,15 @@ from convcore._creation import empty
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
-from convcore.distributions.distribution import Distribution
-from convcore.distributions.utils import (
-    broadcast_all,
-    exactly_one,
-    finfo,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from convcore.distributions._probs_or_logits import ProbsOrLogits
+from convcore.distributions.utils import broadcast_all, finfo
 from convcore.functions.loss import binary_cross_entropy_with_logits
 from convcore.functions.piecewise import masked
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(ProbsOrLogits):
     """The number of failures before the first success.
 
     Parameters
@@ -36,33 +29,17 @@ class Geometric(Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
-    _parameters = ("probs", "logits")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        by_probs = exactly_one(probs, logits)
-        if by_probs:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        given = self.probs if by_probs else self.logits
-        super().__init__(given.shape, validate_args=validate_args)
-        if self._validate_args and by_probs and not (self.probs > 0).all():
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not (self.probs > 0).all():
             bad = self.probs[self.probs <= 0]
             raise ValueError(
                 f"Expected parameter probs ({type(self.probs).__name__} of shape "
                 f"{tuple(self.probs.shape)}) of distribution {self!r} to be positive but found "
                 f"invalid values:\n{bad}"
             )
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Return the log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Return the probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self) -> Tensor:
@@ -84,8 +61,7 @@ class Geometric(Distribution):
             return (drawn.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         value, probs = broadcast_all(value, self.probs)
         certain = (probs._array == 1) & (value._array == 0)
         probs = masked(probs, ~certain)

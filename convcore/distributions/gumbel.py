@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
-from convcore.distributions.distribution import Distribution
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.transforms import AffineTransform, ExpTransform
 from convcore.distributions.uniform import Uniform
@@ -31,31 +29,23 @@ class Gumbel(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _parameters = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
         limits = finfo(self.loc)
         low, high = (self.loc.detach() * 0 + one for one in (limits.tiny, 1 - limits.eps))
         base = Uniform(low, high, validate_args=validate_args)
-        super().__init__(base, self._steps(), validate_args=validate_args)
-
-    def _steps(self) -> list:
         turn = AffineTransform(loc=0, scale=-(self.scale.detach() * 0 + 1))
         log = ExpTransform().inv
-        return [log, turn, log, AffineTransform(loc=self.loc, scale=-self.scale)]
+        steps = [log, turn, log, AffineTransform(loc=self.loc, scale=-self.scale)]
+        super().__init__(base, steps, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Gumbel, _instance)
-        batch_shape = Size(batch_shape)
-        new.loc, new.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
-        new.base_dist, new.transforms = self.base_dist.expand(batch_shape), new._steps()
-        Distribution.__init__(new, batch_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, self._get_checked_instance(Gumbel, _instance))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.normal import Normal
-from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
 from convcore.distributions.transforms import AbsTransform
 from convcore.functions.piecewise import where
 
@@ -29,16 +29,13 @@ class HalfNormal(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
+    scale = of_base("scale", "The normal numbers' standard deviation.")
+
     def __init__(self, scale: Any, validate_args: bool | None = None):
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
-
-    @property
-    def scale(self) -> Tensor:
-        """The normal numbers' standard deviation."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:
@@ -53,13 +50,11 @@ class HalfNormal(TransformedDistribution):
         return self.scale.pow(2) * (1 - 2 / math.pi)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
+from convcore.distributions.utils import sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -48,9 +49,7 @@ class Independent(Distribution):
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(batch_shape + inner)
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, new)
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
@@ -100,8 +99,3 @@ class Independent(Distribution):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
-
-
-def sum_rightmost(value: Tensor, dims: int) -> Tensor:
-    """Return the sum over so many last axes."""
-    return value.sum(tuple(range(-dims, 0))) if dims else value

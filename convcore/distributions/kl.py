@@ -23,7 +23,7 @@ from convcore.distributions.gamma import Gamma
 from convcore.distributions.geometric import Geometric
 from convcore.distributions.gumbel import _EULER, Gumbel
 from convcore.distributions.half_normal import HalfNormal
-from convcore.distributions.independent import Independent, sum_rightmost
+from convcore.distributions.independent import Independent
 from convcore.distributions.laplace import Laplace
 from convcore.distributions.multivariate_normal import MultivariateNormal, half_log_det
 from convcore.distributions.normal import Normal
@@ -31,6 +31,7 @@ from convcore.distributions.one_hot_categorical import OneHotCategorical
 from convcore.distributions.poisson import Poisson
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.uniform import Uniform
+from convcore.distributions.utils import sum_rightmost
 from convcore.functions.activation import softplus
 from convcore.functions.gamma import digamma, lgamma
 from convcore.functions.linalg import solve_triangular

@@ -7,7 +7,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.normal import Normal
-from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
 from convcore.distributions.transforms import ExpTransform
 
 __all__ = ["LogNormal"]
@@ -26,22 +26,15 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
+    loc = of_base("loc", "The logarithm's mean.")
+    scale = of_base("scale", "The logarithm's standard deviation.")
+
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
-
-    @property
-    def loc(self) -> Tensor:
-        """The logarithm's mean."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The logarithm's standard deviation."""
-        return self.base_dist.scale
 
     @property
     def mean(self) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.normal import Normal
-from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
 from convcore.distributions.transforms import StickBreakingTransform
 
 __all__ = ["LogisticNormal"]
@@ -26,6 +25,9 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
+    loc = of_base("base_dist.loc", "The means of the normal numbers.")
+    scale = of_base("base_dist.scale", "The standard deviations of the normal numbers.")
+
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         base = Normal(loc, scale, validate_args=validate_args)
         base = base if base.batch_shape else base.expand([1])
@@ -33,13 +35,3 @@ class LogisticNormal(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
-
-    @property
-    def loc(self) -> Tensor:
-        """The means of the normal numbers."""
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviations of the normal numbers."""
-        return self.base_dist.base_dist.scale

@@ -20,6 +20,7 @@ class MixtureSameFamily(Distribution):
     Parameters
     ----------
     mixture_distribution : Categorical (..., K)
+        The weights.
     component_distribution : Distribution of batch shape (..., K)
     validate_args : bool or None
     """
@@ -50,35 +51,21 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution component` ({mixed}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({batch[-1]})"
             )
-        self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
-        self._num_component = mixed
+        self.mixture_distribution = mixture_distribution
+        self.component_distribution = component_distribution
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         batch_shape = Size(batch_shape)
-        shape = (*batch_shape, self._num_component)
-        new._component_distribution = self._component_distribution.expand(shape)
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        components = self.component_distribution
+        new.component_distribution = components.expand(batch_shape + components.batch_shape[-1:])
+        new.mixture_distribution = self.mixture_distribution.expand(batch_shape)
+        return super().expand(batch_shape, new)
 
     @property
     def support(self) -> Any:
-        return self._component_distribution.support
-
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """The weights."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        """The components."""
-        return self._component_distribution
+        return self.component_distribution.support
 
     def _weighted(self, values: Tensor) -> Tensor:
         """Return the sum over components, weighted with their probabilities."""
@@ -101,8 +88,7 @@ class MixtureSameFamily(Distribution):
         return (found * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_value(x)
         inner = self.component_distribution.log_prob(self._padded(x))
         return (inner + log_softmax(self.mixture_distribution.logits, dim=-1)).logsumexp(-1)
 

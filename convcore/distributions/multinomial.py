@@ -9,14 +9,13 @@ from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.binomial import Binomial
-from convcore.distributions.categorical import Categorical
-from convcore.distributions.distribution import Distribution
+from convcore.distributions.categorical import OverCategories
 from convcore.functions.gamma import lgamma
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OverCategories):
     """How often each of K categories came in ``total_count`` trials.
 
     Parameters
@@ -25,8 +24,6 @@ class Multinomial(Distribution):
     probs, logits : as of Categorical
     validate_args : bool or None
     """
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self,
@@ -38,39 +35,18 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits)
+        super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Multinomial, _instance)
-        batch_shape = Size(batch_shape)
+        new = super().expand(batch_shape, self._get_checked_instance(Multinomial, _instance))
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
-        new._binomial = Binomial(self.total_count, probs=new._categorical.probs)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        new._binomial = Binomial(self.total_count, probs=new.probs)
         return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:
@@ -88,8 +64,7 @@ class Multinomial(Distribution):
         return counts.scatter_add(-1, drawn, ones(drawn.shape, dtype=counts.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         choices = lgamma(value.sum(-1) + 1) - lgamma(value + 1).sum(-1)
         weight = (value * self.logits).nan_to_num(nan=0.0, neginf=float("-inf"))
         return choices + weight.sum(-1)

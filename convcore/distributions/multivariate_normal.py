@@ -117,8 +117,7 @@ class MultivariateNormal(Distribution):
         return self.loc + _times(self._unbroadcasted_scale_tril, drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         factor = self._unbroadcasted_scale_tril
         solved = solve_triangular(factor, (value - self.loc).unsqueeze(-1), upper=False)
         distance = solved.squeeze(-1).pow(2).sum(-1)

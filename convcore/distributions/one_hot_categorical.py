@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from convcore._creation import eye
-from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
-from convcore.distributions.categorical import Categorical
-from convcore.distributions.distribution import Distribution
+from convcore.distributions.categorical import OverCategories
 from convcore.functions.one_hot import one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OverCategories):
     """One of K categories, as a vector with a one at its place; the arguments are Categorical's."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
@@ -28,31 +25,11 @@ class OneHotCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(OneHotCategorical, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
+        return super().expand(batch_shape, new)
 
     @property
     def mean(self) -> Tensor:
@@ -71,8 +48,7 @@ class OneHotCategorical(Distribution):
         return one_hot(drawn, self.event_shape[0]).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:

@@ -6,23 +6,16 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
-from convcore.distributions.distribution import Distribution
-from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions._probs_or_logits import ProbsOrLogits
+from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
 from convcore.distributions.transforms import SigmoidTransform
-from convcore.distributions.utils import (
-    broadcast_all,
-    clamp_probs,
-    exactly_one,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from convcore.distributions.utils import broadcast_all, clamp_probs
 from convcore.random import rand
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(ProbsOrLogits):
     """The log-odds of RelaxedBernoulli's samples.
 
     References
@@ -34,7 +27,6 @@ class LogitRelaxedBernoulli(Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
-    _parameters = ("probs", "logits")
 
     def __init__(
         self,
@@ -44,27 +36,13 @@ class LogitRelaxedBernoulli(Distribution):
         validate_args: bool | None = None,
     ):
         self.temperature = temperature
-        if exactly_one(probs, logits):
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        given = self.logits if probs is None else self.probs
-        super().__init__(given.shape, validate_args=validate_args)
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
         new.temperature = self.temperature
         return super().expand(batch_shape, new)
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """Return the log-odds."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Return the probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -74,8 +52,7 @@ class LogitRelaxedBernoulli(Distribution):
         return logistic / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         logits, value = broadcast_all(self.logits, value)
         (temperature, _) = broadcast_all(self.temperature, value)
         distance = logits - value * temperature
@@ -96,6 +73,10 @@ class RelaxedBernoulli(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
+    temperature = of_base("temperature", "The temperature.")
+    logits = of_base("logits", "The log-odds.")
+    probs = of_base("probs", "The probabilities.")
+
     def __init__(
         self,
         temperature: Any,
@@ -108,18 +89,3 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs

@@ -7,9 +7,8 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
-from convcore.distributions.categorical import Categorical
-from convcore.distributions.distribution import Distribution
-from convcore.distributions.transformed_distribution import TransformedDistribution
+from convcore.distributions.categorical import OverCategories
+from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
 from convcore.distributions.transforms import ExpTransform
 from convcore.distributions.utils import broadcast_all, clamp_probs
 from convcore.random import rand
@@ -17,7 +16,7 @@ from convcore.random import rand
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OverCategories):
     """The logarithms of RelaxedOneHotCategorical's samples.
 
     References
@@ -25,7 +24,6 @@ class ExpRelaxedCategorical(Distribution):
     C. J. Maddison, A. Mnih and Y. W. Teh, "The concrete distribution", arXiv:1611.00712, 2017.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
@@ -36,28 +34,13 @@ class ExpRelaxedCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
         new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-probabilities."""
-        return self._categorical.logits
+        return super().expand(batch_shape, new)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -67,8 +50,7 @@ class ExpRelaxedCategorical(Distribution):
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         k = self.event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         (temperature,) = broadcast_all(self.temperature)
@@ -91,6 +73,10 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
+    temperature = of_base("temperature", "The temperature.")
+    logits = of_base("logits", "The log-probabilities.")
+    probs = of_base("probs", "The probabilities.")
+
     def __init__(
         self,
         temperature: Any,
@@ -104,18 +90,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
         return super().expand(batch_shape, new)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs

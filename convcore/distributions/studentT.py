@@ -66,8 +66,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (x * (z / self.df).rsqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_value(value)
         y, half = (value - self.loc) / self.scale, 0.5 * self.df
         front = self.scale.log() + 0.5 * (self.df.log() + math.log(math.pi))
         front = front + lgamma(half) - lgamma(half + 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from convcore._size import Size
@@ -9,8 +10,9 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
-from convcore.distributions.independent import Independent, sum_rightmost
+from convcore.distributions.independent import Independent
 from convcore.distributions.transforms import ComposeTransform, Transform
+from convcore.distributions.utils import sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -61,16 +63,17 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args)
 
+    @property
+    def _whole(self) -> ComposeTransform:
+        return ComposeTransform(self.transforms)
+
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(TransformedDistribution, _instance)
         batch_shape = Size(batch_shape)
-        whole = ComposeTransform(self.transforms)
-        shape = whole.inverse_shape(batch_shape + self.event_shape)
+        shape = self._whole.inverse_shape(batch_shape + self.event_shape)
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         new.transforms = self.transforms
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        return super().expand(batch_shape, new)
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
@@ -87,45 +90,39 @@ class TransformedDistribution(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            return self._transformed(self.base_dist.sample(sample_shape))
+            return self._whole(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self._transformed(self.base_dist.rsample(sample_shape))
-
-    def _transformed(self, x: Tensor) -> Tensor:
-        for transform in self.transforms:
-            x = transform(x)
-        return x
+        return self._whole(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        total: Any = 0.0
-        event_dim, y = len(self.event_shape), value
+        self._check_value(value)
+        slopes: Any = 0.0
+        y, axes = value, len(self.event_shape)
         for transform in reversed(self.transforms):
-            x = transform.inv(y)
-            event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            slope = transform.log_abs_det_jacobian(x, y)
-            total = total - sum_rightmost(slope, event_dim - transform.domain.event_dim)
-            y = x
-        inner = event_dim - len(self.base_dist.event_shape)
-        return total + sum_rightmost(self.base_dist.log_prob(y), inner)
+            x, outer = transform.inv(y), axes - transform.codomain.event_dim
+            slopes = slopes - sum_rightmost(transform.log_abs_det_jacobian(x, y), outer)
+            y, axes = x, outer + transform.domain.event_dim
+        inner = axes - len(self.base_dist.event_shape)
+        return slopes + sum_rightmost(self.base_dist.log_prob(y), inner)
 
     def _monotonized(self, value: Tensor) -> Tensor:
         """Turn probabilities round where the transforms fall."""
-        sign: Any = 1
-        for transform in self.transforms:
-            sign = sign * transform.sign
+        sign = self._whole.sign
         if isinstance(sign, int) and sign == 1:
             return value
         return sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
-        for transform in reversed(self.transforms):
-            value = transform.inv(value)
+        value = self._whole.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._monotonized(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._transformed(self.base_dist.icdf(self._monotonized(value)))
+        return self._whole(self.base_dist.icdf(self._monotonized(value)))
+
+
+def of_base(name: str, doc: str) -> Any:
+    """Return a property that reads an attribute of the base distribution."""
+    return property(attrgetter(f"base_dist.{name}"), doc=doc)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
 from convcore.distributions.constraints import Constraint
+from convcore.distributions.utils import sum_rightmost
 from convcore.functions.activation import softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
@@ -79,11 +82,6 @@ class Transform:
         if self._cache_size == cache_size:
             return self
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._cache_size == 0:
@@ -176,10 +174,6 @@ class _InverseTransform(Transform):
         return f"{type(self).__name__}({self._inv!r})"
 
 
-def _sum_last(value: Tensor, dims: int) -> Tensor:
-    return value.sum(tuple(range(-dims, 0))) if dims > 0 else value
-
-
 class ComposeTransform(Transform):
     """Transforms one after another.
 
@@ -203,22 +197,16 @@ class ComposeTransform(Transform):
         """What x may be."""
         if not self.parts:
             return constraints.real
-        event_dim = self.parts[-1].codomain.event_dim
-        for part in reversed(self.parts):
-            event_dim += part.domain.event_dim - part.codomain.event_dim
-            event_dim = max(event_dim, part.domain.event_dim)
-        return _widened(self.parts[0].domain, event_dim)
+        axes = _event_axes((part.codomain, part.domain) for part in reversed(self.parts))
+        return _widened(self.parts[0].domain, axes)
 
     @property
     def codomain(self) -> Any:
         """What y may be."""
         if not self.parts:
             return constraints.real
-        event_dim = self.parts[0].domain.event_dim
-        for part in self.parts:
-            event_dim += part.codomain.event_dim - part.domain.event_dim
-            event_dim = max(event_dim, part.codomain.event_dim)
-        return _widened(self.parts[-1].codomain, event_dim)
+        axes = _event_axes((part.domain, part.codomain) for part in self.parts)
+        return _widened(self.parts[-1].codomain, axes)
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
@@ -250,18 +238,13 @@ class ComposeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return x.detach() * 0
-        steps = [x]
-        for part in self.parts[:-1]:
-            steps.append(part(steps[-1]))
-        steps.append(y)
-        event_dim, total = self.domain.event_dim, None
-        for part, before, after in zip(self.parts, steps[:-1], steps[1:], strict=True):
-            slope = part.log_abs_det_jacobian(before, after)
-            slope = _sum_last(slope, event_dim - part.domain.event_dim)
-            total = slope if total is None else total + slope
-            event_dim += part.codomain.event_dim - part.domain.event_dim
-        assert total is not None
-        return total
+        axes, slopes, last = self.domain.event_dim, [], len(self.parts) - 1
+        for k, part in enumerate(self.parts):
+            after = y if k == last else part(x)
+            outer = axes - part.domain.event_dim
+            slopes.append(sum_rightmost(part.log_abs_det_jacobian(x, after), outer))
+            x, axes = after, outer + part.codomain.event_dim
+        return reduce(add, slopes)
 
     def forward_shape(self, shape: Any) -> Any:
         for part in self.parts:
@@ -275,6 +258,14 @@ class ComposeTransform(Transform):
 
     def __repr__(self) -> str:
         return "ComposeTransform(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
+
+
+def _event_axes(path: Iterable[tuple[Constraint, Constraint]]) -> int:
+    """Return how many last axes an event takes after a path of steps (from, to)."""
+    axes = 0
+    for before, after in path:
+        axes = max(axes - before.event_dim, 0) + after.event_dim
+    return axes
 
 
 def _widened(constraint: Any, event_dim: int) -> Any:
@@ -473,7 +464,7 @@ class AffineTransform(Transform):
             slope = scale.abs().log().expand(broadcast_shape(scale.shape, x.shape))
         else:
             slope = wrap(np.full(x.shape, math.log(abs(scale)), x._array.dtype))
-        return _sum_last(slope, self._event_dim)
+        return sum_rightmost(slope, self._event_dim)
 
     def forward_shape(self, shape: Any) -> Any:
         shapes = (getattr(one, "shape", ()) for one in (self.loc, self.scale))

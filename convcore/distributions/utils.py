@@ -68,6 +68,11 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return logit(clamped) if is_binary else clamped.log()
 
 
+def sum_rightmost(value: Tensor, dims: int) -> Tensor:
+    """Return the sum over so many last axes."""
+    return value.sum(tuple(range(-dims, 0))) if dims > 0 else value
+
+
 class lazy_property:
     """A property that is computed once, with gradients, and then an attribute."""
 

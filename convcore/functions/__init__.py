@@ -63,6 +63,7 @@ from convcore.functions.softmax import *
 from convcore.functions.special import *
 from convcore.functions.splitting import *
 from convcore.functions.strided import *
+from convcore.functions.ternary import *
 from convcore.functions.variance import *
 
 # Methods that are functions too.

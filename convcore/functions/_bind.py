@@ -22,7 +22,7 @@ _NAMES = (
     *("floats", "gamma", "index_along", "indexing", "integration", "joining", "logic", "loss"),
     *("masked", "matmul", "matrices", "memory", "numerics", "order", "piecewise", "products"),
     *("ranks", "rearrange", "reduce", "rounding", "sampling", "scatter", "scatter_reduce"),
-    *("shape", "slicing", "softmax", "special", "splitting", "strided", "variance"),
+    *("shape", "slicing", "softmax", "special", "splitting", "strided", "ternary", "variance"),
 )
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 

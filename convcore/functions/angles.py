@@ -50,7 +50,7 @@ atanh = _of_input(
 
 def _sinc_slope(grad: Tensor, x: Tensor) -> Tensor:
     t = mul(x, math.pi)
-    slope = div(sub(mul(t, cos(t)), sin(t)), mul(mul(t, x), 1))
+    slope = div(sub(mul(t, cos(t)), sin(t)), mul(t, x))
     return masked(mul(grad, conj(slope)), x._array != 0)
 
 

@@ -52,11 +52,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     check_arguments("cosine_similarity", x1=x1, x2=x2)
     if x1.shape != x2.shape:
         x1, x2 = broadcast_tensors(x1, x2)
-    directions = [div(x, _at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
+    directions = [div(x, at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]
     return sum(mul(*directions), dim)
 
 
-def _at_least(x: Tensor, least: float) -> Tensor:
+def at_least(x: Tensor, least: float) -> Tensor:
     """Return max(x, least) with the whole gradient for ``x``, as in PyTorch."""
     array = x._array
     return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))

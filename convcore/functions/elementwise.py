@@ -1,4 +1,4 @@
-"""Elementwise functions of a tensor (exp, sqrt, sigmoid, erf ...), powers, lerp, addcmul.
+"""Elementwise functions of a tensor (exp, sqrt, sigmoid, erf ...), and powers.
 
 All take a Tensor of any shape and give one of the same shape and memory format.  Integers and bools
 are computed in the default floating-point type, except where the result is an integer anyway
@@ -14,15 +14,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from convcore._dtype import get_default_dtype
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
-from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
+from convcore.functions._support.arguments import check_tensor, check_tensors
 from convcore.functions._support.dispatch import Op, backward_of, dispatch
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, rsub, sub
+from convcore.functions._support.scipy_special import of_one
+from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.piecewise import masked, zeros_like
 
@@ -30,8 +31,6 @@ __all__ = [
     "abs",
     "absolute",
     "acos",
-    "addcdiv",
-    "addcmul",
     "arccos",
     "arcsin",
     "arctan",
@@ -45,7 +44,6 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
-    "lerp",
     "log",
     "log1p",
     "log2",
@@ -455,132 +453,13 @@ sigmoid = _of_result(
 )
 
 
-def erf_of(array: np.ndarray) -> np.ndarray:
-    """Return the error function in the array's own dtype."""
-    from scipy import special  # slow to import, and for this one function
-
-    return np.asarray(special.erf(array), array.dtype)
-
-
+erf_of = of_one("erf")
 erf = _of_input(
     erf_of,
     "the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)",
     lambda g, x: g * exp(-square(x)) * (2 / math.sqrt(math.pi)),
     "erf",
 )
-
-
-# Functions of three tensors
-
-
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return input + weight * (end - input), element by element.
-
-    Parameters
-    ----------
-    input, end : Tensor of one dtype
-    weight : number or Tensor
-        The shapes broadcast.
-    """
-    check_arguments("lerp", input=input, end=end)
-    if input._array.dtype != end._array.dtype:
-        names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
-        raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
-    way = compute(np.subtract, end._array, input._array)
-    w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
-    # From the nearer end, so that weight 1 gives exactly `end`.
-    near = ignore_errstate(lambda: np.absolute(w) < 0.5)
-    from_start = lambda: input._array + w * way  # noqa: E731
-    from_end = lambda: end._array - way * (1 - w)  # noqa: E731
-    if near.ndim == 0:
-        value = ignore_errstate(from_start if near else from_end)
-    else:
-        value = ignore_errstate(lambda: np.where(near, from_start(), from_end()))
-    out = wrap(np.asarray(value, way.dtype))
-    if not mode.enabled:
-        return out
-    inputs = (input, end, weight) if isinstance(weight, Tensor) else (input, end)
-    saved = (input, end, weight) if isinstance(weight, Tensor) else (None, None, weight)
-    name = "LerpBackward1" if isinstance(weight, Tensor) else "LerpBackward0"
-    record(name, inputs, out, fitted(_lerp_backward, *inputs), saved)
-    return out
-
-
-def _lerp_backward(
-    needs: tuple[bool, ...], grad: Tensor, start: Any, end: Any, weight: Any
-) -> tuple:
-    rest = rsub(weight, 1) if isinstance(weight, Tensor) else 1 - weight
-    grads = (
-        mul(grad, conj(rest)) if needs[0] else None,
-        mul(grad, conj(weight)) if needs[1] else None,
-    )
-    if len(needs) == 2:
-        return grads
-    return (*grads, mul(grad, conj(sub(end, start))) if needs[2] else None)
-
-
-def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
-    """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast.
-
-    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
-    """
-    if older:
-        value, tensor1, tensor2 = tensor1, tensor2, *older
-
-    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
-        return (
-            grad if needs[0] else None,
-            _scaled(mul(grad, conj(b)), value) if needs[1] else None,
-            _scaled(mul(grad, conj(a)), value) if needs[2] else None,
-        )
-
-    return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
-
-
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
-    """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast.
-
-    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
-
-    Raises
-    ------
-    RuntimeError
-        All are integers: their quotient is none.
-    """
-    if older:
-        value, tensor1, tensor2 = tensor1, tensor2, *older
-    check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
-    if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
-        raise RuntimeError(
-            "Integer division with addcdiv is no longer supported: convert a tensor to a "
-            "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
-        )
-
-    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
-        return (
-            grad if needs[0] else None,
-            _scaled(div(grad, conj(b)), value) if needs[1] else None,
-            _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
-        )
-
-    return _add_scaled("Addcdiv", np.true_divide, gradients, value, input, tensor1, tensor2)
-
-
-def _add_scaled(
-    node: str, ufunc: np.ufunc, gradients: Callable, value: Any, x: Tensor, a: Tensor, b: Tensor
-) -> Tensor:
-    """Return x + value * ufunc(a, b)."""
-    change = compute(ufunc, a._array, b._array)
-    if value != 1:
-        change = compute(np.multiply, change, value)
-    out = wrap(compute(np.add, x._array, change))
-    if mode.enabled:
-        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
-    return out
-
-
-def _scaled(x: Tensor, value: Any) -> Tensor:
-    return x if value == 1 else mul(x, conj(value))
 
 
 absolute = abs
@@ -596,7 +475,7 @@ METHODS = {
     "__rpow__": lambda self, other: pow(other, self),
 }
 METHODS |= in_place_methods(
-    *(abs, acos, addcdiv, addcmul, asin, atan, atan2, cos, cosh, erf, exp, exp2, expm1, lerp, log),
+    *(abs, acos, asin, atan, atan2, cos, cosh, erf, exp, exp2, expm1, log),
     *(log10, log1p, log2, pow, reciprocal, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan),
     tanh,
 )

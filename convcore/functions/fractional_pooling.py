@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.engine.geometry import is_sequence
+from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions.pooling import _picked, ints_per_axis
 from convcore.functions.shape import reshape
@@ -21,7 +22,11 @@ __all__ = [
 ]
 
 
-def fractional_max_pool2d_with_indices(
+_AXES = ("time", "height", "width")
+
+
+def _with_indices(
+    rank: int,
     input: Tensor,
     kernel_size: Any,
     output_size: Any = None,
@@ -29,11 +34,39 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `fractional_max_pool2d` does, and the indices in the planes."""
-    return _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    function = f"fractional_max_pool{rank}d"
+    check_tensor(function, input)
+    check_kind(f"{function}_out_frame", input, "f")
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    shape = input._array.shape
+    if len(shape) not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{function}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(shape)}"
+        )
+    batch = input if len(shape) == rank + 2 else reshape(input, 1, *shape)
+    sizes = batch._array.shape[2:]
+    outs = _outputs(function, rank, sizes, output_size, output_ratio)
+    _check_fit(function, sizes, kernel, outs)
+    if _random_samples is None:
+        drawn = np.empty((*batch._array.shape[:2], rank), input._array.dtype)
+        fill_uniform(drawn)
+    else:
+        drawn = _random_samples._array
+    # The samples of two axes are for the width and for the height, in this order.
+    order = (1, 0) if rank == 2 else (0, 1, 2)
+    starts = [
+        _starts(drawn[..., order[axis]], sizes[axis], outs[axis], kernel[axis])
+        for axis in range(rank)
+    ]
+    values, indices = _largest(batch._array, starts, kernel, outs)
+    found = _picked(f"FractionalMaxPool{rank}D", rank, batch, values, indices, True)
+    if batch is input:
+        return found
+    return reshape(found[0], shape[0], *outs), reshape(found[1], shape[0], *outs)
 
 
-def fractional_max_pool2d(
+def _pool(
+    rank: int,
     input: Tensor,
     kernel_size: Any,
     output_size: Any = None,
@@ -41,6 +74,19 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
+    found = _with_indices(
+        rank, input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
+    return found if return_indices else found[0]
+
+
+@of_rank(2, _with_indices)
+def fractional_max_pool2d_with_indices() -> None:
+    """Return what `fractional_max_pool2d` does, and the indices in the planes."""
+
+
+@of_rank(2, _pool)
+def fractional_max_pool2d() -> None:
     """Return the largest element under windows at pseudorandom places.
 
     Parameters
@@ -64,75 +110,28 @@ def fractional_max_pool2d(
     ----------
     B. Graham, "Fractional max-pooling", 2014.
     """
-    found = _pooled(2, input, kernel_size, output_size, output_ratio, _random_samples)
-    return found if return_indices else found[0]
 
 
-def fractional_max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Return what `fractional_max_pool3d` does, and the indices in the planes."""
-    return _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
+@of_rank(3, _with_indices)
+def fractional_max_pool3d_with_indices() -> None:
+    """Return what `fractional_max_pool3d` does, and the indices in the volumes."""
 
 
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Any:
+@of_rank(3, _pool)
+def fractional_max_pool3d() -> None:
     """Return the largest element under windows in (N, C, D, H, W); see `fractional_max_pool2d`."""
-    found = _pooled(3, input, kernel_size, output_size, output_ratio, _random_samples)
-    return found if return_indices else found[0]
 
 
-_AXES = ("time", "height", "width")
-
-
-def _pooled(
-    rank: int, x: Tensor, kernel_size: Any, size: Any, ratio: Any, samples: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    function = f"fractional_max_pool{rank}d"
-    check_tensor(function, x)
-    check_kind(f"{function}_out_frame", x, "f")
-    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
-    shape = x._array.shape
-    if len(shape) not in (rank + 1, rank + 2):
-        raise RuntimeError(
-            f"{function}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(shape)}"
-        )
-    batch = x if len(shape) == rank + 2 else reshape(x, 1, *shape)
-    sizes = batch._array.shape[2:]
-    outs = _outputs(function, rank, sizes, size, ratio)
+def _check_fit(
+    function: str, sizes: tuple[int, ...], kernel: tuple[int, ...], outs: tuple[int, ...]
+) -> None:
+    rank = len(sizes)
     for name, here, window, out in zip(_AXES[-rank:], sizes, kernel, outs, strict=True):
         if out + window - 1 > here - (rank == 3):  # PyTorch wants one more of volumes
             shown = function if rank == 2 else f"{function}_out"
             raise RuntimeError(
                 f"{shown}(): pool {name} {window} too large relative to input {name} {here}"
             )
-    if samples is None:
-        drawn = np.empty((*batch._array.shape[:2], rank), x._array.dtype)
-        fill_uniform(drawn)
-    else:
-        drawn = samples._array
-    # The samples of two axes are for the width and for the height, in this order.
-    order = (1, 0) if rank == 2 else (0, 1, 2)
-    starts = [
-        _starts(drawn[..., order[axis]], sizes[axis], outs[axis], kernel[axis])
-        for axis in range(rank)
-    ]
-    values, indices = _largest(batch._array, starts, kernel, outs)
-    found = _picked(f"FractionalMaxPool{rank}D", rank, batch, values, indices, True)
-    if batch is x:
-        return found
-    return reshape(found[0], shape[0], *outs), reshape(found[1], shape[0], *outs)
 
 
 def _outputs(function: str, rank: int, sizes: tuple, size: Any, ratio: Any) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 1964, chap
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, _of_input, exp, log
@@ -26,18 +26,6 @@ from convcore.functions.reduce import sum
 from convcore.functions.shape import unsqueeze
 
 __all__ = ["digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma"]
-
-
-def _lgamma(array: np.ndarray) -> np.ndarray:
-    from scipy import special  # what it costs to load would be paid by everybody
-
-    return np.asarray(special.gammaln(array), array.dtype)
-
-
-def _digamma(array: np.ndarray) -> np.ndarray:
-    from scipy import special
-
-    return np.asarray(special.digamma(array), array.dtype)
 
 
 def _polygamma(n: int, array: np.ndarray) -> np.ndarray:
@@ -51,13 +39,13 @@ def _polygamma(n: int, array: np.ndarray) -> np.ndarray:
 
 
 lgamma: Unary = _of_input(
-    _lgamma,
+    of_one("gammaln"),
     "the logarithm of the gamma function's absolute value, of each element",
     lambda g, x: mul(g, digamma(x)),
     "lgamma",
 )
 digamma: Unary = _of_input(
-    _digamma,
+    of_one("digamma"),
     "the derivative of `lgamma` at each element",
     lambda g, x: mul(g, polygamma(1, x)),
     "digamma",
@@ -134,11 +122,6 @@ def _incomplete(name: str, routine: str, a: Tensor, x: Tensor) -> Tensor:
     check_kind(f"{name}_cpu", a, "f")
     check_kind(f"{name}_cpu", x, "f")
 
-    def ufunc(a: Any, x: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
-        from scipy import special
-
-        return np.asarray(getattr(special, routine)(a, x), dtype)
-
     def backward(needs: tuple[bool, ...], grad: Tensor, a: Tensor, x: Tensor) -> tuple:
         if needs[0]:
             raise RuntimeError(f"the derivative for '{name}: input' is not implemented.")
@@ -146,7 +129,7 @@ def _incomplete(name: str, routine: str, a: Tensor, x: Tensor) -> Tensor:
         density = where(wrap(x._array > 0), density, 0.0)
         return None, mul(grad, density if name == "igamma" else neg(density))
 
-    out = wrap(compute(ufunc, a._array, x._array))  # type: ignore[arg-type]  # called like a ufunc
+    out = wrap(compute(of_two(routine), a._array, x._array))
     record(f"{name.title()}Backward0", (a, x), out, fitted(backward, a, x), (a, x))
     return out
 

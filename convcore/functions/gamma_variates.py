@@ -66,16 +66,18 @@ def _gamma_slope(alpha: np.ndarray, x: np.ndarray) -> np.ndarray:
     from scipy import special
 
     lower, upper = special.gammainc(alpha, x), special.gammaincc(alpha, x)
-    step = _STEP * alpha
-    quantiles = [
-        np.where(
-            lower < upper,
-            special.gammaincinv(alpha + shift, lower),
-            special.gammainccinv(alpha + shift, upper),
-        )
-        for shift in (step, -step)
-    ]
-    return (quantiles[0] - quantiles[1]) / (2 * step)
+    return _difference(
+        lambda a: np.where(
+            lower < upper, special.gammaincinv(a, lower), special.gammainccinv(a, upper)
+        ),
+        alpha,
+    )
+
+
+def _difference(quantile: Callable, a: np.ndarray) -> np.ndarray:
+    """Return the central difference of a quantile that depends on a parameter."""
+    step = _STEP * a
+    return (quantile(a + step) - quantile(a - step)) / (2 * step)
 
 
 def dirichlet(concentration: Tensor, generator: Generator | None = None) -> Tensor:
@@ -107,13 +109,12 @@ def _dirichlet_slope(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     rest = a.sum(-1, keepdims=True) - a
     lower, upper = special.betainc(a, rest, x), special.betainc(rest, a, 1 - x)
-    step = _STEP * a
-    quantiles = [
-        np.where(
+    slope = _difference(
+        lambda a: np.where(
             lower < upper,
-            special.betaincinv(a + shift, rest, lower),
-            1 - special.betaincinv(rest, a + shift, upper),
-        )
-        for shift in (step, -step)
-    ]
-    return (quantiles[0] - quantiles[1]) / (2 * step) / (1 - x)
+            special.betaincinv(a, rest, lower),
+            1 - special.betaincinv(rest, a, upper),
+        ),
+        a,
+    )
+    return slope / (1 - x)

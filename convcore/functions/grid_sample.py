@@ -189,7 +189,7 @@ class _Sampler:
         return pixel, inside, taps
 
     def _matrix(self) -> Any:
-        from scipy import sparse  # a tenth of a second to load
+        from scipy import sparse  # slow to import
 
         pixel, inside, taps = self._combined()
         weight = np.ones(pixel.shape, self.axes[0].weight.dtype)

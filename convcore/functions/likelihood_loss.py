@@ -10,6 +10,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
+from convcore.functions.distance import at_least
 from convcore.functions.elementwise import exp, log, square
 from convcore.functions.loss import _reduce, _reduction
 from convcore.functions.piecewise import where
@@ -98,8 +99,7 @@ def gaussian_nll_loss(
         elif not (len(shape) == len(given) and _differ_in_ones(shape, given)):
             raise ValueError("var is of incorrect size")
     reduction = _checked(reduction)
-    least = np.maximum(var._array, var._array.dtype.type(eps)) - var._array
-    var = add(var, wrap(np.asarray(least)))
+    var = at_least(var, eps)
     losses = mul(add(log(var), div(square(sub(input, target)), var)), 0.5)
     return _reduce(add(losses, 0.5 * math.log(math.tau)) if full else losses, reduction)
 

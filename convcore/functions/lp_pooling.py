@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.engine.ranks import of_rank
 from convcore.functions import pooling
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions.activation import relu
@@ -26,16 +28,32 @@ __all__ = [
 ]
 
 
-def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+_MEANS = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+
+
+def _lp_pool(
+    rank: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
+    function = f"lp_pool{rank}d"
+    check_tensor(function, input)
+    count = math.prod(pooling.ints_per_axis(function, "kernel_size", kernel_size, rank))
+    means = _MEANS[rank](pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+    # sign(m) |m| is m, but where it is 0 it has no gradient, as in PyTorch.
+    return pow(mul(mul(sign(means), relu(abs(means))), count), 1.0 / norm_type)
+
+
+@of_rank(1, _lp_pool)
+def lp_pool1d() -> None:
     """Return the p-norm of every window of (N, C, W) or (C, W); see `lp_pool2d`."""
-    return _lp_pool(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
+@of_rank(2, _lp_pool)
+def lp_pool2d() -> None:
     """Return (sum of x^p)^(1/p) of every window: p = 1 is the sum, large p near the maximum.
 
     Parameters
@@ -48,26 +66,11 @@ def lp_pool2d(
     ceil_mode : bool
         Add a window where the last stride leaves elements over.
     """
-    return _lp_pool(2, avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
+@of_rank(3, _lp_pool)
+def lp_pool3d() -> None:
     """Return the p-norm of every window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool2d`."""
-    return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def _lp_pool(
-    rank: int, mean: Callable, x: Tensor, p: float, kernel_size: Any, stride: Any, ceil_mode: bool
-) -> Tensor:
-    function = f"lp_pool{rank}d"
-    check_tensor(function, x)
-    count = 1
-    for size in pooling.ints_per_axis(function, "kernel_size", kernel_size, rank):
-        count *= size
-    means = mean(pow(x, p), kernel_size, stride, 0, ceil_mode)
-    return pow(mul(mul(sign(means), relu(abs(means))), count), 1.0 / p)
 
 
 # With indices

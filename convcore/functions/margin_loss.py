@@ -48,7 +48,19 @@ def margin_ranking_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return max(0, margin - target * (input1 - input2)): 1 ranks the first higher, -1 lower."""
+    """Return max(0, margin - target * (input1 - input2)).
+
+    Parameters
+    ----------
+    input1, input2 : Tensors that broadcast
+    target : Tensor of 1, where the first is to be the larger one, and -1
+    margin : number
+
+    Raises
+    ------
+    RuntimeError
+        The tensors differ in their number of axes.
+    """
     check_arguments("margin_ranking_loss", input1=input1, input2=input2, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     ranks = [one._array.ndim for one in (input1, input2, target)]
@@ -73,7 +85,15 @@ def hinge_embedding_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the input where the target is 1, and max(0, margin - input) where it is -1."""
+    """Return the input where the target is 1, and max(0, margin - input) where it is -1.
+
+    Parameters
+    ----------
+    input : Tensor
+        Distances.
+    target : Tensor of 1 and -1 that broadcasts
+    margin : number
+    """
     check_arguments("hinge_embedding_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     signs = target._array
@@ -201,7 +221,13 @@ def soft_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return log(1 + exp(-target * input)) of targets 1 and -1."""
+    """Return the logistic loss log(1 + exp(-target * input)).
+
+    Parameters
+    ----------
+    input : Tensor
+    target : Tensor of 1 and -1 that broadcasts
+    """
     check_arguments("soft_margin_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
     return _reduce(log1p(exp(mul(neg(target), input))), reduction)
@@ -234,7 +260,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight._array.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, given = _rows("multi_margin_loss", input), np.atleast_1d(target._array)
+    rows, given = _rows(input), np.atleast_1d(target._array)
     if given.shape != rows._array.shape[:1]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
@@ -258,7 +284,7 @@ def multi_margin_loss(
     return _reduce(each if input._array.ndim > 1 else reshape(each, ()), reduction)
 
 
-def _rows(function: str, x: Tensor) -> Tensor:
+def _rows(x: Tensor) -> Tensor:
     if x._array.ndim > 2 or (x._array.ndim and not x._array.shape[-1]):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -284,7 +310,7 @@ def multilabel_margin_loss(
     """
     check_arguments("multilabel_margin_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
-    rows = _rows("multilabel_margin_loss", input)
+    rows = _rows(input)
     if target._array.shape != input._array.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"

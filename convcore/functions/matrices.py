@@ -41,11 +41,15 @@ _SVD = _return_type("svd", "U", "S", "V")
 _TRIANGULAR_SOLVE = _return_type("triangular_solve", "solution", "cloned_coefficient")
 
 
-def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Return the product of matrices, multiplied in the cheapest order; see `multi_dot`."""
+def _linalg() -> Any:
     from convcore.functions import linalg
 
-    return matrices[0] if len(matrices) == 1 else linalg.multi_dot(matrices)
+    return linalg
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Return the product of matrices, multiplied in the cheapest order; see `multi_dot`."""
+    return matrices[0] if len(matrices) == 1 else _linalg().multi_dot(matrices)
 
 
 # Inverses and determinants
@@ -53,51 +57,37 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 def inverse(input: Tensor) -> Tensor:
     """Return the inverse of each matrix, (..., n, n); see convcore.linalg.inv."""
-    from convcore.functions import linalg
-
-    return linalg.inv(input)
+    return _linalg().inv(input)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudo-inverse of each matrix, (..., m, n); see convcore.linalg.pinv."""
-    from convcore.functions import linalg
-
-    return linalg.pinv(input, rtol=rcond)
+    return _linalg().pinv(input, rtol=rcond)
 
 
 def det(input: Tensor) -> Tensor:
     """Return the determinant of each matrix, (..., n, n); see convcore.linalg.det."""
-    from convcore.functions import linalg
-
-    return linalg.det(input)
+    return _linalg().det(input)
 
 
 def logdet(input: Tensor) -> Tensor:
     """Return the logarithm of each determinant: -inf where it is 0, NaN where it is negative."""
-    from convcore.functions import linalg
-
-    return linalg.logdet(input)
+    return _linalg().logdet(input)
 
 
 def slogdet(input: Tensor) -> Any:
     """Return (sign, logabsdet) of each matrix, (..., n, n); see convcore.linalg.slogdet."""
-    from convcore.functions import linalg
-
-    return _SLOGDET(*linalg.slogdet(input))
+    return _SLOGDET(*_linalg().slogdet(input))
 
 
 def matrix_exp(input: Tensor) -> Tensor:
     """Return the matrix exponential of each matrix, (..., n, n); see convcore.linalg.matrix_exp."""
-    from convcore.functions import linalg
-
-    return linalg.matrix_exp(input)
+    return _linalg().matrix_exp(input)
 
 
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Return each square matrix to an integer power, of its inverse if ``n`` is negative."""
-    from convcore.functions import linalg
-
-    return linalg.matrix_power(input, n)
+    return _linalg().matrix_power(input, n)
 
 
 # Decompositions
@@ -114,12 +104,10 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     compute_uv : bool
         Else both are zeros, (..., m, m) and (..., n, n).
     """
-    from convcore.functions import linalg
-
     if compute_uv:
-        u, s, vh = linalg.svd(input, full_matrices=not some)
+        u, s, vh = _linalg().svd(input, full_matrices=not some)
         return _SVD(u, s, adjoint(vh))
-    s = linalg.svdvals(input)
+    s = _linalg().svdvals(input)
     *lead, m, n = input._array.shape
     u, v = (wrap(np.zeros((*lead, k, k), input._array.dtype)) for k in (m, n))
     return _SVD(u, s, v)
@@ -127,57 +115,43 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
 def qr(input: Tensor, some: bool = True) -> Any:
     """Return (Q, R) of each matrix; if not ``some``, Q is square.  See convcore.linalg.qr."""
-    from convcore.functions import linalg
-
-    return _QR(*linalg.qr(input, "reduced" if some else "complete"))
+    return _QR(*_linalg().qr(input, "reduced" if some else "complete"))
 
 
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factor of each matrix; see convcore.linalg.cholesky."""
-    from convcore.functions.linalg.triangular import checked_cholesky
-
-    return checked_cholesky(input, upper, "cholesky")
+    return _linalg().triangular.checked_cholesky(input, upper, "cholesky")
 
 
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """Return X with A X = input, where L L^H = A, or L^H L = A if ``upper``."""
-    from convcore.functions import linalg
-
-    return linalg.cholesky_solve(input, L, upper)
+    return _linalg().cholesky_solve(input, L, upper)
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """Return the inverse of A, where L L^H = A, or L^H L = A if ``upper``."""
-    from convcore.functions import linalg
-
-    return linalg.cholesky_inverse(L, upper)
+    return _linalg().cholesky_inverse(L, upper)
 
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Return X with A X = b, given what convcore.linalg.lu_factor returned for A."""
-    from convcore.functions import linalg
-
-    return linalg.lu_solve(LU_data, LU_pivots, b)
+    return _linalg().lu_solve(LU_data, LU_pivots, b)
 
 
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:
     """Return (P, L, U) of what convcore.linalg.lu_factor returned; empty what is not asked for."""
-    from convcore.functions import linalg
-
-    return linalg.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return _linalg().lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """Return (X, A) with A X = b, or A^T X = b if ``transpose``, for triangular A."""
-    from convcore.functions import linalg
-
     check_arguments("triangular_solve", b=b, A=A)
     matrix, is_upper = (_transpose(A, -2, -1), not upper) if transpose else (A, upper)
-    solution = linalg.solve_triangular(matrix, b, upper=is_upper, unitriangular=unitriangular)
+    solution = _linalg().solve_triangular(matrix, b, upper=is_upper, unitriangular=unitriangular)
     return _TRIANGULAR_SOLVE(solution, A.clone())
 
 
@@ -186,9 +160,7 @@ _transpose = transpose
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """Return (LU, pivots), and info too if asked for; see convcore.linalg.lu_factor_ex."""
-    from convcore.functions import linalg
-
-    found = tuple(linalg.lu_factor_ex(A, pivot=pivot))
+    found = tuple(_linalg().lu_factor_ex(A, pivot=pivot))
     return found if get_infos else found[:2]
 
 

@@ -21,9 +21,10 @@ from convcore.functions.index_along import index_select
 from convcore.functions.joining import _checked, cat, meshgrid, stack
 from convcore.functions.matmul import bmm, matmul, outer
 from convcore.functions.piecewise import clamp
+from convcore.functions.rearrange import roll
 from convcore.functions.reduce import sum
 from convcore.functions.shape import reshape, t, unsqueeze
-from convcore.functions.slicing import diag_embed, diagonal, select
+from convcore.functions.slicing import diag_embed, diagonal
 
 __all__ = [
     "addbmm",
@@ -56,24 +57,32 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
     Parameters
     ----------
-    input, other : Tensors that broadcast
+    input, other : Tensors with as many axes, which broadcast
     dim : int, or None for the first axis of size 3
+
+    Raises
+    ------
+    RuntimeError
+        An axis is not of size 3, or the tensors differ in their number of axes.
     """
     check_arguments("cross", input=input, other=other)
     if dim is None:
         dim = next((axis for axis, size in enumerate(input._array.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    x, y = broadcast_tensors(input, other)
-    axis = wrap_dim(dim, x._array.ndim)
-    if x._array.shape[axis] != 3:
+    a, b = input._array, other._array
+    if a.ndim != b.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    along = wrap_dim(dim, a.ndim)
+    sizes = [one.shape[along] if one.ndim else 1 for one in (a, b)]
+    if sizes != [3, 3]:
         raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got "
-            f"{input._array.shape[axis]} and {other._array.shape[axis]}"
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and "
+            f"{sizes[1]}"
         )
-    a, b = ([select(one, axis, place) for place in range(3)] for one in (x, y))
-    parts = [sub(mul(a[i - 2], b[i - 1]), mul(a[i - 1], b[i - 2])) for i in range(3)]
-    return stack(parts, axis)
+    x, y = broadcast_tensors(input, other)
+    first = mul(roll(x, -1, along), roll(y, -2, along))
+    return sub(first, mul(roll(x, -2, along), roll(y, -1, along)))
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:

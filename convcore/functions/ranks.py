@@ -11,10 +11,10 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.broadcast import expand
-from convcore.functions.elementwise import lerp
 from convcore.functions.order import _choose, _non_empty_axis, _return_type, sort
 from convcore.functions.scatter import gather
 from convcore.functions.shape import movedim, reshape, squeeze, unsqueeze
+from convcore.functions.ternary import lerp
 
 __all__ = [
     "cummax",

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from convcore._tensor import Tensor
 from convcore.functions.activation import relu
 from convcore.functions.arithmetic import add, mul
-from convcore.functions.elementwise import addcmul, lerp, sigmoid, tanh
+from convcore.functions.elementwise import sigmoid, tanh
 from convcore.functions.joining import cat
 from convcore.functions.matmul import addmm, linear
 from convcore.functions.shape import t
 from convcore.functions.slicing import narrow
 from convcore.functions.splitting import chunk, split
+from convcore.functions.ternary import addcmul, lerp
 
 __all__: list[str] = []  # layers call them; F has none of these names
 

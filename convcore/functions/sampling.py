@@ -110,7 +110,6 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     """
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-
     if self._array.dtype.kind != "f":
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
@@ -183,23 +182,12 @@ def _inverted(transform: Callable, generator: Generator | None) -> Callable:
     return fill
 
 
-def _transformed(x: Tensor, name: str, made: Callable, generator: Generator | None) -> Tensor:
-    """Fill a tensor with what ``made`` makes of uniform numbers, which are drawn in float64."""
-
-    def fill(array: np.ndarray) -> None:
-        drawn = np.empty_like(array, dtype=np.float64)
-        fill_uniform(drawn, 0.0, 1.0, generator)
-        array[...] = ignore_errstate(made, drawn)
-
-    return _filled(x, name, fill)
-
-
 METHODS = {
-    "cauchy_": cauchy_,
-    "geometric_": geometric_,
     "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
+    "cauchy_": cauchy_,
     "exponential_": exponential_,
+    "geometric_": geometric_,
     "log_normal_": log_normal_,
     "multinomial": multinomial,
     "normal_": normal_,

@@ -181,6 +181,7 @@ def index_reduce(
     include_self : bool
         Whether the elements of ``input`` take part.
     """
+    check_arguments("index_reduce", input=input, index=index, source=source)
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "

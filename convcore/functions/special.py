@@ -13,6 +13,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, square
@@ -73,18 +74,11 @@ def xlogy(input: Any, other: Any) -> Tensor:
         if isinstance(tensor, Tensor):
             check_kind("xlogy_cpu", tensor, "fiub")
     a, b = (_as_float(one._array) if isinstance(one, Tensor) else one for one in (x, y))
-    out = wrap(compute(_xlogy, a, b))  # type: ignore[arg-type]  # called like a ufunc
+    out = wrap(compute(of_two("xlogy"), a, b))
     if mode.enabled:
         number = 1 if not isinstance(x, Tensor) else 2 if not isinstance(y, Tensor) else 0
         record(f"XlogyBackward{number}", (x, y), out, fitted(_xlogy_backward, x, y), (x, y))
     return out
-
-
-def _xlogy(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
-    """Do what a ufunc of NumPy would."""
-    from scipy import special  # what it costs to load would be paid by everybody
-
-    return np.asarray(special.xlogy(np.asarray(a, dtype), np.asarray(b, dtype)), dtype)
 
 
 def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
@@ -97,12 +91,9 @@ def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tu
 
 def erfinv(input: Tensor) -> Tensor:
     """Return the inverse error function of each element; NaN outside [-1, 1]."""
-    from scipy import special
-
     check_tensor("erfinv", input)
     check_kind("erfinv_vml_cpu", input, "fiub")
-    array = _as_float(input._array)
-    out = wrap(np.asarray(ignore_errstate(special.erfinv, array), array.dtype))
+    out = wrap(ignore_errstate(of_one("erfinv"), _as_float(input._array)))
     record("ErfinvBackward0", (input,), out, _erfinv_backward, (out,))
     return out
 
@@ -111,14 +102,8 @@ def _erfinv_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor
     return mul(mul(grad, exp(square(y))), math.sqrt(math.pi) / 2)
 
 
-def _erfc(array: np.ndarray) -> np.ndarray:
-    from scipy import special
-
-    return np.asarray(special.erfc(array), array.dtype)
-
-
 erfc = _of_input(
-    _erfc,
+    of_one("erfc"),
     "1 - erf(x) of each element x, accurate where that is small",
     lambda g, x: mul(g, mul(exp(neg(square(x))), -2 / math.sqrt(math.pi))),
     "erfc",

@@ -18,10 +18,12 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, exp, log1p, named, sgn, square
 from convcore.functions.piecewise import masked, where
+from convcore.functions.special import xlogy
 
 __all__: list[str] = []
 
@@ -51,13 +53,9 @@ def _special(
         return gradient(grad, x, y)
 
     def function(input: Tensor) -> Tensor:
-        from scipy import special
-
         check_tensor(f"special_{name}", input)
         check_kind(f"{name}_cpu", input, "fiub")
-        array = _as_float(input._array)
-        ufunc = getattr(special, routine or name)
-        out = wrap(np.asarray(ignore_errstate(ufunc, array), array.dtype))
+        out = wrap(ignore_errstate(of_one(routine or name), _as_float(input._array)))
         record(f"{title}Backward0", (input,), out, backward, (input, out))
         return out
 
@@ -93,8 +91,6 @@ log_ndtr = _special(
 
 def entr(input: Tensor) -> Tensor:
     """Return -x log(x) of each element x, 0 at 0 and -inf below."""
-    from convcore.functions.special import xlogy
-
     check_tensor("special_entr", input)
     return where(wrap(input._array < 0), -math.inf, neg(xlogy(input, input)))
 
@@ -108,11 +104,6 @@ def xlog1py(input: Any, other: Any) -> Tensor:
         They broadcast.
     """
 
-    def ufunc(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
-        from scipy import special
-
-        return np.asarray(special.xlog1py(np.asarray(a, dtype), np.asarray(b, dtype)), dtype)
-
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
         grad_x = None
         if needs[0]:
@@ -121,7 +112,7 @@ def xlog1py(input: Any, other: Any) -> Tensor:
         return grad_x, mul(grad, div(x, add(y, 1))) if needs[1] else None
 
     x, y = (_tensor(operand(one, "xlog1py()")) for one in (input, other))
-    out = wrap(compute(ufunc, x._array, y._array))  # type: ignore[arg-type]  # called like a ufunc
+    out = wrap(compute(of_two("xlog1py"), x._array, y._array))
     record("SpecialXlog1PyBackward0", (x, y), out, fitted(backward, x, y), (x, y))
     return out
 
@@ -140,18 +131,13 @@ def zeta(input: Any, other: Any) -> Tensor:
     There is no gradient for ``input``.
     """
 
-    def ufunc(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
-        from scipy import special
-
-        return np.asarray(special.zeta(a, b), dtype)
-
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
         if needs[0]:
             raise RuntimeError("the derivative for 'special_zeta: self' is not implemented.")
         return None, mul(grad, mul(neg(x), zeta(add(x, 1), y)))
 
     x, y = (_tensor(operand(one, "zeta()")) for one in (input, other))
-    out = wrap(compute(ufunc, x._array, y._array))  # type: ignore[arg-type]  # called like a ufunc
+    out = wrap(compute(of_two("zeta"), x._array, y._array))
     record("SpecialZetaBackward0", (x, y), out, fitted(backward, x, y), (x, y))
     return out
 

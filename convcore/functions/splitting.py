@@ -174,46 +174,35 @@ def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the second axis, a vector along its only one."""
-    check_tensor("hsplit", input)
-    rank = input._array.ndim
-    if rank < 1:
-        raise RuntimeError(
-            "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with "
-            f"{rank} dimensions!"
-        )
-    return _split_evenly(input, indices_or_sections, min(rank - 1, 1), "hsplit")
+    return _split_evenly("hsplit", input, indices_or_sections, 1, least=1)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the first axis."""
-    check_tensor("vsplit", input)
-    rank = input._array.ndim
-    if rank < 2:
-        raise RuntimeError(
-            "torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with "
-            f"{rank} dimensions!"
-        )
-    return _split_evenly(input, indices_or_sections, 0, "vsplit")
+    return _split_evenly("vsplit", input, indices_or_sections, 0, least=2)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the third axis."""
-    check_tensor("dsplit", input)
-    rank = input._array.ndim
-    if rank < 3:
+    return _split_evenly("dsplit", input, indices_or_sections, 2, least=3)
+
+
+def _split_evenly(
+    function: str, x: Tensor, where: Any, axis: int, least: int
+) -> tuple[Tensor, ...]:
+    """Cut a tensor of at least so many axes into pieces of one size, or at places."""
+    check_tensor(function, x)
+    shape = x._array.shape
+    if len(shape) < least:
         raise RuntimeError(
-            "torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with "
-            f"{rank} dimensions!"
+            f"torch.{function} requires a tensor with at least {least} dimension, but got a tensor "
+            f"with {len(shape)} dimensions!"
         )
-    return _split_evenly(input, indices_or_sections, 2, "dsplit")
-
-
-def _split_evenly(x: Tensor, where: Any, axis: int, function: str) -> tuple[Tensor, ...]:
-    size = x._array.shape[axis]
-    if isinstance(where, int) and (where <= 0 or size % where):
+    axis = min(axis, len(shape) - 1)
+    if isinstance(where, int) and (where <= 0 or shape[axis] % where):
         raise RuntimeError(
             f"torch.{function} attempted to split along dimension {axis}, but the size of the "
-            f"dimension {size} is not divisible by the split_size {where}!"
+            f"dimension {shape[axis]} is not divisible by the split_size {where}!"
         )
     return tensor_split(x, where, axis)
 

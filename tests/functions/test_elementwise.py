@@ -60,11 +60,6 @@ BINARY = [
     ("pow", lambda m, x, y: x**y, 0.3, 2, True),
     ("remainder", lambda m, x, y: x % y, 0.3, 3, False),
     ("floor_divide", lambda m, x, y: (x // y).detach(), 0.3, 3, False),
-    ("lerp", lambda m, x, y: m.lerp(x, y, 0.3), -3, 3, True),
-    ("lerp far", lambda m, x, y: m.lerp(x, y, 0.8), -3, 3, True),
-    ("lerp tensor", lambda m, x, y: m.lerp(x, y, abs(x)), 0.3, 0.9, False),
-    ("addcmul", lambda m, x, y: m.addcmul(x, y, x, value=0.5), -3, 3, True),
-    ("addcdiv", lambda m, x, y: m.addcdiv(x, x, y, value=0.5), 0.3, 3, True),
     ("square by **", lambda m, x, y: x**2 * y, -3, 3, True),
     ("cube", lambda m, x, y: x**3 * y, -3, 3, True),
     ("inverse square", lambda m, x, y: x**-2 * y, 0.3, 3, True),
@@ -140,7 +135,6 @@ PAIRS_AT_EDGES = [
     *(("negative pow", lambda m, x, y: (-2) ** x), ("pow -2", lambda m, x, y: x**-2)),
     *(("%", lambda m, x, y: x % y), ("fmod", lambda m, x, y: m.fmod(x, y))),
     *(("//", lambda m, x, y: (x // y).detach()), ("atan2", lambda m, x, y: m.atan2(x, y))),
-    ("lerp", lambda m, x, y: m.lerp(x, y, 1)),
 ]
 
 
@@ -158,9 +152,6 @@ IN_PLACE_CALLS = [
     ("pow_", lambda m, x: x.pow_(2)),
     ("**=", lambda m, x: x.__ipow__(3)),
     ("%=", lambda m, x: x.__imod__(0.4)),
-    ("addcmul_", lambda m, x: x.addcmul_(x * 2, x * 3)),
-    ("addcdiv_", lambda m, x: x.addcdiv_(x * 2, x * 3, value=3)),
-    ("lerp_", lambda m, x: x.lerp_(x * 3, 0.3)),
     ("fmod_", lambda m, x: x.fmod_(0.4)),
     ("remainder_", lambda m, x: x.remainder_(0.4)),
 ]
@@ -247,7 +238,6 @@ ERRORS = {
     "integers to -1": lambda m: m.tensor([1, 2]) ** -1,
     "integers by 0": lambda m: m.tensor([1, 2]) % 0,
     "integers // 0": lambda m: m.tensor([1, 2]) // 0,
-    "lerp of two dtypes": lambda m: m.lerp(m.ones(2), m.ones(2).double(), 0.5),
     "integers made floats in place": lambda m: m.tensor([1]).exp_(),
     "shape in place": lambda m: m.ones(1).pow_(m.ones(3)),
     "power of text": lambda m: m.ones(1) ** "a",
@@ -260,15 +250,6 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
-
-
-@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
-def test_older_order_of_arguments(name):
-    x, a, b = convcore.tensor([1.0]), convcore.tensor([6.0]), convcore.tensor([2.0])
-    expected = getattr(convcore, name)(x, a, b, value=3).item()
-    assert expected == {"addcmul": 37.0, "addcdiv": 10.0}[name]
-    assert getattr(convcore, name)(x, 3, a, b).item() == expected
-    assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected
 
 
 def test_gradient_of_a_complex_exponent_of_a_negative_number(torch):

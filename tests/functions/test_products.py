@@ -36,6 +36,8 @@ def test_arrangements_agree_with_pytorch(torch, rng):
     same_error(torch, lambda m, a: m.combinations(a), a)
     same_error(torch, lambda m, a: m.block_diag(a[None]), a)
     same_error(torch, lambda m, a: m.cross(a, a), np.ones((2, 2)))
+    same_error(torch, lambda m, a: m.cross(a, a[0], dim=-1), np.ones((2, 3)))
+    same_error(torch, lambda m, a: m.cross(a, a[:, :1], dim=-1), np.ones((2, 3)))
 
 
 def test_covariances_agree_with_pytorch(torch, rng):

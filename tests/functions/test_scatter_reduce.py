@@ -78,6 +78,8 @@ def test_parts_replaced_agree_with_pytorch(torch, rng):
     agree(torch, strided, x, x[:2, :2].copy())
     same_error(torch, lambda m, x: m.select_scatter(x, x, 0, 0), x)
     same_error(torch, lambda m, x: x.scatter_reduce(0, m.zeros(4, 4).long(), x, "mul"), x)
+    with pytest.raises(TypeError, match=r"argument 'source' .*must be Tensor, not list"):
+        convcore.ones(3).index_reduce(0, convcore.tensor([0]), [1.0], "mean")
 
 
 def test_values_are_those_of_a_loop(rng):

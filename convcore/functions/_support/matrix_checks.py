@@ -69,6 +69,17 @@ def check_same_dtype(function: str, a: Tensor, b: Tensor) -> None:
         )
 
 
+def check_equation(function: str, A: Tensor, B: Tensor, left: bool) -> None:
+    """Raise unless B has as many rows as A, or columns if not ``left``: A X = B, or X A = B."""
+    n, sizes = A._array.shape[-1], B._array.shape[-2:]
+    if n != sizes[0 if left else 1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{function}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and "
+            f"{sizes[0]}x{sizes[1]})"
+        )
+
+
 def lapack(function: str, routine: Callable, *args: Any, **kwargs: Any) -> Any:
     """Return a decomposition by NumPy, which takes batches.
 
@@ -93,9 +104,11 @@ def each(info: Callable, matrices: np.ndarray) -> np.ndarray:
     return np.asarray(found, np.int32).reshape(matrices.shape[:-2])
 
 
-def raise_first(function: str, info: np.ndarray, says: Callable[[int], str]) -> None:
-    """Raise LinAlgError for the first matrix of a batch whose ``info`` is not 0."""
+def raise_first(
+    function: str, info: np.ndarray, says: Callable[[int], str], kind: type = LinAlgError
+) -> None:
+    """Raise an error for the first matrix of a batch whose ``info`` is not 0."""
     for index, one in enumerate(info.reshape(-1).tolist()):
         if one:
             which = f"(Batch element {index}): " if info.ndim else ""
-            raise LinAlgError(f"{function}: {which}{says(one)}")
+            raise kind(f"{function}: {which}{says(one)}")

@@ -18,6 +18,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.matrix_checks import (
+    check_equation,
     check_same_dtype,
     check_square,
     each,
@@ -170,14 +171,7 @@ def _solve(A: Tensor, B: Tensor, left: bool, function: str) -> tuple[Tensor, Ten
     check_same_dtype(function, A, B)
     vector = B._array.ndim == 1 or B._array.shape == A._array.shape[:-1]
     columns = unsqueeze(B, -1) if vector else B
-    n, got = A._array.shape[-1], columns._array.shape[-2 if left else -1]
-    if n != got:
-        equation = "AX = B" if left else "XA = B"
-        sizes = "x".join(map(str, columns._array.shape[-2:]))
-        raise RuntimeError(
-            f"{function}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and "
-            f"{sizes})"
-        )
+    check_equation(function, A, columns, left)
     if left:
         result, info = _solved(A, columns)
         return squeeze(result, -1) if vector else result, info

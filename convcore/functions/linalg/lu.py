@@ -15,7 +15,7 @@ import numpy as np
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
-from convcore.functions._support.matrix_checks import check_same_dtype
+from convcore.functions._support.matrix_checks import check_same_dtype, raise_first
 from convcore.functions.arithmetic import add
 from convcore.functions.linalg.triangular import solve_triangular
 from convcore.functions.matmul import matmul
@@ -52,16 +52,16 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
         U has a zero on its diagonal.
     """
     factors, pivots, info = _factored(A, pivot, "torch.lu_factor")
-    for index, one in enumerate(info.reshape(-1).tolist()):
-        if one:
-            which = f"(Batch element {index}): " if info.ndim else ""
-            raise RuntimeError(
-                f"torch.linalg.lu_factor: {which}U[{one},{one}] is zero and using it on lu_solve "
-                "would result in a division by zero. If you still want to perform the "
-                "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, "
-                "pivot)"
-            )
+    raise_first("torch.linalg.lu_factor", info, _zero_in_u, RuntimeError)
     return _LU_FACTOR(factors, pivots)
+
+
+def _zero_in_u(order: int) -> str:
+    return (
+        f"U[{order},{order}] is zero and using it on lu_solve would result in a division by zero. "
+        "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+        "linalg.lu_factor_ex(A, pivot)"
+    )
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:

@@ -16,18 +16,15 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
-from convcore.functions import slicing
+from convcore.functions import products, slicing
 from convcore.functions._support.arguments import check_arguments, check_kind
-from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.matrix_checks import check_square
-from convcore.functions.arithmetic import conj, mul, sub
-from convcore.functions.broadcast import broadcast_tensors
+from convcore.functions.arithmetic import conj, mul
 from convcore.functions.elementwise import pow
 from convcore.functions.joining import cat
 from convcore.functions.linalg.inverses import inv
 from convcore.functions.matmul import matmul, mm
 from convcore.functions.piecewise import zeros_like
-from convcore.functions.rearrange import roll
 from convcore.functions.reduce import sum
 from convcore.functions.shape import adjoint, reshape, unsqueeze
 from convcore.functions.slicing import narrow
@@ -155,19 +152,7 @@ def _chain(matrices: list[Tensor], i: int, j: int, splits: dict) -> Tensor:
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements that lie along an axis."""
     check_arguments("linalg_cross", input=input, other=other)
-    a, b = input._array, other._array
-    if a.ndim != b.ndim:
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    along = wrap_dim(dim, a.ndim)
-    sizes = [one.shape[along] if one.ndim else 1 for one in (a, b)]
-    if sizes != [3, 3]:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and "
-            f"{sizes[1]}"
-        )
-    x, y = broadcast_tensors(input, other)
-    first = mul(roll(x, -1, along), roll(y, -2, along))
-    return sub(first, mul(roll(x, -2, along), roll(y, -1, along)))
+    return products.cross(input, other, dim)
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:

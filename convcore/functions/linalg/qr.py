@@ -15,14 +15,14 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.matrix_checks import check_matrix, lapack
-from convcore.functions.arithmetic import add, mul, sub
+from convcore.functions.arithmetic import add, sub
 from convcore.functions.joining import cat
-from convcore.functions.linalg.triangular import solve_triangular
+from convcore.functions.linalg.triangular import half_lower, solve_triangular
 from convcore.functions.matmul import matmul
 from convcore.functions.order import _return_type
 from convcore.functions.piecewise import zeros_like
 from convcore.functions.shape import adjoint
-from convcore.functions.slicing import narrow, tril
+from convcore.functions.slicing import narrow
 
 __all__ = ["qr"]
 
@@ -99,7 +99,6 @@ def _qr_backward(grads: tuple, A: Tensor, Q: Tensor, R: Tensor) -> Tensor | None
 
 def _tall_backward(grad_q: Tensor, grad_r: Tensor, Q: Tensor, R: Tensor) -> Tensor:
     m = sub(matmul(R, adjoint(grad_r)), matmul(adjoint(grad_q), Q))
-    halved = wrap(1 - np.eye(m._array.shape[-1], dtype=m._array.real.dtype) / 2)
-    lower = mul(tril(m), halved)  # of the diagonal, which is real in R, only the real part counts
+    lower = half_lower(m)  # of the diagonal, which is real in R, only the real part counts
     inner = add(grad_q, matmul(Q, add(lower, adjoint(lower))))
     return solve_triangular(adjoint(R), inner, upper=False, left=False)

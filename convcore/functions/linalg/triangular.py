@@ -18,6 +18,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.matrix_checks import (
+    check_equation,
     check_matrix,
     check_same_dtype,
     check_square,
@@ -113,14 +114,17 @@ def _bad_minor(matrix: np.ndarray) -> int:
 
 
 def _cholesky_backward(needs: Needs, grad: Tensor, L: Tensor) -> Tensor:
-    inner = tril(matmul(adjoint(L), grad))
-    n = L._array.shape[-1]
-    halved = wrap(1 - np.eye(n, dtype=L._array.real.dtype) / 2)
-    inner = mul(inner, halved)
     back = adjoint(L)
+    inner = half_lower(matmul(back, grad))
     left = solve_triangular(back, inner, upper=True)
     both = solve_triangular(L, left, upper=False, left=False)
     return mul(add(both, adjoint(both)), 0.5)
+
+
+def half_lower(x: Tensor) -> Tensor:
+    """Return the lower triangle, with half of the diagonal."""
+    halved = 1 - np.eye(x._array.shape[-1], dtype=x._array.real.dtype) / 2
+    return mul(tril(x), wrap(halved))
 
 
 def solve_triangular(
@@ -149,14 +153,7 @@ def solve_triangular(
     check_same_dtype("linalg.solve_triangular", A, B)
     check_square("linalg.solve_triangular", A)
     check_matrix("linalg.solve_triangular", B, "B")
-    n, got = A._array.shape[-1], B._array.shape[-2 if left else -1]
-    if n != got:
-        equation = "AX = B" if left else "XA = B"
-        sizes = "x".join(map(str, B._array.shape[-2:]))
-        raise RuntimeError(
-            f"linalg.solve_triangular: Incompatible shapes of A and B for the equation {equation} "
-            f"({n}x{n} and {sizes})"
-        )
+    check_equation("linalg.solve_triangular", A, B, left)
     if not left:
         flipped = transpose(A, -2, -1), transpose(B, -2, -1)
         return transpose(_solved(*flipped, not upper, unitriangular), -2, -1)

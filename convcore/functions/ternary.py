@@ -1,0 +1,133 @@
+"""Elementwise functions of three tensors: lerp, addcmul, addcdiv; the shapes broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
+from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.in_place import in_place_methods
+from convcore.functions.arithmetic import compute, conj, div, mul, neg, rsub, sub
+from convcore.functions.broadcast import fitted
+from convcore.functions.elementwise import square
+
+__all__ = ["addcdiv", "addcmul", "lerp"]
+
+
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Return input + weight * (end - input), element by element.
+
+    Parameters
+    ----------
+    input, end : Tensor of one dtype
+    weight : number or Tensor
+        The shapes broadcast.
+    """
+    check_arguments("lerp", input=input, end=end)
+    if input._array.dtype != end._array.dtype:
+        names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
+        raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
+    way = compute(np.subtract, end._array, input._array)
+    w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
+    # From the nearer end, so that weight 1 gives exactly `end`.
+    near = ignore_errstate(lambda: np.absolute(w) < 0.5)
+    from_start = lambda: input._array + w * way  # noqa: E731
+    from_end = lambda: end._array - way * (1 - w)  # noqa: E731
+    if near.ndim == 0:
+        value = ignore_errstate(from_start if near else from_end)
+    else:
+        value = ignore_errstate(lambda: np.where(near, from_start(), from_end()))
+    out = wrap(np.asarray(value, way.dtype))
+    if not mode.enabled:
+        return out
+    inputs = (input, end, weight) if isinstance(weight, Tensor) else (input, end)
+    saved = (input, end, weight) if isinstance(weight, Tensor) else (None, None, weight)
+    name = "LerpBackward1" if isinstance(weight, Tensor) else "LerpBackward0"
+    record(name, inputs, out, fitted(_lerp_backward, *inputs), saved)
+    return out
+
+
+def _lerp_backward(
+    needs: tuple[bool, ...], grad: Tensor, start: Any, end: Any, weight: Any
+) -> tuple:
+    rest = rsub(weight, 1) if isinstance(weight, Tensor) else 1 - weight
+    grads = (
+        mul(grad, conj(rest)) if needs[0] else None,
+        mul(grad, conj(weight)) if needs[1] else None,
+    )
+    if len(needs) == 2:
+        return grads
+    return (*grads, mul(grad, conj(sub(end, start))) if needs[2] else None)
+
+
+def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast.
+
+    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
+    """
+    if older:
+        value, tensor1, tensor2 = tensor1, tensor2, *older
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(mul(grad, conj(b)), value) if needs[1] else None,
+            _scaled(mul(grad, conj(a)), value) if needs[2] else None,
+        )
+
+    return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
+
+
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
+    """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast.
+
+    PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
+
+    Raises
+    ------
+    RuntimeError
+        All are integers: their quotient is none.
+    """
+    if older:
+        value, tensor1, tensor2 = tensor1, tensor2, *older
+    check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
+    if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported: convert a tensor to a "
+            "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
+        )
+
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+        return (
+            grad if needs[0] else None,
+            _scaled(div(grad, conj(b)), value) if needs[1] else None,
+            _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
+        )
+
+    return _add_scaled("Addcdiv", np.true_divide, gradients, value, input, tensor1, tensor2)
+
+
+def _add_scaled(
+    node: str, ufunc: np.ufunc, gradients: Callable, value: Any, x: Tensor, a: Tensor, b: Tensor
+) -> Tensor:
+    """Return x + value * ufunc(a, b)."""
+    change = compute(ufunc, a._array, b._array)
+    if value != 1:
+        change = compute(np.multiply, change, value)
+    out = wrap(compute(np.add, x._array, change))
+    if mode.enabled:
+        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
+    return out
+
+
+def _scaled(x: Tensor, value: Any) -> Tensor:
+    return x if value == 1 else mul(x, conj(value))
+
+
+METHODS = in_place_methods(addcdiv, addcmul, lerp)

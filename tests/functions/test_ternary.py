@@ -1,0 +1,106 @@
+"""Functions of three tensors, beside PyTorch's: values, gradients, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against_torch import agree, same_error
+from edges import SPECIAL, agree_at_first_order
+from elements import COMPLEX, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import few
+
+import convcore
+from convcore.autograd import gradcheck, gradgradcheck
+
+# (name, call, lowest and highest element, whether PyTorch has it for complex numbers)
+CALLS = [
+    ("lerp", lambda m, x, y: m.lerp(x, y, 0.3), -3, 3, True),
+    ("lerp far", lambda m, x, y: m.lerp(x, y, 0.8), -3, 3, True),
+    ("lerp tensor", lambda m, x, y: m.lerp(x, y, abs(x)), 0.3, 0.9, False),
+    ("addcmul", lambda m, x, y: m.addcmul(x, y, x, value=0.5), -3, 3, True),
+    ("addcdiv", lambda m, x, y: m.addcdiv(x, x, y, value=0.5), 0.3, 3, True),
+]
+NAMES = [c[0] for c in CALLS]
+
+
+@pytest.mark.parametrize(("name", "call", "low", "high", "is_complex"), CALLS, ids=NAMES)
+@few(6)
+@given(st.data(), SHAPES, SEEDS)
+def test_agrees_with_pytorch(torch, name, call, low, high, is_complex, data, shape, seed):
+    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
+    x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
+    agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(("name", "call", "low", "high", "is_complex"), CALLS, ids=NAMES)
+def test_gradients_are_those_of_finite_differences(rng, name, call, low, high, is_complex):
+    for dtype in ["float64"] + ["complex128"] * is_complex:
+        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
+        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
+        function = lambda x, y: call(convcore, x, y)  # noqa: E731
+        assert gradcheck(function, tensors)
+        assert gradgradcheck(function, tensors)
+
+
+def test_values_are_those_of_numpy(rng):
+    x, a, b = (rng.uniform(0.3, 3, (2, 3)) for _ in range(3))
+    tensors = [convcore.from_numpy(each) for each in (x, a, b)]
+    expected = {"lerp": x + b * (a - x), "addcmul": x + a * b, "addcdiv": x + a / b}
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(convcore, name)(*tensors).numpy(), value, rtol=1e-12)
+
+
+def test_lerp_agrees_with_pytorch_at_special_values(torch):
+    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
+    agree_at_first_order(torch, lambda m, x, y: m.lerp(x, y, 1), x, y)
+
+
+IN_PLACE = {
+    "addcmul_": lambda x: x.addcmul_(x * 2, x * 3),
+    "addcdiv_": lambda x: x.addcdiv_(x * 2, x * 3, value=3),
+    "lerp_": lambda x: x.lerp_(x * 3, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_agrees_with_pytorch(torch, rng, name):
+    def function(m, x):
+        y = x * 1
+        assert IN_PLACE[name](y) is y
+        assert y._version == 1
+        return y
+
+    agree(torch, function, rng.uniform(0.3, 0.9, (2, 3)), nodes=2)
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_without_graph_keeps_the_memory(torch, rng, name):
+    array = rng.uniform(0.3, 0.9, (2, 3))
+    ours, theirs = convcore.from_numpy(array.copy()), torch.from_numpy(array.copy())
+    view, address = ours[0], ours.data_ptr()
+    IN_PLACE[name](ours)
+    np.testing.assert_allclose(ours.numpy(), IN_PLACE[name](theirs).numpy(), rtol=1e-12)
+    assert ours.data_ptr() == address
+    assert convcore.equal(view, ours[0])
+
+
+def test_keep_channels_last(rng):
+    x, y = (drawn(rng, (2, 4, 5, 3), "float64", 0.3, 0.9).transpose(0, 3, 1, 2) for _ in range(2))
+    x, y = convcore.from_numpy(x), convcore.from_numpy(y)
+    for name, call, *_ in CALLS:
+        assert call(convcore, x, y).stride() == x.stride(), name
+
+
+def test_errors_are_pytorchs(torch):
+    same_error(torch, lambda m: m.lerp(m.ones(2), m.ones(2).double(), 0.5))
+
+
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_older_order_of_arguments(name):
+    x, a, b = convcore.tensor([1.0]), convcore.tensor([6.0]), convcore.tensor([2.0])
+    expected = getattr(convcore, name)(x, a, b, value=3).item()
+    assert expected == {"addcmul": 37.0, "addcdiv": 10.0}[name]
+    assert getattr(convcore, name)(x, 3, a, b).item() == expected
+    assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected
