@@ -36,7 +36,7 @@ FLOORS = (
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inference", "inspection", "serialization", "models", "demo"),
     ("hub",),
-    ("compat",),
+    ("compat", "verify"),
     ("cli",),
     ("__main__",),
 )

@@ -1,4 +1,4 @@
-"""A worker process: the environment that it is given, and the parent's end of its pipe.
+"""A worker process: the environment that it is given, and both ends of its pipe.
 
 Variables that hold a library below what the CPU can do are read once, when the library loads.  So
 they are set or removed in the copy of the environment that a child process gets, never in our own.
@@ -7,11 +7,12 @@ they are set or removed in the copy of the environment that a child process gets
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 # What OpenBLAS, oneDNN (PyTorch's and OpenVINO's), PyTorch's own loops and convcore's want to hear.
 # ONNX Runtime listens to nothing, and NumPy's loops are left as they are.  base is SSE4, the oldest
@@ -111,18 +112,27 @@ class WorkerProcess:
     Parameters
     ----------
     peer : str
-        A name of `convcore.bench.peers.PEERS`.
+        A name of `convcore.bench.peers.PEERS`; what errors call the worker.
     threads : int
         How many threads it computes with.
     environment : mapping
         Its whole environment.
+    module : str
+        What it runs, with peer and threads as arguments: a module that ends in
+        `serve_standard_streams`.
     """
 
-    def __init__(self, peer: str, threads: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        peer: str,
+        threads: int,
+        environment: Mapping[str, str],
+        module: str = "convcore.bench.worker",
+    ) -> None:
         self.peer, self.threads = peer, threads
         self.dead: str | None = None
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "convcore.bench.worker", peer, str(threads)],
+            [sys.executable, "-P", "-m", module, peer, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),
@@ -178,3 +188,31 @@ class WorkerProcess:
     def __exit__(self, *exception: object) -> None:
         """End the worker."""
         self.close()
+
+
+def answer(worker: Any, line: str) -> dict[str, Any]:
+    """Carry out one command line, a public method of the worker; an exception is an answer too."""
+    message = json.loads(line)
+    try:
+        name = message["command"]
+        if name.startswith("_") or name not in vars(type(worker)):
+            raise ValueError(f"unknown command {name!r}")
+        return {"value": getattr(worker, name)(**message["arguments"])}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def serve(worker: Any, commands: IO[str], answers: IO[str]) -> None:
+    """Answer commands until there are no more."""
+    for line in commands:
+        answers.write(json.dumps(answer(worker, line)) + "\n")
+        answers.flush()
+
+
+def serve_standard_streams(make: Callable[[str, int], Any]) -> None:
+    """Run the worker made of the command's two arguments on standard input and output."""
+    # What a library prints must not land among the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    name, threads = sys.argv[1:]
+    serve(make(name, int(threads)), sys.stdin, answers)

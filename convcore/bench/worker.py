@@ -8,12 +8,10 @@ answer is given only then, so that the next worker's turn starts on an idle mach
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +27,7 @@ from convcore.bench.measuring import (
 )
 from convcore.bench.overhead import operation
 from convcore.bench.peers import Peer, load_peer
-from convcore.bench.process import variables_that_matter
+from convcore.bench.process import serve_standard_streams, variables_that_matter
 
 if TYPE_CHECKING:
     from convcore.bench.problem import Arrays
@@ -176,33 +174,5 @@ class Worker:
             self.arrays, self.folder = read_operands(folder), folder
 
 
-def answer(worker: Worker, line: str) -> dict[str, Any]:
-    """Carry out one command line; an exception becomes an answer too."""
-    message = json.loads(line)
-    try:
-        name = message["command"]
-        if name.startswith("_") or name not in vars(Worker):
-            raise ValueError(f"unknown command {name!r}")
-        return {"value": getattr(worker, name)(**message["arguments"])}
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-def serve(worker: Worker, commands: IO[str], answers: IO[str]) -> None:
-    """Answer commands until there are no more."""
-    for line in commands:
-        answers.write(json.dumps(answer(worker, line)) + "\n")
-        answers.flush()
-
-
-def main(arguments: list[str]) -> None:
-    """Run a worker on standard input and output."""
-    # What a library prints must not land among the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    name, threads = arguments
-    serve(Worker(load_peer(name), int(threads)), sys.stdin, answers)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve_standard_streams(lambda name, threads: Worker(load_peer(name), threads))

@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from convcore.cli import bench, demo, info, plan, run, summary
+from convcore.cli import bench, demo, info, plan, run, summary, verify
 from convcore.cli.errors import UsageError
 
 
@@ -32,6 +32,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="convcore", description="Convolutions on the CPU.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run, bench, info, plan, summary, demo):
+    for module in (run, bench, info, verify, plan, summary, demo):
         module.add_command(commands)
     return parser

@@ -504,7 +504,7 @@ class Constant(peers.Peer):
 
 def asked(instance, command, **arguments):
     line = json.dumps({"command": command, "arguments": arguments})
-    return worker.answer(instance, line)
+    return process.answer(instance, line)
 
 
 def test_worker_finds_a_wrong_result_wrong(solved):

@@ -20,10 +20,9 @@ from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
 from convcore.engine.geometry import Axis
 from convcore.engine.runtime import layout, memory
+from convcore.verify.checks import MOST_EPS
 
 CASES = 120
-# In units of the dtype's eps, out of the largest sum of absolute products.
-MOST_EPS = {True: 4, False: 12}
 # Below so many channels a group, integers stay exact by every algorithm.
 EXACT_CHANNELS = 16
 BIG = 19  # output pixels a side that make several blocks of every algorithm

@@ -1,0 +1,165 @@
+"""One case by every algorithm: errors in eps, and digests of results that must not differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convcore import engine
+from convcore.bench.layers import pass_calls
+from convcore.engine import reference
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
+from convcore.engine.conv.algorithms.selection import current, selected
+from convcore.engine.runtime.checks import whole_elements
+from convcore.engine.runtime.threads import LEAST_PARALLEL_WORK
+from convcore.kernels.runtime import _threads
+from convcore.verify.cases import Case
+
+# In units of the dtype's eps, out of the largest sum of absolute products: direct sums, others.
+# The tests hold the algorithms to the same (tests/engine/conv/algorithms/test_algorithms.py).
+MOST_EPS = {True: 4.0, False: 12.0}
+# More for numbers of one sign: their sum is the bound itself, and the rounding errors of a running
+# sum grow with the root of its terms.  About 1.5 times the most that was seen, 0.5 at 4,608 terms.
+_EPS_OF_ROOT_TERMS = 0.75
+# More than the cores of most machines: a thread more only makes other cuts between threads.
+THREADS = (1, 2, 3, 8)
+_MAKERS = {
+    FORWARD: executables.forward_executable,
+    INPUT_GRAD: executables.input_grad_executable,
+    WEIGHT_GRAD: executables.weight_grad_executable,
+}
+_FACTORS = {
+    FORWARD: ("input", "weight"),
+    INPUT_GRAD: ("grad_output", "weight"),
+    WEIGHT_GRAD: ("input", "grad_output"),
+}
+
+
+class Result(NamedTuple):
+    """What one algorithm made of one pass."""
+
+    pass_name: str
+    algorithm: str
+    array: np.ndarray
+
+
+def results(case: Case) -> Iterator[Result]:
+    """Yield each pass of a case by each algorithm that can compute it."""
+    operands = case.operands()
+    calls = pass_calls(engine, case.layer, operands)
+    for pass_name, call in calls.items():
+        for algorithm in ALGORITHMS:
+            if pass_name not in algorithm.passes:
+                continue
+            with selected(algorithm=algorithm.name):
+                if _taken(case, pass_name, operands) == algorithm.name:
+                    yield Result(pass_name, algorithm.name, call())
+
+
+def errors(case: Case) -> Iterator[tuple[str, str, float]]:
+    """Yield (pass, algorithm, error in eps) of a case; inf for NaN and a wrong shape or dtype."""
+    operands = case.operands()
+    exact = pass_calls(reference, case.layer, operands)
+    magnitudes = {name: np.abs(array) for name, array in operands.items()}
+    bounds = pass_calls(reference, case.layer, magnitudes)
+    expected = {name: (exact[name](), bounds[name]()) for name in exact}
+    for pass_name, algorithm, array in results(case):
+        yield pass_name, algorithm, _error(array, *expected[pass_name], case.dtype)
+
+
+def allowed_eps(case: Case, pass_name: str, algorithm: str) -> float:
+    """Return the largest error that an algorithm may have in one pass of a case.
+
+    References
+    ----------
+    Higham & Mary 2019, "A new approach to probabilistic rounding error analysis": the root.
+    """
+    allowed = MOST_EPS[next(a.direct for a in ALGORITHMS if a.name == algorithm)]
+    if case.values != "positive":
+        return allowed
+    return allowed + _EPS_OF_ROOT_TERMS * math.sqrt(_terms(case, pass_name))
+
+
+def _terms(case: Case, pass_name: str) -> int:
+    """Return how many products an element of a pass's result is the sum of, at most."""
+    g = case.layer.geometry
+    if pass_name == WEIGHT_GRAD:
+        return g.n * math.prod(g.output_shape[2:])
+    return math.prod(case.layer.kernel) * (g.c_in if pass_name == FORWARD else g.c_out) // g.groups
+
+
+def digests(case: Case, threads: int = 1) -> dict[str, str]:
+    """Return a digest of each result's bits, by "pass algorithm", computed by that many threads."""
+    with _threads_even_if_small(threads):
+        return {
+            f"{pass_name} {algorithm}": hashlib.blake2b(array.tobytes(), digest_size=12).hexdigest()
+            for pass_name, algorithm, array in results(case)
+        }
+
+
+def digests_in_child(case: Case) -> dict[str, str]:
+    """Return `digests` as a forked child computes them."""
+    return _in_child(lambda: digests(case, THREADS[1]))
+
+
+def _taken(case: Case, pass_name: str, operands: dict[str, np.ndarray]) -> str:
+    """Return the algorithm that the engine computes a pass with, under the selection in force."""
+    layer = case.layer
+    more: dict[str, tuple[Any, ...]] = {
+        FORWARD: (),
+        INPUT_GRAD: ((layer.h, layer.w),),
+        WEIGHT_GRAD: (layer.kernel,),
+    }
+    key: list[Any] = []
+    for name in _FACTORS[pass_name]:
+        array = operands[name]
+        array = array if array.flags.aligned else whole_elements(array)
+        key += (array.shape, array.strides, array.dtype)
+    make = _MAKERS[pass_name]
+    return make(*key, current(), *layer.steps.values(), *more[pass_name]).plan.algorithm
+
+
+def _error(array: np.ndarray, exact: np.ndarray, bound: np.ndarray, dtype: str) -> float:
+    if array.shape != exact.shape or array.dtype != np.dtype(dtype):
+        return float("inf")
+    error = float(reference.error_in_eps(array, exact, bound, dtype))
+    return error if error == error else float("inf")
+
+
+@contextmanager
+def _threads_even_if_small(threads: int) -> Iterator[None]:
+    """Let the engine use that many threads, however little work there is."""
+    before = engine.get_num_threads()
+    _threads.set_limit(threads, 1)
+    try:
+        yield
+    finally:
+        _threads.set_limit(before, LEAST_PARALLEL_WORK)
+
+
+def _in_child(compute: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """Return what a forked child computes; empty if it ended without an answer."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: our subject
+        child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, json.dumps(compute()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(answer) if answer else {}
