@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._dtype_names import scalar_name
 from convcore._meta import MetaArray
 from convcore._recording import Unversioned
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
     AccumulateGrad,
