@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import math
 import types
 from typing import Any
 
-from convcore import Tensor, arange, get_default_dtype, int64, tensor
+from convcore import Tensor, int64, tensor
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
@@ -63,13 +62,6 @@ def _shape_as_tensor(input: Tensor) -> Tensor:
     return tensor(tuple(input.shape), dtype=int64)
 
 
-def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, ... up to ``end``, which is included; deprecated in PyTorch."""
-    start, end = (0, start) if end is None else (start, end)
-    options.setdefault("dtype", get_default_dtype())
-    return arange(math.floor((end - start) / step) + 1, **options) * step + start
-
-
 def typename(value: Any) -> str:
     """Return the name of a value's type, with its module."""
     kind: Any = value if isinstance(value, type | types.FunctionType) else type(value)
@@ -102,11 +94,6 @@ def sym_min(a: Any, b: Any) -> Any:
 def sym_not(value: bool) -> bool:
     """Return the opposite of a bool."""
     return not value
-
-
-def is_storage(value: Any) -> bool:
-    """Return whether a value is the memory of a tensor, as a tensor gives it."""
-    return type(value).__name__ in ("UntypedStorage", "TypedStorage")
 
 
 def _fallback(name: str) -> Any:
