@@ -28,6 +28,7 @@ _SHOWN = {
     "convcore._dtype": "torch",
     "convcore._device": "torch",
     "convcore._size": "torch",
+    "convcore._storage": "torch",
     "convcore.random.generator": "torch",
 }
 
@@ -168,7 +169,8 @@ class _Door:
         if not cls.entered or not module.startswith("convcore"):
             return
         cls.labels[kind] = module
-        kind.__module__ = _SHOWN.get(module, "torch" + module.removeprefix("convcore"))
+        inside = module.removeprefix("convcore.compat.torch").removeprefix("convcore")
+        kind.__module__ = _SHOWN.get(module, f"torch{inside}")
 
     @classmethod
     def open(cls) -> None:

@@ -53,6 +53,7 @@ for epoch in range(5):
         optimizer.step()
         first = first or loss.item()
 print(loss.item() < first, type(loss), nn.Conv2d.__module__, sys.argv[1:], __name__)
+print(torch.layout, torch.cuda.amp.GradScaler, torch.memory_format)
 print("torch" in str(type(net)), torch.__version__ >= "2.0", isinstance(loss, torch.Tensor))
 """,
         tmp_path,
@@ -61,6 +62,7 @@ print("torch" in str(type(net)), torch.__version__ >= "2.0", isinstance(loss, to
     )
     assert printed.splitlines() == [
         "True <class 'torch.Tensor'> torch.nn.modules.conv ['--epochs', '5'] __main__",
+        "<class 'torch.layout'> <class 'torch.cuda.amp.GradScaler'> <class 'torch.memory_format'>",
         "True True True",
     ]
 
