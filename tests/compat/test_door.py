@@ -298,6 +298,20 @@ for use in (
     ]
 
 
+def test_what_convcores_own_modules_import_is_not_there(tmp_path):
+    printed = run(
+        """
+import torch, torch.nn.functional as F
+print([n for n in ("np", "warnings", "names", "F", "Callable", "of_a_method", "_foreach_nothing_")
+       if hasattr(torch, n)], hasattr(F, "np"))
+print(all(hasattr(torch, n) for n in ("nn", "zero_", "permute_copy", "rms_norm", "batch_norm",
+                                      "kaiser_window", "_foreach_add_", "backends")))
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == ["[] False", "True"]
+
+
 def test_operations_are_counted(tmp_path):
     printed = run(
         """

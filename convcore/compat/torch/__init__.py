@@ -98,9 +98,10 @@ def sym_not(value: bool) -> bool:
 
 def _fallback(name: str) -> Any:
     """Return what is found by a rule and stands in no module, such as ``torch.zero_``; or None."""
-    functions = importlib.import_module("convcore.compat.torch._functions")
+    if name.startswith("_"):
+        foreach = name.startswith("_foreach_")
+        return importlib.import_module(f"{__name__}._foreach").function(name) if foreach else None
+    functions = importlib.import_module(f"{__name__}._functions")
     if name in functions.ALIKE:
         return getattr(F, name)
-    if name.startswith("_foreach_"):
-        return importlib.import_module("convcore.compat.torch._foreach").function(name)
-    return vars(functions).get(name) or functions.of_a_method(name)
+    return getattr(functions, name) if name in functions.__all__ else functions.of_a_method(name)

@@ -12,6 +12,8 @@ import convcore
 from convcore import Tensor
 from convcore.nn import functional as F
 
+__all__ = ["batch_norm", "embedding", "instance_norm", "kaiser_window", "range"]
+
 
 def of_a_method(name: str) -> Callable | None:
     """Return ``torch.zero_`` and the like, which call a method, or ``torch.permute_copy``."""
