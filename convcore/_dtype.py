@@ -147,24 +147,6 @@ _COMPLEX = {
     complex64: complex64,
     complex128: complex128,
 }
-# Names of dtypes in some of PyTorch's messages.
-C_NAMES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-    "bool": "bool",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "uint64": "unsigned long",
-    "bfloat16": "c10::BFloat16",
-}
 _OF_NUMPY = {one.numpy: one for one in ALL}
 _OF_PYTHON = {
     builtins.bool: bool.numpy,

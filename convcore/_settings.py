@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from convcore import _dtype
-from convcore._tensor import from_legacy_name
+from convcore._dtype_names import from_legacy_name
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

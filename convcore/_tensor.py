@@ -18,6 +18,8 @@ import numpy as np
 
 from convcore import _dtype, _recording
 from convcore._device import device as _device
+from convcore._dtype_names import from_legacy_name, legacy_name
+from convcore._dtype_names import scalar_name as scalar_name  # families import it from here
 from convcore._meta import MetaArray
 from convcore._reads import reads
 from convcore._recording import Unversioned, inferring
@@ -37,25 +39,6 @@ __all__ = [
 
 _CPU, _META = _device("cpu"), _device("meta")
 _new = object.__new__
-
-_LEGACY_NAMES = {
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "float16": "Half",
-    "float32": "Float",
-    "float64": "Double",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-    "bool": "Bool",
-    "uint16": "UInt16",
-    "uint32": "UInt32",
-    "uint64": "UInt64",
-    "bfloat16": "BFloat16",
-}
-
 
 _listeners: list[Callable[[type], None]] = []
 
@@ -602,26 +585,6 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
     tensor._output_nr = 0
     tensor._requires_grad = False
     return tensor
-
-
-def scalar_name(dtype: np.dtype) -> str:
-    """Return PyTorch's name of a NumPy dtype in messages, such as 'Float'."""
-    return _LEGACY_NAMES[dtype.name]
-
-
-def legacy_name(dtype: np.dtype) -> str:
-    """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
-    return f"torch.{scalar_name(dtype)}Tensor"
-
-
-def from_legacy_name(name: Any) -> Any:
-    """Return the NumPy dtype of a name such as 'torch.FloatTensor'; non-strings as they are."""
-    if isinstance(name, str):
-        for modern, legacy in _LEGACY_NAMES.items():
-            if name == f"torch.{legacy}Tensor":
-                return np.dtype(modern)
-        raise ValueError(f"invalid type: '{name}'")
-    return name
 
 
 def _rebuild(

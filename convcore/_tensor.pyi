@@ -48,6 +48,9 @@ import convcore.functions.variance as _variance
 import convcore.random.sampling as _random_sampling
 from convcore._device import device as _device
 from convcore._dtype import dtype as _dtype
+from convcore._dtype_names import from_legacy_name as from_legacy_name
+from convcore._dtype_names import legacy_name as legacy_name
+from convcore._dtype_names import scalar_name as scalar_name
 from convcore._size import Size
 
 def on_subclass(listener: Callable[[builtins.type], None]) -> None:
@@ -968,15 +971,6 @@ class Tensor:
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory."""
-
-def scalar_name(dtype: np.dtype) -> str:
-    """Return PyTorch's name of a NumPy dtype in messages, such as 'Float'."""
-
-def legacy_name(dtype: np.dtype) -> str:
-    """Return PyTorch's older name of tensors of a NumPy dtype, such as 'torch.FloatTensor'."""
-
-def from_legacy_name(name: Any) -> Any:
-    """Return the NumPy dtype of a name such as 'torch.FloatTensor'; non-strings as they are."""
 
 def _rebuild(
     cls: builtins.type,

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 TENSORS = " ".join(
     (
-        "_tensor _tensor_str _creation _constants _dtype _device _meta",
+        "_tensor _tensor_str _creation _constants _dtype _dtype_names _device _meta",
         "_reads _recording _settings _size _storage",
     )
 )

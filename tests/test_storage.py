@@ -37,6 +37,12 @@ def test_a_typed_storage_is_the_elements():
     assert not storage.is_shared()
 
 
+def test_a_storage_in_shared_memory_says_so(lib):
+    x = lib.arange(4.0).share_memory_()
+    assert x.untyped_storage().is_shared() and x[1:].untyped_storage().is_shared()
+    assert not lib.arange(4.0).untyped_storage().is_shared()
+
+
 def test_storages_are_told_from_tensors():
     x = convcore.zeros(1)
     assert convcore.is_storage(x.storage()) and convcore.is_storage(x.untyped_storage())

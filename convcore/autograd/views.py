@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._dtype_names import scalar_name
 from convcore._meta import MetaArray
 from convcore._recording import Unversioned
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
     AccumulateGrad,
@@ -55,21 +56,15 @@ class View:
         Raises
         ------
         RuntimeError
-            A custom Function returned the view: its backward would be left out.
+            The function that made the view does not allow it: see `refusal`.
         """
-        if not self.recorded and self.base._requires_grad:
-            raise RuntimeError(self.ambiguous("its base or another view of its base has been"))
-        if self.made_by is not None and self.recorded:
+        refused = self.base._requires_grad
+        if self.recorded:
+            of_many = self.one_of_many and (refused or tensor._requires_grad)
+            refused = self.made_by is not None or of_many
+        if refused:
             raise RuntimeError(
-                f"Output {tensor._output_nr} of {self.made_by} is a view and its base or another "
-                "view of its base has been modified inplace. This view was created inside a custom "
-                "Function (or because an input was returned as-is), whose backward would be left "
-                "out. Clone the output of the Function."
-            )
-        if self.one_of_many and (self.base._requires_grad or tensor._requires_grad):
-            raise RuntimeError(
-                f"Output {tensor._output_nr} of {_maker(tensor)} is a view and its base or another "
-                f"view of its base has been modified inplace. {_ONE_OF_MANY}"
+                self.refusal(tensor, "its base or another view of its base has been")
             )
         if self.recorded and self.base._requires_grad:
             region = Region(self.base._array, tensor._array)
@@ -86,13 +81,23 @@ class View:
             _forget(tensor)
         self.base_fn = self.base._grad_fn
 
-    def ambiguous(self, what: str) -> str:
-        """Return the message about a change where the view was made unrecorded."""
-        inference = self.made_by is _INFERENCE
-        made, outside = ("inference", "in normal mode") if inference else ("no_grad", "with grad")
+    def refusal(self, tensor: Tensor, change: str) -> str:
+        """Return the message of why a change in place of this view, ``tensor``, is refused."""
+        node, maker = tensor._grad_fn, self.made_by
+        inference = maker is _INFERENCE
+        if inference or (maker is None and not self.recorded):
+            made, where = ("inference", "in normal") if inference else ("no_grad", "with grad")
+            enabled = "" if inference else " enabled"
+            return (
+                f"A view was created in {made} mode and {change} modified inplace {where} "
+                f"mode{enabled}. {_MADE_WITHOUT_GRAD}"
+            )
+        if maker is None:
+            maker = "a function" if node is None else re.sub(r"Backward\d*$", "", node.name())
+        of_many = self.one_of_many or (node is not None and node._outputs > 1)
         return (
-            f"A view was created in {made} mode and {what} modified inplace {outside}"
-            f"{'' if inference else ' mode enabled'}. {_MADE_WITHOUT_GRAD}"
+            f"Output {tensor._output_nr} of {maker} is a view and {change} modified inplace. "
+            f"{_ONE_OF_MANY if of_many else _IN_FUNCTION}"
         )
 
 
@@ -286,16 +291,13 @@ def check_writable(x: Tensor, *others: Any) -> None:
     if link is None:
         return
     base = link.base
-    if not link.recorded:
-        if base._requires_grad or needs_history(*others):
-            by_function = link.made_by not in (None, _INFERENCE)
-            raise RuntimeError(_by_function(x) if by_function else link.ambiguous("is being"))
-    elif link.one_of_many and needs_history(x, *others):
-        raise RuntimeError(
-            f"Output {x._output_nr} of {_maker(x)} is a view and is being modified inplace. "
-            f"{_ONE_OF_MANY}"
-        )
-    elif base._requires_grad and base._grad_fn is None:
+    if link.recorded:
+        refused = link.one_of_many and needs_history(x, *others)
+    else:
+        refused = base._requires_grad or needs_history(*others)
+    if refused:
+        raise RuntimeError(link.refusal(x, "is being"))
+    if link.recorded and base._requires_grad and base._grad_fn is None:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
@@ -320,27 +322,12 @@ _NOT_OUTSIDE = (
 )
 
 
-def _by_function(x: Tensor) -> str:
-    """Return the message about a change of what a custom Function returned."""
-    assert x._view is not None
-    several = x._grad_fn is not None and x._grad_fn._outputs > 1
-    return (
-        f"Output {x._output_nr} of {x._view.made_by}Backward is a view and is being modified "
-        f"inplace. {_ONE_OF_MANY if several else _IN_FUNCTION}"
-    )
-
-
 _IN_FUNCTION = (
     "This view was created inside a custom Function (or because an input was returned as-is) and "
     "the autograd logic to handle view+inplace would override the custom backward associated with "
     "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
     "this by cloning the output of the custom Function."
 )
-
-
-def _maker(x: Tensor) -> str:
-    """Return the name, in messages, of the function that made a view."""
-    return "a function" if x._grad_fn is None else re.sub(r"Backward\d*$", "", x._grad_fn.name())
 
 
 _MADE_WITHOUT_GRAD = (

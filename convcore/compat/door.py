@@ -28,6 +28,7 @@ _SHOWN = {
     "convcore._dtype": "torch",
     "convcore._device": "torch",
     "convcore._size": "torch",
+    "convcore._storage": "torch",
     "convcore.random.generator": "torch",
 }
 
@@ -53,7 +54,9 @@ class Facade(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            if not isinstance(value, types.ModuleType) or value.__name__.startswith("convcore"):
+            # Not a module that the source only imports, such as NumPy.
+            is_module = isinstance(value, types.ModuleType)
+            if not is_module or value.__name__ == f"{source.__name__}.{name}":
                 return self._kept(name, value)
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -101,7 +104,7 @@ class Facade(types.ModuleType):
 
 def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
     """Return what the first module finds by a rule; None if it has no such rule, or name."""
-    rule = getattr(sources[0], "_fallback", None) if name[0] != "_" or "each" in name else None
+    rule = getattr(sources[0], "_fallback", None)
     return rule(name) if rule is not None else None
 
 
@@ -168,7 +171,8 @@ class _Door:
         if not cls.entered or not module.startswith("convcore"):
             return
         cls.labels[kind] = module
-        kind.__module__ = _SHOWN.get(module, "torch" + module.removeprefix("convcore"))
+        inside = module.removeprefix("convcore.compat.torch").removeprefix("convcore")
+        kind.__module__ = _SHOWN.get(module, f"torch{inside}")
 
     @classmethod
     def open(cls) -> None:

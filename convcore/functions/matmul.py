@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import C_NAMES
+from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._dtype import C_NAMES, of
+from convcore._dtype import of
+from convcore._dtype_names import C_NAMES
 from convcore._storage import (
     TypedStorage,
     UntypedStorage,

@@ -638,11 +638,25 @@ def test_function_that_returns_a_view_differentiates(lib):
     assert x.grad.tolist() == [[10.0, 10.0]] * 2
 
 
-def test_function_that_returns_a_view_may_not_be_changed_in_place(lib):
-    apply = function(lib, lambda ctx, x: x.view(4), lambda ctx, grad: grad.view(2, 2) * 10).apply
-    y = apply(lib.ones(2, 2, requires_grad=True) * 1)
-    with pytest.raises(RuntimeError, match="modified inplace"):
+@pytest.mark.parametrize(("n_views", "why"), [(1, "a custom Function"), (2, "multiple views")])
+def test_views_that_a_function_returns_and_their_base_may_not_be_changed(lib, n_views, why):
+    class Flat(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return tuple(x.view(4) for _ in range(n_views))
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return sum(grads).view(2, 2)
+
+    base = lib.ones(2, 2, requires_grad=True) * 1
+    *_, y = Flat.apply(base)
+    of_y = f"Output {n_views - 1} of Flat is a view and"
+    with pytest.raises(RuntimeError, match=f"{of_y} is being modified inplace.*{why}"):
         y.mul_(2)
+    base.mul_(2)
+    with pytest.raises(RuntimeError, match=f"{of_y} its base or another view of.*{why}"):
+        y * 3
 
 
 # Higher gradients

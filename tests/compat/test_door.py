@@ -53,6 +53,7 @@ for epoch in range(5):
         optimizer.step()
         first = first or loss.item()
 print(loss.item() < first, type(loss), nn.Conv2d.__module__, sys.argv[1:], __name__)
+print(torch.layout, torch.cuda.amp.GradScaler, torch.memory_format)
 print("torch" in str(type(net)), torch.__version__ >= "2.0", isinstance(loss, torch.Tensor))
 """,
         tmp_path,
@@ -61,6 +62,7 @@ print("torch" in str(type(net)), torch.__version__ >= "2.0", isinstance(loss, to
     )
     assert printed.splitlines() == [
         "True <class 'torch.Tensor'> torch.nn.modules.conv ['--epochs', '5'] __main__",
+        "<class 'torch.layout'> <class 'torch.cuda.amp.GradScaler'> <class 'torch.memory_format'>",
         "True True True",
     ]
 
@@ -294,6 +296,20 @@ for use in (
         "torch.nn.parallel.scatter_gather.scatter is out of scope for convcore: it trains in one "
         "process",
     ]
+
+
+def test_what_convcores_own_modules_import_is_not_there(tmp_path):
+    printed = run(
+        """
+import torch, torch.nn.functional as F
+print([n for n in ("np", "warnings", "names", "F", "Callable", "of_a_method", "_foreach_nothing_")
+       if hasattr(torch, n)], hasattr(F, "np"))
+print(all(hasattr(torch, n) for n in ("nn", "zero_", "permute_copy", "rms_norm", "batch_norm",
+                                      "kaiser_window", "_foreach_add_", "backends")))
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == ["[] False", "True"]
 
 
 def test_operations_are_counted(tmp_path):

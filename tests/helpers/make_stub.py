@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import convcore.functions  # noqa: F401  it hangs the methods on Tensor
-from convcore import _tensor
+from convcore import _dtype_names, _tensor
 from convcore._tensor import Tensor, memory_format
 
 WIDTH = 100
@@ -75,6 +75,7 @@ class Speller:
     def __init__(self) -> None:
         self.imports = {"typing": {"Any", "overload"}}
         self.modules: set[str] = set()
+        self.again: list[str] = []  # imports of what other modules import from this one
 
     def __call__(self, hint: Any) -> str:
         if hint is Any or hint is inspect.Parameter.empty:
@@ -118,7 +119,7 @@ class Speller:
         yield from ("", "import numpy as np", "")
         # Not "from convcore.functions import": there, matmul is the function.
         yield from (f"import {module} as {shortened(module)}" for module in sorted(self.modules))
-        yield from own
+        yield from sorted(own + self.again)
 
 
 spell = Speller()
@@ -291,6 +292,8 @@ def stub() -> str:
                 body += ["", *class_stub(value), ""]
             else:
                 body += function_stub(value, name, "")
+        elif getattr(value, "__module__", None) == _dtype_names.__name__:
+            spell.again.append(f"from {value.__module__} import {name} as {name}")
     text = "\n".join([HEAD, "", *spell.import_lines("\n".join(body)), "", *body]) + "\n"
     return text.replace("\n\n\n", "\n\n")
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import math
 import types
 from typing import Any
 
-from convcore import Tensor, arange, get_default_dtype, int64, tensor
+from convcore import Tensor, int64, tensor
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
@@ -63,13 +62,6 @@ def _shape_as_tensor(input: Tensor) -> Tensor:
     return tensor(tuple(input.shape), dtype=int64)
 
 
-def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
-    """Return start, start + step, ... up to ``end``, which is included; deprecated in PyTorch."""
-    start, end = (0, start) if end is None else (start, end)
-    options.setdefault("dtype", get_default_dtype())
-    return arange(math.floor((end - start) / step) + 1, **options) * step + start
-
-
 def typename(value: Any) -> str:
     """Return the name of a value's type, with its module."""
     kind: Any = value if isinstance(value, type | types.FunctionType) else type(value)
@@ -104,16 +96,12 @@ def sym_not(value: bool) -> bool:
     return not value
 
 
-def is_storage(value: Any) -> bool:
-    """Return whether a value is the memory of a tensor, as a tensor gives it."""
-    return type(value).__name__ in ("UntypedStorage", "TypedStorage")
-
-
 def _fallback(name: str) -> Any:
     """Return what is found by a rule and stands in no module, such as ``torch.zero_``; or None."""
-    functions = importlib.import_module("convcore.compat.torch._functions")
+    if name.startswith("_"):
+        foreach = name.startswith("_foreach_")
+        return importlib.import_module(f"{__name__}._foreach").function(name) if foreach else None
+    functions = importlib.import_module(f"{__name__}._functions")
     if name in functions.ALIKE:
         return getattr(F, name)
-    if name.startswith("_foreach_"):
-        return importlib.import_module("convcore.compat.torch._foreach").function(name)
-    return vars(functions).get(name) or functions.of_a_method(name)
+    return getattr(functions, name) if name in functions.__all__ else functions.of_a_method(name)

@@ -6,9 +6,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import convcore
 from convcore import Tensor
 from convcore.nn import functional as F
+
+__all__ = ["batch_norm", "embedding", "instance_norm", "kaiser_window", "range"]
 
 
 def of_a_method(name: str) -> Callable | None:
@@ -69,7 +73,7 @@ def embedding(
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
 
 
-def range(start: float = 0, end: float | None = None, step: float = 1, **kwargs: Any) -> Tensor:
+def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Tensor:
     """Return numbers from start to end, end included; PyTorch deprecates it for `arange`."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
@@ -78,47 +82,19 @@ def range(start: float = 0, end: float | None = None, step: float = 1, **kwargs:
         stacklevel=2,
     )
     start, end = (0, start) if end is None else (start, end)
-    count = int((end - start) / step) + 1
-    return (start + step * convcore.arange(count, dtype=convcore.float64)).to(
-        kwargs.pop("dtype", None) or convcore.get_default_dtype()
-    )
+    values = start + step * np.arange(int((end - start) / step) + 1)
+    options["dtype"] = options.get("dtype") or convcore.get_default_dtype()
+    return convcore.tensor(values, **options)
 
 
-def _window(name: str) -> Callable[..., Tensor]:
-    def window(
-        window_length: int, periodic: bool = True, *args: Any, dtype: Any = None, **kwargs: Any
-    ) -> Tensor:
-        """Return a window function's values; a periodic window is one value short of symmetric."""
-        from scipy.signal import windows
-
-        parameters = [float(one) for one in args]
-        if name == "kaiser" and not parameters:
-            parameters = [float(kwargs.get("beta", 12.0))]
-        values = getattr(windows, name)(window_length, *parameters, sym=not periodic)
-        return convcore.tensor(values, dtype=dtype or convcore.get_default_dtype())
-
-    window.__name__ = f"{name}_window"
-    return window
-
-
-hann_window, blackman_window = _window("hann"), _window("blackman")
-bartlett_window, kaiser_window = _window("bartlett"), _window("kaiser")
-
-
-def hamming_window(
-    window_length: int,
-    periodic: bool = True,
-    alpha: float = 0.54,
-    beta: float = 0.46,
-    *,
-    dtype: Any = None,
-    **kwargs: Any,
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, **_: Any
 ) -> Tensor:
-    """Return alpha - beta cos(2 pi n / N)."""
+    """Return Kaiser's window; a periodic one is a longer one without its last value."""
     from scipy.signal import windows
 
-    cosine = windows.general_cosine(window_length, [alpha, beta], sym=not periodic)
-    return convcore.tensor(cosine, dtype=dtype or convcore.get_default_dtype())
+    values = windows.kaiser(window_length, float(beta), sym=not periodic)
+    return convcore.tensor(values, dtype=dtype or convcore.get_default_dtype())
 
 
 # Functions that take their arguments in one order in both places.

@@ -1,13 +1,19 @@
-"""Switches of PyTorch's that can be set and read, and change nothing here."""
+"""Switches of PyTorch's that can be set and read; most change nothing here."""
 
 from __future__ import annotations
 
-from convcore import get_num_threads
-from convcore.autograd.anomaly_mode import set_detect_anomaly
+from convcore import (
+    are_deterministic_algorithms_enabled,
+    get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    use_deterministic_algorithms,
+)
+from convcore.autograd import anomaly_mode as _anomaly_mode
 
 has_lapack = has_openmp = has_spectral = True
 has_mkl = has_cuda = False
-_values = {"matmul": "highest", "debug": 0, "anomaly": False, "warn": False}
+_DEBUG_MODES = ("default", "warn", "error")
+_values = {"matmul": "highest", "warn": False}
 
 
 def get_float32_matmul_precision() -> str:
@@ -23,25 +29,35 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return what was set: results are deterministic in any case."""
-    return _values["debug"]  # type: ignore[return-value]
+    """Return 0, 1 or 2 for what `use_deterministic_algorithms` asked for: none, warn, or error."""
+    if not are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Store 0, 1 or 2, or 'default', 'warn' or 'error'."""
-    names = ("default", "warn", "error")
-    _values["debug"] = names.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    """Call `use_deterministic_algorithms` for 'default', 'warn' or 'error', or for 0, 1 or 2."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    modes = _DEBUG_MODES if isinstance(debug_mode, str) else (0, 1, 2)
+    if debug_mode not in modes:
+        expected = "one of `default`, `warn`, `error`" if modes is _DEBUG_MODES else "0, 1, or 2"
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected {expected}, but got {debug_mode}"
+        )
+    use_deterministic_algorithms(
+        debug_mode not in (0, "default"), warn_only=debug_mode in (1, "warn")
+    )
 
 
 def is_anomaly_enabled() -> bool:
-    """Return whether `set_anomaly_enabled` switched anomaly detection on."""
-    return bool(_values["anomaly"])
+    """Return whether anomaly detection is on."""
+    return _anomaly_mode.anomaly.enabled
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Switch anomaly detection on or off."""
-    _values["anomaly"] = mode
-    set_detect_anomaly(mode, check_nan)
+    _anomaly_mode.set_detect_anomaly(mode, check_nan)
 
 
 def is_warn_always_enabled() -> bool:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def is_available() -> bool:
-    """Return False."""
-    return False
-
-
-def device_count() -> int:
-    """Return 0."""
-    return 0
+from convcore.cuda import device_count as device_count
+from convcore.cuda import is_available as is_available
 
 
 def current_accelerator(check_available: bool = False) -> Any:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlparse as urlparse
 
-from convcore.hub import load_state_dict_from_url as load_state_dict_from_url
-
 try:
     from tqdm import tqdm  # type: ignore[import-untyped]
 except ImportError:
@@ -33,4 +31,3 @@ except ImportError:
 
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
-load_url = load_state_dict_from_url

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 from typing import Any
 from typing import Final as Final
 
@@ -57,7 +59,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether a value is an instance of a class."""
-    return __builtins__["isinstance"](obj, target_type)  # type: ignore[index]
+    return builtins.isinstance(obj, target_type)
 
 
 class Attribute:
@@ -72,30 +74,12 @@ def set_fusion_strategy(strategy: Any) -> None:
     """Do nothing: there is no fuser."""
 
 
-class fuser:
-    """A context that changes nothing."""
-
-    def __init__(self, name: str):
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-optimized_execution = fuser
+# Contexts that change nothing.
+fuser = optimized_execution = contextlib.nullcontext
 
 __all__ = [
     *("Attribute", "Final", "ScriptModule", "TracerWarning", "annotate", "export", "freeze"),
     *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance"),
-    *(
-        "optimize_for_inference",
-        "optimized_execution",
-        "script",
-        "script_if_tracing",
-        "script_method",
-    ),
-    *("set_fusion_strategy", "trace", "trace_module", "unused"),
+    *("optimize_for_inference", "optimized_execution", "script", "script_if_tracing"),
+    *("script_method", "set_fusion_strategy", "trace", "trace_module", "unused"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import C_NAMES
+from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
 from convcore.engine.geometry import Steps, is_sequence
 

@@ -1,31 +1,17 @@
-"""The older names of `torch.amp` for cpu."""
+"""The older names of `torch.amp`, for the CPU."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from convcore import amp
 from convcore.amp import custom_bwd as custom_bwd
 from convcore.amp import custom_fwd as custom_fwd
+from convcore.compat.torch import _older_amp
 
 
-class autocast(amp.autocast):
-    """`convcore.amp.autocast` of cpu."""
+class autocast(_older_amp.autocast):
+    """`convcore.amp.autocast` of the CPU."""
 
-    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True):
-        super().__init__("cpu", dtype, enabled, cache_enabled)
+    _device_type = "cpu"
 
 
-class GradScaler(amp.GradScaler):
-    """`convcore.amp.GradScaler` of cpu."""
+class GradScaler(_older_amp.GradScaler):
+    """`convcore.amp.GradScaler` of the CPU."""
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ):
-        factors = (init_scale, growth_factor, backoff_factor, growth_interval)
-        super().__init__("cpu", *factors, enabled)
+    _device_type = "cpu"

@@ -1,5 +1,3 @@
 """Contexts that are decorators too."""
 
-from contextlib import ContextDecorator as _DecoratorContextManager
-
-_DecoratorContextManager = _DecoratorContextManager
+from contextlib import ContextDecorator as _DecoratorContextManager  # noqa: F401
