@@ -72,7 +72,7 @@ class Composed(Optimizer):
     def _move(self, parameters: list[Tensor], options: dict[str, Any]) -> None:
         """Update parameters; a parameter and its state stay as they are if its rule raises."""
         for parameter in parameters:
-            state = dict(self.state.get(parameter) or self._start(parameter, options))
+            state = self._state_of(parameter, options)
             if "step" in state:
                 state["step"] = state["step"] + 1
             real = {name: as_real(value) for name, value in state.items()}
@@ -85,6 +85,10 @@ class Composed(Optimizer):
             self.state[parameter].update(
                 {name: _like(value, state.get(name)) for name, value in real.items()}
             )
+
+    def _state_of(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        """Return a copy of a parameter's state, or its first state."""
+        return dict(self.state.get(parameter) or self._start(parameter, options))
 
     def _decayed(
         self, value: Tensor, gradient: Tensor, options: dict[str, Any]
@@ -116,8 +120,8 @@ class Composed(Optimizer):
                 )
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        """Return a parameter's state before its first step."""
-        raise NotImplementedError
+        """Return a parameter's state before its first step; empty if there is none."""
+        return {}
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

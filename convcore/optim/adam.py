@@ -109,8 +109,6 @@ class Adam(Fused):
     ) -> engine.Step:
         amsgrad, decay = options["amsgrad"], options["weight_decay"]
         names = _NAMES[: 3 if amsgrad else 2]
-        if not state:
-            begin(state, names, parameter)
         steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]

@@ -98,8 +98,6 @@ class RMSprop(Fused):
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> engine.Step:
         centered, momentum = options["centered"], options["momentum"]
-        if not state:
-            state.update(self._start(parameter, options))
         arrays = [*arrays_of(parameter), *written(state, "square_avg")]
         arrays += written(state, "grad_avg") if centered else []
         arrays += written(state, "momentum_buffer") if momentum else []

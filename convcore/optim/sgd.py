@@ -114,9 +114,6 @@ class SGD(Fused):
         )
         return engine.Step("sgd", arrays, params, flags)
 
-    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return {}
-
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> Tensor:

@@ -131,16 +131,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             The epoch to set instead, with the share of it that has passed:
             ``epoch + batch / batches``.
         """
-        if epoch is None and self.last_epoch < 0:
-            epoch = 0
-        if epoch is None:
+        if epoch is not None or self.last_epoch < 0:
+            epoch = 0 if epoch is None else epoch
+            self._place(epoch)
+        else:
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
-                self.T_i *= self.T_mult
-        else:
-            self._place(epoch)
+                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
         self._update_lr(math.floor(epoch))
 
     def _place(self, epoch: float) -> None:
