@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._composed import begin, check_options, checked_betas
+from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["Adam", "AdamW"]
@@ -129,7 +130,7 @@ class Adam(Fused):
         return engine.Step("adam", arrays, params, flags)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({}, _NAMES[: 3 if options["amsgrad"] else 2], parameter)
+        return begin(parameter, *_NAMES[: 3 if options["amsgrad"] else 2])
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
