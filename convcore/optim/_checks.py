@@ -18,6 +18,13 @@ def check_numbers(**options: Any) -> None:
             raise TypeError(f"{name} must be a number, got {value!r}")
 
 
+def check_lr(lr: Any) -> None:
+    """Raise for a learning rate that is no number, nor a tensor of one element."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_numbers(lr=lr)
+
+
 # Options that must be at least 0, and their names in messages.
 _NOT_NEGATIVE = {
     "lr": "learning rate",
@@ -44,9 +51,7 @@ def check_options(options: dict[str, Any]) -> None:
     RuntimeError
         ``fused`` is set together with ``foreach`` or ``differentiable``, which PyTorch refuses.
     """
-    lr = options["lr"]
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
+    check_lr(options["lr"])
     for name, called in _NOT_NEGATIVE.items():
         if name in options:
             check_numbers(**{name: options[name]})
