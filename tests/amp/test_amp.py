@@ -13,7 +13,7 @@ from convcore.amp import autocast_mode
 
 @pytest.fixture(autouse=True)
 def not_warned_yet():
-    autocast_mode._warned.clear()
+    autocast_mode._warned = False
 
 
 def test_autocast_warns_once_and_keeps_float32():
