@@ -95,7 +95,7 @@ class _Lazy(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         """Set parameters and statistics to their first values, if they have a shape."""
         if not self.has_uninitialized_params() and getattr(self, self._size):
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]
 
 
 class LazyLinear(_Lazy, Linear):

@@ -69,7 +69,7 @@ def check_iterations(n_power_iterations: int) -> None:
         )
 
 
-def hook_key(hooks: Mapping[int, Any], kind: type, name: str) -> int | None:
+def hook_key(hooks: Mapping[int, Any], kind: type[Any], name: str) -> int | None:
     """Return the key of a normalization's hook among a module's; None if there is none."""
     found = (key for key, one in hooks.items() if isinstance(one, kind) and one.name == name)
     return next(found, None)
