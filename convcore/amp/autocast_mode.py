@@ -32,7 +32,7 @@ __all__ = [
 _DEFAULTS = {"cpu": _dtype.bfloat16, "cuda": _dtype.float16}
 # Device type -> (enabled, dtype), in this thread or task.
 _state: ContextVar[dict[str, tuple[bool, Any]]] = ContextVar("autocast", default={})  # noqa: B039
-_warned: set[str] = set()
+_warned = False
 
 
 def _of(device_type: str) -> tuple[bool, Any]:
@@ -75,8 +75,9 @@ class autocast:
         self._enabled = enabled
 
     def __enter__(self) -> autocast:
+        global _warned
         if self._enabled and not _warned:
-            _warned.add(self.device)
+            _warned = True
             warnings.warn(
                 "autocast changes nothing: convcore computes in the dtype of the tensors",
                 stacklevel=2,

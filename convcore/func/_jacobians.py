@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
 from convcore.func._derivatives import Argnums, Level, _parts, chosen, replaced
 from convcore.func._trees import filled, leaves, mapped
@@ -73,7 +72,7 @@ def _rows(level: Level, y: Any, xs: list[Tensor]) -> list[Tensor]:
     return [
         stack([row[n] for row in rows]).reshape(*y.shape, *x.shape)
         if rows
-        else zeros_like(x).new_zeros((*y.shape, *x.shape))
+        else x.new_zeros((*y.shape, *x.shape))
         for n, x in enumerate(xs)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.optim._checks import check_numbers
+from convcore.optim._checks import check_lr, check_numbers
 from convcore.optim._composed import Composed, counter
 
 __all__ = ["Adafactor"]
@@ -68,9 +68,8 @@ class Adafactor(Composed):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        check_numbers(lr=lr, beta2_decay=beta2_decay, d=d, weight_decay=weight_decay)
+        check_lr(lr)
+        check_numbers(beta2_decay=beta2_decay, d=d, weight_decay=weight_decay)
         for name, value, fits, bound in (
             ("Learning rate", lr, lr >= 0, ">= 0"),
             ("beta2_decay", beta2_decay, beta2_decay <= 0, "<= 0"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, set_grad_enabled
 from convcore.autograd.views import check_writable
 from convcore.functions.complex_parts import view_as_complex, view_as_real
-from convcore.optim._checks import check_numbers
 from convcore.optim.optimizer import Optimizer
 
 
@@ -72,7 +71,7 @@ class Composed(Optimizer):
     def _move(self, parameters: list[Tensor], options: dict[str, Any]) -> None:
         """Update parameters; a parameter and its state stay as they are if its rule raises."""
         for parameter in parameters:
-            state = dict(self.state.get(parameter) or self._start(parameter, options))
+            state = self._state_of(parameter, options)
             if "step" in state:
                 state["step"] = state["step"] + 1
             real = {name: as_real(value) for name, value in state.items()}
@@ -85,6 +84,10 @@ class Composed(Optimizer):
             self.state[parameter].update(
                 {name: _like(value, state.get(name)) for name, value in real.items()}
             )
+
+    def _state_of(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+        """Return a copy of a parameter's state, or its first state."""
+        return dict(self.state.get(parameter) or self._start(parameter, options))
 
     def _decayed(
         self, value: Tensor, gradient: Tensor, options: dict[str, Any]
@@ -116,8 +119,8 @@ class Composed(Optimizer):
                 )
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        """Return a parameter's state before its first step."""
-        raise NotImplementedError
+        """Return a parameter's state before its first step; empty if there is none."""
+        return {}
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
@@ -130,12 +133,10 @@ class Composed(Optimizer):
         raise NotImplementedError
 
 
-def begin(state: dict[str, Any], names: Iterable[str], parameter: Tensor) -> dict[str, Any]:
-    """Initialise a state: step count 0, and zeros in the parameter's format under ``names``."""
-    state["step"] = counter(0.0)
-    for name in names:
-        state[name] = wrap(np.zeros_like(parameter._array))
-    return state
+def begin(parameter: Tensor, *names: str) -> dict[str, Any]:
+    """Return a first state: step count 0, and zeros in the parameter's format under ``names``."""
+    zeros = {name: wrap(np.zeros_like(parameter._array)) for name in names}
+    return {"step": counter(0.0), **zeros}
 
 
 def counter(value: float) -> Tensor:
@@ -151,72 +152,6 @@ def as_real(value: Any) -> Any:
 def _like(value: Any, model: Any) -> Any:
     """Return a new value as a complex tensor if the old one, ``model``, was one."""
     return view_as_complex(value) if isinstance(model, Tensor) and model.is_complex() else value
-
-
-# Options that must be at least 0, and their names in messages.
-_NOT_NEGATIVE = {
-    "lr": "learning rate",
-    "eps": "epsilon value",
-    "momentum": "momentum value",
-    "weight_decay": "weight_decay value",
-    "alpha": "alpha value",
-    "rho": "rho value",
-    "lr_decay": "lr_decay value",
-    "initial_accumulator_value": "initial_accumulator_value value",
-    "momentum_decay": "momentum_decay value",
-}
-
-
-def check_options(options: dict[str, Any]) -> None:
-    """Raise for an option that is out of its range, among those that optimizers have in common.
-
-    Raises
-    ------
-    TypeError
-        An option is not a number.
-    ValueError
-        An option is negative, or ``lr`` is a tensor of several elements.
-    RuntimeError
-        ``fused`` is set together with ``foreach`` or ``differentiable``, which PyTorch refuses.
-    """
-    lr = options["lr"]
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError("Tensor lr must be 1-element")
-    for name, called in _NOT_NEGATIVE.items():
-        if name in options:
-            check_numbers(**{name: options[name]})
-            if not options[name] >= 0:
-                raise ValueError(f"Invalid {called}: {options[name]}")
-    if options.get("differentiable") and options.get("fused"):
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if options.get("foreach") and options.get("fused"):
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
-    """Return Adam's two decay rates as floats.
-
-    Raises
-    ------
-    TypeError, ValueError
-        They are not two numbers from 0 to below 1.
-    """
-    if not isinstance(betas, (list, tuple)) or len(betas) != 2:
-        raise TypeError(f"betas must be two numbers, got {betas!r}")
-    check_numbers(**{f"betas[{number}]": beta for number, beta in enumerate(betas)})
-    for number, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {number}: {beta}")
-    if not (
-        all(isinstance(beta, float) for beta in betas)
-        or all(isinstance(beta, Tensor) for beta in betas)
-    ):
-        raise ValueError("betas must be either both floats or both Tensors")
-    for number, beta in enumerate(betas):
-        if isinstance(beta, Tensor) and beta.numel() != 1:
-            raise ValueError(f"Tensor betas[{number}] must be 1-element")
-    first, second = (float(beta) for beta in betas)
-    return first, second
 
 
 def numbers_of(options: dict[str, Any]) -> dict[str, Any]:

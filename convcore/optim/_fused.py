@@ -23,7 +23,7 @@ class Fused(Composed):
         if options["differentiable"]:
             super()._move(parameters, options)
             return
-        states = [dict(self.state[p]) if p in self.state else {} for p in parameters]
+        states = [self._state_of(parameter, options) for parameter in parameters]
         engine.take([self._plan(*each, options) for each in zip(parameters, states, strict=True)])
         for parameter, state in zip(parameters, states, strict=True):
             parameter._counter[0] += 1
@@ -34,7 +34,7 @@ class Fused(Composed):
     def _plan(
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> engine.Step:
-        """Return a parameter's update, with its state initialised; ``options`` are numbers."""
+        """Return a parameter's update, which writes into ``state``; ``options`` are numbers."""
         raise NotImplementedError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions.matmul import matmul
-from convcore.optim._checks import check_numbers
+from convcore.optim._checks import check_lr, check_numbers
 from convcore.optim._composed import Composed
 
 __all__ = ["Muon"]
@@ -72,9 +72,8 @@ class Muon(Composed):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        check_numbers(lr=lr, weight_decay=weight_decay, momentum=momentum)
+        check_lr(lr)
+        check_numbers(weight_decay=weight_decay, momentum=momentum)
         for name, value in (
             ("Learning rate", lr),
             ("momentum", momentum),

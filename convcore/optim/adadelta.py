@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, begin, check_options
+from convcore.optim._checks import check_options
+from convcore.optim._composed import Composed, begin
 
 __all__ = ["Adadelta"]
 
@@ -69,7 +70,7 @@ class Adadelta(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({}, ("square_avg", "acc_delta"), parameter)
+        return begin(parameter, "square_avg", "acc_delta")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

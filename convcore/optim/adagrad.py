@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from convcore._creation import full_like
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, check_options, counter
+from convcore.optim._checks import check_options
+from convcore.optim._composed import Composed, counter
 
 __all__ = ["Adagrad"]
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._composed import begin, check_options, checked_betas
+from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["Adam", "AdamW"]
@@ -109,8 +110,6 @@ class Adam(Fused):
     ) -> engine.Step:
         amsgrad, decay = options["amsgrad"], options["weight_decay"]
         names = _NAMES[: 3 if amsgrad else 2]
-        if not state:
-            begin(state, names, parameter)
         steps = float(state["step"]._array) + 1
         beta1, beta2 = options["betas"]
         decoupled = options["decoupled_weight_decay"]
@@ -131,7 +130,7 @@ class Adam(Fused):
         return engine.Step("adam", arrays, params, flags)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({}, _NAMES[: 3 if options["amsgrad"] else 2], parameter)
+        return begin(parameter, *_NAMES[: 3 if options["amsgrad"] else 2])
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, begin, check_options, checked_betas
+from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._composed import Composed, begin
 
 __all__ = ["Adamax"]
 
@@ -68,7 +69,7 @@ class Adamax(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({}, ("exp_avg", "exp_inf"), parameter)
+        return begin(parameter, "exp_avg", "exp_inf")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, begin, check_options, counter
+from convcore.optim._checks import check_options
+from convcore.optim._composed import Composed, begin, counter
 
 __all__ = ["ASGD"]
 
@@ -75,7 +76,7 @@ class ASGD(Composed):
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         state = {"eta": counter(float(options["lr"])), "mu": counter(1.0)}
-        return begin(state, ("ax",), parameter)
+        return state | begin(parameter, "ax")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

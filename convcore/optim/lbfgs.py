@@ -10,7 +10,8 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.functions.joining import cat
 from convcore.functions.matmul import dot
-from convcore.optim._composed import as_real, check_options
+from convcore.optim._checks import check_options
+from convcore.optim._composed import as_real
 from convcore.optim._line_search import strong_wolfe
 from convcore.optim.optimizer import Optimizer
 

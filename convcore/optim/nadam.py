@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, begin, check_options, checked_betas, counter
+from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._composed import Composed, begin, counter
 from convcore.optim.adam import corrections, running_means
 
 __all__ = ["NAdam"]
@@ -82,7 +83,7 @@ class NAdam(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({"mu_product": counter(1.0)}, ("exp_avg", "exp_avg_sq"), parameter)
+        return {"mu_product": counter(1.0)} | begin(parameter, "exp_avg", "exp_avg_sq")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.optim._composed import Composed, begin, check_options, checked_betas
+from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._composed import Composed, begin
 from convcore.optim.adam import corrections, running_means
 
 __all__ = ["RAdam"]
@@ -81,7 +82,7 @@ class RAdam(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return begin({}, ("exp_avg", "exp_avg_sq"), parameter)
+        return begin(parameter, "exp_avg", "exp_avg_sq")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

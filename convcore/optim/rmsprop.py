@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._composed import begin, check_options
+from convcore.optim._checks import check_options
+from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["RMSprop"]
@@ -98,8 +99,6 @@ class RMSprop(Fused):
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> engine.Step:
         centered, momentum = options["centered"], options["momentum"]
-        if not state:
-            state.update(self._start(parameter, options))
         arrays = [*arrays_of(parameter), *written(state, "square_avg")]
         arrays += written(state, "grad_avg") if centered else []
         arrays += written(state, "momentum_buffer") if momentum else []
@@ -121,7 +120,7 @@ class RMSprop(Fused):
         names = ["square_avg"]
         names += ["momentum_buffer"] if options["momentum"] else []
         names += ["grad_avg"] if options["centered"] else []
-        return begin({}, names, parameter)
+        return begin(parameter, *names)
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from convcore._creation import full_like, ones_like, zeros_like
 from convcore._tensor import Tensor
 from convcore.functions.piecewise import where
-from convcore.optim._composed import Composed, begin, check_options
+from convcore.optim._checks import check_options
+from convcore.optim._composed import Composed, begin
 
 __all__ = ["Rprop"]
 
@@ -71,8 +72,7 @@ class Rprop(Composed):
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         first = float(options["lr"])
         sizes: Any = complex(first, first) if parameter.is_complex() else first
-        state = begin({}, ("prev",), parameter)
-        return {**state, "step_size": full_like(parameter, sizes).detach()}
+        return begin(parameter, "prev") | {"step_size": full_like(parameter, sizes).detach()}
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

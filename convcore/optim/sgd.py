@@ -9,8 +9,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._checks import check_numbers
-from convcore.optim._composed import check_options
+from convcore.optim._checks import check_numbers, check_options
 from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["SGD"]
@@ -113,9 +112,6 @@ class SGD(Fused):
             1 - options["dampening"],
         )
         return engine.Step("sgd", arrays, params, flags)
-
-    def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return {}
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -7,7 +7,7 @@ import importlib
 
 import numpy as np
 import pytest
-from same_lines import check, told
+from same_lines import check, check_error
 
 import convcore
 from convcore import func
@@ -145,7 +145,8 @@ def tied(lib, names, tie=True, strict=False):
 @pytest.mark.parametrize("tie", [True, False])
 @pytest.mark.parametrize("names", [(), ("a.weight",), ("b.weight",), ("a.weight", "b.weight")])
 def test_tied_parameters_are_replaced_together(torch, tie, names):
-    check(torch, lambda lib: tied(lib, names, tie))
+    same = check_error if tie and len(names) == 2 else check  # two values for one parameter
+    same(torch, lambda lib: tied(lib, names, tie))
 
 
 def test_random_numbers_in_vmap():
@@ -183,6 +184,4 @@ ERRORS = {
 
 @pytest.mark.parametrize("function", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(torch, function):
-    ours, theirs = told(convcore, function), told(torch, function)
-    assert isinstance(theirs, tuple)
-    assert ours == theirs
+    check_error(torch, function)

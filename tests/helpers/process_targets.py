@@ -43,6 +43,22 @@ def put_rank(i, tensor):
     tensor[i] = i + 1
 
 
+class Squares(data.Dataset):
+    """Number -> its square, after a while that differs from number to number."""
+
+    def __init__(self, n=20, wait=0.0):
+        self.n, self.wait = n, wait
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.n:
+            raise IndexError(index)
+        time.sleep(self.wait * (index % 3))
+        return index * index
+
+
 class Augmented(data.Dataset):
     """Draws of every generator, as random augmentations make them."""
 

@@ -26,8 +26,19 @@ def told(library: Any, function: Callable) -> Any:
 
 
 def check(torch: Any, function: Callable, rtol: float = 1e-3) -> None:
-    """Check that a function of the library returns, or raises, the same in both."""
-    compare(told(convcore, function), told(torch, function), rtol)
+    """Check that a function of the library returns the same in both; see `check_error`."""
+    results = []
+    for library in (convcore, torch):
+        library.manual_seed(3)
+        results.append(function(library))
+    compare(*results, rtol)
+
+
+def check_error(torch: Any, function: Callable) -> None:
+    """Check that a function of the library raises the same error in both."""
+    ours, theirs = told(convcore, function), told(torch, function)
+    assert isinstance(theirs, tuple)
+    assert ours == theirs
 
 
 def compare(ours: Any, theirs: Any, rtol: float) -> None:

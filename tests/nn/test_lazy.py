@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from same_lines import compare, state, told
+from same_lines import check, check_error, state, told
 
 import convcore
 from convcore import nn
@@ -34,6 +34,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:input's size at dim=1 does not match")
 @pytest.mark.parametrize(("make", "shape"), LAYERS.values(), ids=LAYERS)
 def test_first_input_decides(torch, make, shape):
     def run(lib):
@@ -45,9 +46,10 @@ def test_first_input_decides(torch, make, shape):
         optimizer.step()
         out += [y, repr(layer), type(layer).__name__, state(layer)]
         other.load_state_dict(layer.state_dict())
-        return [*out, other.eval()(lib.ones(*shape)), repr(other)]
+        # A loaded instance normalization does not know its number of channels, and refuses inputs.
+        return [*out, told(lib, lambda lib: other.eval()(lib.ones(*shape))), repr(other)]
 
-    compare(told(convcore, run), told(torch, run), 1e-3)
+    check(torch, run)
 
 
 def test_lazy_layer_draws_what_the_plain_one_draws():
@@ -79,9 +81,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("function", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(torch, function):
-    ours, theirs = told(convcore, function), told(torch, function)
-    assert isinstance(theirs, tuple)
-    assert ours == theirs
+    check_error(torch, function)
 
 
 def test_numbers_of_elements_are_not_known_before():
@@ -98,7 +98,7 @@ def test_synchronised_normalization_is_batch_normalization_in_one_process(torch,
         same = made[0].weight is net[0].weight
         return [repr(made), made(lib.from_numpy(x)), state(made), same]
 
-    compare(told(convcore, run), told(torch, run), 1e-5)
+    check(torch, run, 1e-5)
     layer, plain = nn.SyncBatchNorm(3), nn.BatchNorm2d(3)
     assert layer(convcore.from_numpy(x)).tolist() == plain(convcore.from_numpy(x)).tolist()
 
@@ -108,7 +108,7 @@ def test_wrapped_module_has_its_prefix(torch):
         wrapped = lib.nn.DataParallel(lib.nn.Linear(2, 3))
         return [repr(wrapped), state(wrapped), wrapped(lib.ones(1, 2)), len(wrapped.device_ids)]
 
-    compare(told(convcore, run), told(torch, run), 1e-5)
+    check(torch, run, 1e-5)
     with pytest.raises(ValueError, match="Default process group has not been initialized"):
         nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
     with warnings.catch_warnings(action="error"):

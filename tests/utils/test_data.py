@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import time
 from collections import namedtuple
 
 import numpy as np
 import pytest
+from process_targets import Squares
 
 import convcore
 from convcore.utils import data
 from convcore.utils.data import DataLoader, TensorDataset
 
 Pair = namedtuple("Pair", "x y")
-
-
-class Squares(data.Dataset):
-    """Number -> its square, after a while that differs from number to number."""
-
-    def __init__(self, n=20, wait=0.0):
-        self.n, self.wait = n, wait
-
-    def __len__(self):
-        return self.n
-
-    def __getitem__(self, index):
-        if not 0 <= index < self.n:
-            raise IndexError(index)
-        time.sleep(self.wait * (index % 3))
-        return index * index
 
 
 class Stream(data.IterableDataset):

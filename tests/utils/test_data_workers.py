@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from process_targets import Augmented, AugmentedOfConvcore
+from process_targets import Augmented, AugmentedOfConvcore, Squares
 
 import convcore
 from convcore.engine.runtime import shared
@@ -37,22 +37,6 @@ def loader(dataset, *args, kind="fork", workers=2, library=convcore, **options):
     return library.utils.data.DataLoader(
         dataset, *args, num_workers=workers, multiprocessing_context=kind, **options
     )
-
-
-class Squares(data.Dataset):
-    """Number -> its square, after a while that differs from number to number."""
-
-    def __init__(self, n=20, wait=0.0):
-        self.n, self.wait = n, wait
-
-    def __len__(self):
-        return self.n
-
-    def __getitem__(self, index):
-        if not 0 <= index < self.n:
-            raise IndexError(index)
-        time.sleep(self.wait * (index % 3))
-        return index * index
 
 
 class Big(data.Dataset):

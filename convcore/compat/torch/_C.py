@@ -11,7 +11,7 @@ from convcore import Tensor
 from convcore import device as device
 from convcore import dtype as dtype
 from convcore.compat.inert import stand_in
-from convcore.nn.modules.module import _parse_to
+from convcore.nn.modules._conversion import _parse_to
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction
 from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 

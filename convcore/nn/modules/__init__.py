@@ -1,8 +1,9 @@
 """The modules of `convcore.nn`: Module, layers, losses and containers, under PyTorch's names.
 
-Module, the base class, is in ``module.py`` and is put together from four private files:
+Module, the base class, is in ``module.py`` and is put together from five private files:
 
 - ``_members.py``: registering, finding and listing parameters, buffers and submodules.
+- ``_conversion.py``: their dtype, device and memory format.
 - ``_hooks.py``: module hooks, where they are stored and in which order one call runs them.
 - ``_boundary.py``: how full backward hooks fire: the two autograd nodes around a module's forward.
 - ``_state.py``: ``state_dict``, ``load_state_dict`` and their hooks.

@@ -87,7 +87,18 @@ def _materialize_to_load(module: Any, state_dict: dict, prefix: str, *args: Any)
                 param.materialize(value.shape)
 
 
-class LazyLinear(LazyModuleMixin, Linear):
+class _Lazy(LazyModuleMixin):
+    """A lazy layer of this library."""
+
+    _size: str  # the attribute that is taken from the first input
+
+    def reset_parameters(self: Any) -> None:
+        """Set parameters and statistics to their first values, if they have a shape."""
+        if not self.has_uninitialized_params() and getattr(self, self._size):
+            super().reset_parameters()  # type: ignore[misc]
+
+
+class LazyLinear(_Lazy, Linear):
     """A `Linear` whose ``in_features`` are those of its first input.
 
     Examples
@@ -99,6 +110,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     """
 
     cls_to_become = Linear
+    _size = "in_features"
     weight: Any
     bias: Any
 
@@ -110,11 +122,6 @@ class LazyLinear(LazyModuleMixin, Linear):
         self.out_features = out_features
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they have a shape."""
-        if not self.has_uninitialized_params() and self.in_features:
-            super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Give the parameters the shapes that go with ``input``."""
@@ -128,24 +135,33 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.reset_parameters()
 
 
-class _LazyConvNd(LazyModuleMixin, _ConvNd):
+def _signature_but_channels(convolution: Any) -> inspect.Signature:
+    """Return a convolution's signature without in_channels."""
+    _, *rest = inspect.signature(convolution).parameters.values()
+    return inspect.Signature(rest)
+
+
+class _SignatureOfConv:
+    """The signature of lazy convolutions, made when it is asked for: that takes long at import."""
+
+    def __get__(self, layer: Any, owner: Any) -> inspect.Signature:
+        if layer is not None or owner.__init__ is not _LazyConvNd.__init__:
+            raise AttributeError("__signature__")
+        return _signature_but_channels(owner.cls_to_become)
+
+
+class _LazyConvNd(_Lazy, _ConvNd):
     """A convolution whose ``in_channels`` are those of its first input."""
 
+    _size = "in_channels"
     weight: Any
     bias: Any
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take the arguments of the convolution that it becomes, but for in_channels."""
-        super().__init_subclass__(**kwargs)
-        _, *rest = inspect.signature(cls.cls_to_become).parameters.values()  # type: ignore[arg-type]
-        signature = inspect.Signature(rest)
+    __signature__ = _SignatureOfConv()
 
-        def initialize(self: _LazyConvNd, *args: Any, **kwargs: Any) -> None:
-            self._initialize(**signature.bind(*args, **kwargs).arguments)
-
-        one = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        initialize.__signature__ = inspect.Signature([one, *rest])  # type: ignore[attr-defined]
-        cls.__init__ = initialize  # type: ignore[method-assign]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        options = _signature_but_channels(self.cls_to_become).bind(*args, **kwargs).arguments
+        self._initialize(**options)
 
     def _initialize(self, out_channels: int, **options: Any) -> None:
         made: dict[str, Any] = {name: options.get(name) for name in ("device", "dtype")}
@@ -155,11 +171,6 @@ class _LazyConvNd(LazyModuleMixin, _ConvNd):
         self.out_channels = out_channels
         if bias:
             self.bias = UninitializedParameter(**made)
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they have a shape."""
-        if not self.has_uninitialized_params() and self.in_channels:
-            super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Give the parameters the shapes that go with ``input``."""
@@ -221,8 +232,10 @@ class LazyConvTranspose3d(_LazyConvNd, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class _LazyNormBase(LazyModuleMixin, _NormBase):
+class _LazyNormBase(_Lazy, _NormBase):
     """A normalization whose ``num_features`` are the channels of its first input."""
+
+    _size = "num_features"
 
     def __init__(
         self,
@@ -246,11 +259,6 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.running_mean = UninitializedBuffer(**made)
             self.running_var = UninitializedBuffer(**made)
             self.num_batches_tracked = tensor(0, dtype=long)
-
-    def reset_parameters(self) -> None:
-        """Set parameters and statistics to their first values, if they have a shape."""
-        if not self.has_uninitialized_params() and self.num_features:
-            super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Give parameters and statistics the shape that goes with ``input``."""

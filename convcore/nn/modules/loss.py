@@ -8,6 +8,7 @@ warning.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.functions.loss import older_reduction
@@ -45,8 +46,10 @@ class _Loss(Module):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of ``input`` for a ``target`` of the same shape."""
-        options = {name: getattr(self, name) for name in self._options}
-        return self._function(input, target, **options)
+        return self._of(input, target)
+
+    def _of(self, *tensors: Any) -> Tensor:
+        return self._function(*tensors, **{name: getattr(self, name) for name in self._options})
 
 
 class L1Loss(_Loss):

@@ -31,14 +31,7 @@ __all__ = [
 ]
 
 
-class _OfSeveral(_Loss):
-    """A loss of other tensors than input and target."""
-
-    def _of(self, *tensors: Any) -> Tensor:
-        return self._function(*tensors, **{name: getattr(self, name) for name in self._options})
-
-
-class _OfPairs(_OfSeveral):
+class _OfPairs(_Loss):
     _options = ("margin", "reduction")
 
     def __init__(
@@ -56,7 +49,7 @@ class _OfPairs(_OfSeveral):
         return self._of(input1, input2, target)
 
 
-class _OfTriplets(_OfSeveral):
+class _OfTriplets(_Loss):
     def forward(  # type: ignore
         self, anchor: Tensor, positive: Tensor, negative: Tensor
     ) -> Tensor:
@@ -212,7 +205,7 @@ class TripletMarginWithDistanceLoss(_OfTriplets):
         self.margin, self.swap = margin, swap
 
 
-class PoissonNLLLoss(_OfSeveral):
+class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts under Poisson distributions; see `poisson_nll_loss`."""
 
     _function = at_call(functional.poisson_nll_loss)
@@ -235,7 +228,7 @@ class PoissonNLLLoss(_OfSeveral):
         return self._of(log_input, target)
 
 
-class GaussianNLLLoss(_OfSeveral):
+class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of targets under normal distributions; see `gaussian_nll_loss`."""
 
     _function = at_call(functional.gaussian_nll_loss)
@@ -250,7 +243,7 @@ class GaussianNLLLoss(_OfSeveral):
         return self._of(input, target, var)
 
 
-class CTCLoss(_OfSeveral):
+class CTCLoss(_Loss):
     """Connectionist temporal classification; called as `ctc_loss` is.
 
     Parameters

@@ -1,7 +1,8 @@
-"""Module, the base class of layers and networks: calls, hooks, conversion, printing.
+"""Module, the base class of layers and networks: calls, hooks, modes, printing.
 
-Parameters, buffers and submodules are in `_members`, saving and loading in `_state`, what a call
-with hooks does in `_hooks`, and how full backward hooks fire in `_boundary`.
+Parameters, buffers and submodules are in `_members`, their dtype and device in `_conversion`,
+saving and loading in `_state`, what a call with hooks does in `_hooks`, and how full backward hooks
+fire in `_boundary`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from convcore._creation import empty_like
-from convcore._device import check_device
-from convcore._device import device as _device
-from convcore._dtype import dtype as _dtype
-from convcore._tensor import Tensor
-from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.handle import RemovableHandle, add_hook
+from convcore.nn.modules._conversion import Conversion
 from convcore.nn.modules._hooks import (
     HookedCall,
     _global_backward_hooks,
@@ -67,7 +63,7 @@ _HOOK_DICTIONARIES = (
 )
 
 
-class Module(Members, State):
+class Module(Members, State, Conversion):
     """The base class of layers and networks.
 
     A subclass calls ``super().__init__()`` first, assigns parameters (`Parameter`), buffers and
@@ -282,104 +278,6 @@ class Module(Members, State):
         fn(self)
         return self
 
-    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the data of all parameters, gradients and buffers by ``fn`` of them.
-
-        Parameters stay the same objects, because optimizers refer to them.
-        """
-        for module in self.children() if recurse else ():
-            module._apply(fn)
-        for parameter in self._parameters.values():
-            if parameter is not None:
-                _replace_data(parameter, fn)
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Convert parameters and buffers in place.
-
-        Parameters
-        ----------
-        dtype : dtype, optional
-            For those of floating-point or complex dtype; others keep theirs.
-        device : device or str, optional
-            The CPU, or 'meta'.
-        memory_format : memory_format, optional
-            For those with four axes; keyword only.
-        tensor : Tensor, optional
-            In the place of ``dtype``: the dtype of this tensor.
-        non_blocking : bool
-            Has no effect on the CPU.
-
-        Raises
-        ------
-        RuntimeError
-            The device is not there.
-        NotImplementedError
-            From 'meta' to the CPU, for which there are no values; see `to_empty`.
-        TypeError
-            The dtype is neither floating-point nor complex.
-        """
-        device, dtype, memory_format = _parse_to(*args, **kwargs)
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
-            )
-
-        def convert(tensor: Tensor) -> Tensor:
-            if device is not None:
-                tensor = _moved(tensor, device)
-            if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
-                tensor = tensor.to(dtype)
-            if memory_format is not None and tensor.dim() == 4:
-                tensor = tensor.to(memory_format=memory_format)
-            return tensor
-
-        return self._apply(convert)
-
-    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
-        """Replace parameters and buffers by uninitialised ones on a device, in place.
-
-        Parameters
-        ----------
-        device : device or str
-            'cpu' for modules built on 'meta', which then get their values by `load_state_dict`.
-        recurse : bool
-            Whether those of descendants are replaced too.
-        """
-        return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
-
-    def share_memory(self: Self) -> Self:
-        """Move parameters and buffers to memory that child processes share."""
-        return self._apply(lambda tensor: tensor.share_memory_())
-
-    def type(self: Self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers in place to a dtype, also integer ones."""
-        return self._apply(lambda tensor: tensor.type(dst_type))
-
-    def float(self: Self) -> Self:
-        """Convert floating-point parameters and buffers in place to float32."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
-
-    def double(self: Self) -> Self:
-        """Convert floating-point parameters and buffers in place to float64."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
-
-    def half(self: Self) -> Self:
-        """Convert floating-point parameters and buffers in place to float16."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
-
-    def cpu(self: Self) -> Self:
-        """Do nothing: everything is on the CPU."""
-        return self
-
-    def cuda(self: Self, device: Any = None) -> Self:
-        """Raise RuntimeError: this library computes on the CPU."""
-        return self.to(_device("cuda"))
-
     def train(self: Self, mode: bool = True) -> Self:
         """Set training mode (or with False evaluation mode) of this module and its descendants.
 
@@ -455,49 +353,3 @@ def _addindent(text: str, numSpaces: int = 2) -> str:
     """Indent all lines but the first and blank ones."""
     first, *others = text.split("\n")
     return "\n".join([first, *[numSpaces * " " + line if line.strip() else "" for line in others]])
-
-
-def _replace_data(parameter: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
-    """Replace the data of a parameter and of its gradient by ``fn`` of them."""
-    with no_grad():
-        changed = fn(parameter)
-        if changed is not parameter:
-            parameter.data = changed
-        grad = parameter.grad
-        if grad is not None:
-            changed = fn(grad)
-            if changed is not grad:
-                grad.data = changed
-
-
-def _parse_to(
-    *args: Any,
-    device: Any = None,
-    dtype: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = None,
-) -> tuple[Any, Any, Any]:
-    """Return the device, the dtype and the memory format from the arguments of `Module.to`."""
-    for value in args:
-        if isinstance(value, _dtype):
-            dtype = value
-        elif isinstance(value, Tensor):
-            dtype = value.dtype
-        elif isinstance(value, (_device, str)):
-            device = value
-        elif value is not None and not isinstance(value, bool):
-            raise TypeError(f"to() received an invalid combination of arguments - got {value!r}")
-    if device is not None:
-        check_device(device)
-    return device, dtype, memory_format
-
-
-def _moved(tensor: Tensor, device: Any) -> Tensor:
-    """Return a tensor on a device."""
-    try:
-        return tensor.to(device)
-    except NotImplementedError as error:
-        raise NotImplementedError(
-            f"{error} Please use Module.to_empty() instead of Module.to() when moving module from "
-            "meta to a different device."
-        ) from None

@@ -6,6 +6,7 @@ A. Vaswani et al., "Attention is all you need", NIPS 2017.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -66,30 +67,35 @@ def _activation(activation: Any) -> Any:
 class _Layer(Module):
     """What encoder and decoder layers share."""
 
-    def _make(
+    _attentions: tuple[str, ...] = ("self_attn",)  # in the order of their parameters
+
+    def __init__(
         self,
         d_model: int,
         nhead: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: Activation,
-        eps: float,
-        batch_first: bool,
-        norm_first: bool,
-        bias: bool,
-        blocks: tuple[str, ...],
-        **options: Any,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **options}
-        for name in blocks:
+        for name in self._attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, **attention))
         self.linear1 = Linear(d_model, dim_feedforward, bias, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **options)
         self.norm_first = norm_first
-        numbers = range(1, len(blocks) + 2)
+        numbers = range(1, len(self._attentions) + 2)
         for number in numbers:
-            setattr(self, f"norm{number}", LayerNorm(d_model, eps=eps, bias=bias, **options))
+            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+            setattr(self, f"norm{number}", norm)
         for number in numbers:
             setattr(self, f"dropout{number}", Dropout(dropout))
         self.activation = _activation(activation)
@@ -143,28 +149,13 @@ class TransformerEncoderLayer(_Layer):
     torch.Size([10, 3, 16])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        shape = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        options = (batch_first, norm_first, bias, ("self_attn",))
-        self._make(*shape, *options, device=device, dtype=dtype)
+    @functools.cached_property
+    def activation_relu_or_gelu(self) -> int:
+        """1 of relu, 2 of gelu, 0 of another activation."""
         function = self.activation
-        is_relu = function is functional.relu or isinstance(function, ReLU)
-        is_gelu = function is functional.gelu or isinstance(function, GELU)
-        self.activation_relu_or_gelu = 1 if is_relu else 2 * is_gelu
+        if function is functional.relu or isinstance(function, ReLU):
+            return 1
+        return 2 * (function is functional.gelu or isinstance(function, GELU))
 
     def forward(
         self,
@@ -188,24 +179,7 @@ class TransformerDecoderLayer(_Layer):
     The parameters are those of `TransformerEncoderLayer`.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = functional.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        shape = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        options = (batch_first, norm_first, bias, ("self_attn", "multihead_attn"))
-        self._make(*shape, *options, device=device, dtype=dtype)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions.matmul import dot, mv
@@ -64,6 +67,12 @@ def check_iterations(n_power_iterations: int) -> None:
             "Expected n_power_iterations to be positive, but got "
             f"n_power_iterations={n_power_iterations}"
         )
+
+
+def hook_key(hooks: Mapping[int, Any], kind: type[Any], name: str) -> int | None:
+    """Return the key of a normalization's hook among a module's; None if there is none."""
+    found = (key for key, one in hooks.items() if isinstance(one, kind) and one.name == name)
+    return next(found, None)
 
 
 @no_grad()

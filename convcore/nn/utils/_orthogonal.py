@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from convcore._creation import eye, zeros_like
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import record
 from convcore.functions.joining import cat
+from convcore.functions.linalg.inverses import solve
 from convcore.functions.matmul import matmul
 from convcore.nn.init import orthonormal
 from convcore.nn.modules.module import Module
@@ -120,20 +119,7 @@ def _exponential(a: Tensor) -> Tensor:
 
 def _cayley(a: Tensor) -> Tensor:
     identity = eye(a.shape[-1], dtype=a.dtype)
-    return _solve(identity - a / 2, identity + a / 2)
-
-
-def _solve(a: Tensor, b: Tensor) -> Tensor:
-    """Return x of a @ x = b, for square matrices."""
-    out = wrap(np.linalg.solve(a._array, b._array))
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, a: Tensor, x: Tensor) -> tuple[Any, ...]:
-        of_b = _solve(a.mT.conj(), grad)
-        of_a = -matmul(of_b, x.mT.conj()) if needs[0] else None
-        return of_a, of_b if needs[1] else None
-
-    record("LinalgSolveExBackward0", (a, b), out, backward, (a, out))
-    return out
+    return solve(identity - a / 2, identity + a / 2)
 
 
 def _reflected(x: Tensor) -> Tensor:

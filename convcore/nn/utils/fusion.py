@@ -33,7 +33,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     AssertionError
         A module is in training mode, or there are no running statistics.
     """
-    _check(conv, bn, "Fusion only for eval!")
+    _check(conv, bn)
     fused = copy.deepcopy(conv)
     statistics = bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
     fused.weight, fused.bias = fuse_conv_bn_weights(
@@ -84,7 +84,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     AssertionError
         A module is in training mode, or the numbers of features do not fit.
     """
-    _check(linear, bn, "Fusion only for eval!")
+    _check(linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
@@ -112,8 +112,8 @@ def fuse_linear_bn_weights(
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def _check(layer: Module, bn: Any, message: str) -> None:
+def _check(layer: Module, bn: Any) -> None:
     if layer.training or bn.training:
-        raise AssertionError(message)
+        raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")

@@ -111,6 +111,14 @@ class _SpectralNorm(Module):
         return value
 
 
+def _tensor_of(module: Module, name: str) -> Tensor:
+    """Return a module's parameter or buffer."""
+    tensor = getattr(module, name, None)
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return tensor
+
+
 def spectral_norm(
     module: Module,
     name: str = "weight",
@@ -142,9 +150,7 @@ def spectral_norm(
     T. Miyato, T. Kataoka, M. Koyama, Y. Yoshida, "Spectral normalization for generative adversarial
     networks", ICLR 2018.
     """
-    weight = getattr(module, name, None)
-    if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    weight = _tensor_of(module, name)
     dim = default_dim(module) if dim is None else dim
     norm = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return register_parametrization(module, name, norm)
@@ -181,9 +187,7 @@ def orthogonal(
     ----------
     M. Lezcano-Casado, "Trivializations for gradient-based optimization on manifolds", NeurIPS 2019.
     """
-    weight = getattr(module, name, None)
-    if not isinstance(weight, Tensor):
-        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    weight = _tensor_of(module, name)
     if weight.dim() < 2:
         raise ValueError(
             f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions."

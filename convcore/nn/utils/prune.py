@@ -84,7 +84,7 @@ class BasePruningMethod(ABC):
         """
         method = cls(*args, **kwargs)
         method._tensor_name = name
-        earlier = [hook for hook in _hooks(module) if hook._tensor_name == name]
+        earlier = _hooks(module, name)
         assert len(earlier) <= 1, f"{name} has several pruning hooks"
         original = getattr(module, f"{name}_orig" if earlier else name)
         scores = getattr(module, name) if importance_scores is None else importance_scores
@@ -96,7 +96,7 @@ class BasePruningMethod(ABC):
         if earlier:
             hook = PruningContainer()
             hook._tensor_name = name
-            last = earlier[0]
+            ((key, last),) = earlier.items()
             for one in last if isinstance(last, PruningContainer) else [last]:
                 hook.add_pruning_method(one)
             hook.add_pruning_method(method)
@@ -105,7 +105,7 @@ class BasePruningMethod(ABC):
             default = ones_like(original).detach()
         mask = hook.compute_mask(scores.detach(), default_mask=default)
         if earlier:
-            _forget(module, last)
+            del module._forward_pre_hooks[key]
         else:
             module.register_parameter(f"{name}_orig", module._parameters.pop(name))
         module.register_buffer(f"{name}_mask", mask)
@@ -348,16 +348,11 @@ def _check_axis(t: Tensor, dim: int) -> None:
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
 
-def _hooks(module: Module) -> list[Any]:
-    hooks = module._forward_pre_hooks.values()
-    return [hook for hook in hooks if isinstance(hook, BasePruningMethod)]
-
-
-def _forget(module: Module, hook: Any) -> None:
-    for key, one in module._forward_pre_hooks.items():
-        if one is hook:
-            del module._forward_pre_hooks[key]
-            return
+def _hooks(module: Module, name: str | None = None) -> dict[int, Any]:
+    """Return the pruning hooks of a module, or of one of its tensors."""
+    hooks = module._forward_pre_hooks.items()
+    pruning = {key: hook for key, hook in hooks if isinstance(hook, BasePruningMethod)}
+    return {key: hook for key, hook in pruning.items() if name in (None, hook._tensor_name)}
 
 
 # Functions: each prunes ``module.name`` and returns the module
@@ -485,11 +480,10 @@ def remove(module: Module, name: str) -> Module:
     ValueError
         The tensor is not pruned.
     """
-    for hook in _hooks(module):
-        if hook._tensor_name == name:
-            hook.remove(module)
-            _forget(module, hook)
-            return module
+    for key, hook in _hooks(module, name).items():
+        hook.remove(module)
+        del module._forward_pre_hooks[key]
+        return module
     raise ValueError(
         f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
     )

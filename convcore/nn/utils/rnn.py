@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convcore import _dtype
 from convcore._creation import as_tensor, full, tensor
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions.index_along import index_copy, index_select
@@ -96,8 +97,6 @@ class PackedSequence(PackedSequence_):
         return self._as("int32")
 
     def _as(self, name: str) -> PackedSequence:
-        from convcore import _dtype
-
         return self.to(getattr(_dtype, name))
 
     @property

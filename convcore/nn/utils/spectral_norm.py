@@ -13,6 +13,7 @@ from convcore.nn.utils._norms import (
     check_iterations,
     default_dim,
     drawn_vector,
+    hook_key,
     largest_singular_value,
     left_vector,
     right_vector,
@@ -63,11 +64,10 @@ class SpectralNorm:
         module: Module, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
         """Replace a module's weight by the original and singular vectors; register the hook."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, SpectralNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
-                )
+        if hook_key(module._forward_pre_hooks, SpectralNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two spectral_norm hooks on the same parameter {name}"
+            )
         made = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
@@ -80,19 +80,19 @@ class SpectralNorm:
         module.register_buffer(f"{name}_u", u)
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(_Version(made))
+        module._register_state_dict_hook(_Version(name))
         return made
 
 
 class _Version:
     """The hook that notes in a saved state which form the normalization's entries have."""
 
-    def __init__(self, normalization: SpectralNorm) -> None:
-        self.normalization = normalization
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
-        versions[f"{self.normalization.name}.version"] = self.normalization._version
+        versions[f"{self.name}.version"] = SpectralNorm._version
 
 
 def spectral_norm(
@@ -142,15 +142,12 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     ValueError
         The weight is not normalized.
     """
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            break
-    else:
+    key = hook_key(module._forward_pre_hooks, SpectralNorm, name)
+    if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
-    for key, saving in module._state_dict_hooks.items():
-        if isinstance(saving, _Version) and saving.normalization.name == name:
-            del module._state_dict_hooks[key]
-            break
+    module._forward_pre_hooks[key].remove(module)
+    del module._forward_pre_hooks[key]
+    saving = hook_key(module._state_dict_hooks, _Version, name)
+    if saving is not None:
+        del module._state_dict_hooks[saving]
     return module

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
-from convcore.nn.utils._norms import norm_except_dim, weight_normed
+from convcore.nn.utils._norms import hook_key, norm_except_dim, weight_normed
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -28,11 +28,10 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Replace a module's weight by its length and direction, and register the hook."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, WeightNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two weight_norm hooks on the same parameter {name}"
-                )
+        if hook_key(module._forward_pre_hooks, WeightNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two weight_norm hooks on the same parameter {name}"
+            )
         made = WeightNorm(name, dim)
         weight: Tensor = getattr(module, name)
         del module._parameters[name]
@@ -94,9 +93,9 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     ValueError
         The weight is not normalized.
     """
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    key = hook_key(module._forward_pre_hooks, WeightNorm, name)
+    if key is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    module._forward_pre_hooks[key].remove(module)
+    del module._forward_pre_hooks[key]
+    return module

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from convcore.optim._checks import check_numbers
-from convcore.optim.lr_scheduler.base import LRScheduler, set_value, values
+from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
@@ -131,25 +131,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             The epoch to set instead, with the share of it that has passed:
             ``epoch + batch / batches``.
         """
-        if epoch is None and self.last_epoch < 0:
-            epoch = 0
-        if epoch is None:
+        if epoch is not None or self.last_epoch < 0:
+            epoch = 0 if epoch is None else epoch
+            self._place(epoch)
+        else:
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
-                self.T_i *= self.T_mult
-        else:
-            self._place(epoch)
-        self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
-            lrs = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
-            set_value(group, "lr", lr)
-        self._last_lr = values(self.optimizer, "lr")
+                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+        self._update_lr(math.floor(epoch))
 
     def _place(self, epoch: float) -> None:
         """Set when the last restart was before an epoch, and when the next one is."""

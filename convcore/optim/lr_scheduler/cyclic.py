@@ -14,6 +14,7 @@ from convcore.optim.lr_scheduler.base import (
     of_each_group,
     set_value,
 )
+from convcore.optim.lr_scheduler.momentum import CyclesMomentum
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["CyclicLR"]
@@ -26,7 +27,7 @@ _MODES: dict[str, tuple[Callable[[float, float], float], str]] = {
 }
 
 
-class CyclicLR(LRScheduler):
+class CyclicLR(CyclesMomentum):
     """Cycle the learning rate between ``base_lr`` and ``max_lr``, linearly; step it every batch.
 
     The momentum, or Adam's first beta, falls while the learning rate rises.
@@ -94,38 +95,16 @@ class CyclicLR(LRScheduler):
         self.scale_mode = scale_mode if scale_fn is not None else _MODES[mode][1]
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._take_momenta(base_momentum, max_momentum)
+            momenta = self._momenta(base_momentum, max_momentum)
+            self.base_momentums, self.max_momentums = map(list, zip(*momenta, strict=True))
         if last_epoch == -1:
             for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
                 set_value(group, "lr", lr)
                 group.pop("initial_lr", None)
             if cycle_momentum:
-                self._begin_momenta()
+                self._begin(momenta)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
-
-    def _take_momenta(self, base: Any, largest: Any) -> None:
-        defaults = self.optimizer.defaults
-        if "momentum" not in defaults and "betas" not in defaults:
-            raise ValueError(
-                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-            )
-        self.use_beta1 = "betas" in defaults
-        self.base_momentums = of_each_group("base_momentum", base, self.optimizer)
-        self.max_momentums = of_each_group("max_momentum", largest, self.optimizer)
-
-    def _begin_momenta(self) -> None:
-        groups = self.optimizer.param_groups
-        pairs = zip(groups, self.max_momentums, self.base_momentums, strict=True)
-        for group, largest, base in pairs:
-            self._set_momentum(group, largest)
-            group.update(max_momentum=largest, base_momentum=base)
-
-    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (momentum, *group["betas"][1:])
-        else:
-            group["momentum"] = momentum
 
     def scale_fn(self, x: float) -> float:
         """Return the factor of the height of cycle, or of step, ``x``."""

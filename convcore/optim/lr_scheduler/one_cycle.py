@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from convcore.optim._checks import check_numbers
-from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer, of_each_group
+from convcore.optim.lr_scheduler.base import checked_optimizer, of_each_group
+from convcore.optim.lr_scheduler.momentum import CyclesMomentum
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["OneCycleLR"]
 
 
-class OneCycleLR(LRScheduler):
+class OneCycleLR(CyclesMomentum):
     """One-cycle policy: raise the learning rate to ``max_lr``, then anneal it far below the first.
 
     Step it after every batch. The momentum, or Adam's first beta, falls while the learning rate
@@ -89,31 +90,12 @@ class OneCycleLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         momenta = self._momenta(base_momentum, max_momentum) if cycle_momentum else []
         if last_epoch == -1:
-            groups = optimizer.param_groups
-            for group, *lrs in zip(groups, initial, largest, least, strict=True):
+            groups = zip(optimizer.param_groups, initial, largest, least, strict=True)
+            for group, *lrs in groups:
                 group.update(zip(("initial_lr", "max_lr", "min_lr"), lrs, strict=True))
-            for group, (low, high) in zip(groups, momenta, strict=False):
-                self._set_momentum(group, high)
-                group.update(max_momentum=high, base_momentum=low)
+            if cycle_momentum:
+                self._begin(momenta)
         super().__init__(optimizer, last_epoch)
-
-    def _momenta(self, base: Any, largest: Any) -> list[tuple[Any, Any]]:
-        """Return each group's (smallest, largest) momentum."""
-        defaults = self.optimizer.defaults
-        if "momentum" not in defaults and "betas" not in defaults:
-            raise ValueError(
-                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
-            )
-        self.use_beta1 = "betas" in defaults
-        largest = of_each_group("max_momentum", largest, self.optimizer)
-        base = of_each_group("base_momentum", base, self.optimizer)
-        return list(zip(base, largest, strict=True))
-
-    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (momentum, *group["betas"][1:])
-        else:
-            group["momentum"] = momentum
 
     def get_lr(self) -> list[Any]:
         """Compute the groups' learning rates of this step and set their momentum; see `step`."""

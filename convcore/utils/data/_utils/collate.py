@@ -116,7 +116,6 @@ default_collate_fn_map: dict[Any, Callable[..., Any]] = {
     float: collate_float_fn,
     int: collate_int_fn,
 }
-np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of arrays that are no tensors
 
 
 def _refused(kind: Any) -> TypeError:
