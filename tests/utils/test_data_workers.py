@@ -450,8 +450,11 @@ def test_training_on_batches_of_workers_learns():
 # The main process ends
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 from convcore.utils import data
+
+# What a shell starts in the background begins with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Slow(data.Dataset):
     def __len__(self):
