@@ -14,6 +14,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     multiprocessing/ futures.py     processes that share tensors, values that come later
     inference/ inspection/ serialization/ models/ bench/ demo/ hub.py     uses of all that
     compat/         PyTorch's programs with convcore in PyTorch's place
+    verify/         self-check: every algorithm against the oracle, on the user's machine
     cli/            the command `convcore`
 
 Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
