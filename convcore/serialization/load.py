@@ -97,9 +97,7 @@ def load(
 def _first_bytes(file: Any) -> bytes:
     """Return the first bytes of a file, which is left where it stood, or, at its end, rewound."""
     if not hasattr(file, "read"):
-        raise TypeError(
-            f"f: expected a path or a seekable binary file, got {type(file).__name__}"
-        )
+        raise TypeError(f"f: expected a path or a seekable binary file, got {type(file).__name__}")
     first = file.read(4)
     if not isinstance(first, bytes):
         raise TypeError("f: expected a file that is opened in binary mode, got one of text")
