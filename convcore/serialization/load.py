@@ -137,7 +137,7 @@ class _Names:
     """
 
     def __init__(self, pickled: Any, storage: Callable[..., np.ndarray], *more: Any) -> None:
-        super().__init__(pickled, *more)
+        super().__init__(pickled, *more)  # type: ignore[call-arg]  # the unpickler's
         self._storage = storage
         self._storages: dict[str, rebuild.FileStorage] = {}
 

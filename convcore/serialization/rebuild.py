@@ -1,7 +1,7 @@
-"""What a checkpoint may name, and the constructors that it calls, each of which checks all it gets.
+"""What a checkpoint may name, and the constructors that it calls, which check all that they get.
 
-PyTorch's files rebuild tensors by calls of functions of ``torch._utils``.  What stands for them here
-takes nothing but what such a file holds: storages, sizes, flags.
+PyTorch's files rebuild tensors by calls of functions of ``torch._utils``.  What stands for them
+here takes nothing but what such a file holds: storages, sizes, flags.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class FileStorage(TypedStorage):
     """A storage of a file, and what its elements are where tensors have PyTorch's lazy bits set."""
 
     __slots__ = ("_resolved",)
+
+    _resolved: dict[tuple[bool, bool], np.ndarray]
 
     def resolved(self, conj: bool, neg: bool) -> np.ndarray:
         """Return the elements, conjugated or negated: once for all tensors of the storage."""

@@ -18,10 +18,18 @@ _Unpickler: Any = vars(pickle)["_Unpickler"]
 
 # What no pickle of data needs: names by number (EXT), which pass by `find_class`; references to
 # storages as text; Python 2's objects and strings with escapes; memory from outside the file.
-_LEFT_OUT = ("EXT1", "EXT2", "EXT4", "PERSID", "INST", "OBJ", "STRING", "DUP") + (
+_LEFT_OUT = [
+    "EXT1",
+    "EXT2",
+    "EXT4",
+    "PERSID",
+    "INST",
+    "OBJ",
+    "STRING",
+    "DUP",
     "NEXT_BUFFER",
     "READONLY_BUFFER",
-)
+]
 
 _WITH_ATTRIBUTES = (OrderedDict, Counter)
 
