@@ -7,7 +7,6 @@ memory.
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from typing import Any
@@ -116,7 +115,3 @@ class Records:
                 f"{count * dtype.itemsize} are meant"
             )
         return memory.view(dtype)
-
-    def pickled(self) -> io.BytesIO:
-        """Return the pickle."""
-        return io.BytesIO(self.read(PICKLE))

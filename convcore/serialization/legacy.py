@@ -50,7 +50,8 @@ class Storages:
 
     def read(self, keys: Any, file: Any) -> None:
         """Read all storages, each behind the number of its elements."""
-        if type(keys) is not list or sorted(map(str, keys)) != sorted(self._arrays):
+        are_keys = type(keys) is list and all(type(key) is str for key in keys)
+        if not are_keys or sorted(keys) != sorted(self._arrays):
             raise CheckpointError("the list of storages is damaged")
         for key in keys:
             array = self._arrays[key]
@@ -73,8 +74,10 @@ def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
     storages = Storages(rest.n_bytes)
     if not _header(file, lambda: reader(rest, storages).load()):
         raise CheckpointError("it is no zip archive, and no file of PyTorch's older format either")
-    value = reader(rest, storages).load()
+    unpickler = reader(rest, storages)
+    value = unpickler.load()
     storages.read(reader(rest, storages).load(), rest)
+    unpickler.settle()
     return value
 
 

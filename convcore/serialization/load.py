@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import pickle
 import sys
@@ -61,7 +62,7 @@ def load(
     Notes
     -----
     A file that is read as data calls nothing but constructors of what is listed above, and changes
-    nothing that was there before. It takes at most 400 times its own bytes of memory, and a file of
+    nothing that was there before. It takes at most 500 times its own bytes of memory, and a file of
     tensors about its own.
 
     Examples
@@ -82,7 +83,9 @@ def load(
         first = _first_bytes(file)
         try:
             if first != b"PK\x03\x04":
-                return legacy.load(file, lambda rest, storages: reader(rest, storages.get))
+                return legacy.load(
+                    file, lambda rest, storages: reader(rest, rest.n_bytes, storages.get)
+                )
             return _load_archive(file, stack.enter_context(zipfile.ZipFile(file)), reader)
         except CheckpointError as error:
             error.add_note(f"The file is {f!r:.999}.")
@@ -123,7 +126,8 @@ def _load_archive(file: Any, opened: zipfile.ZipFile, reader: Callable[..., Any]
     order = records.read(archive.BYTE_ORDER)
     if order and order != sys.byteorder.encode():
         raise CheckpointError("it was written on a machine of another byte order")
-    return reader(records.pickled(), records.storage).load()
+    pickled = records.read(archive.PICKLE)
+    return reader(io.BytesIO(pickled), len(pickled), records.storage).load()
 
 
 class _Names:
@@ -132,14 +136,19 @@ class _Names:
     Parameters
     ----------
     pickled : binary file
+    n_bytes : int
+        The size of the pickle, or more.
     storage : callable
         Returns the storage of a key, a dtype and a number of elements.
     """
 
-    def __init__(self, pickled: Any, storage: Callable[..., np.ndarray], *more: Any) -> None:
-        super().__init__(pickled, *more)  # type: ignore[call-arg]  # the unpickler's
+    def __init__(self, pickled: Any, n_bytes: int, storage: Callable[..., np.ndarray]) -> None:
+        self._open(pickled, n_bytes)
         self._storage = storage
         self._storages: dict[str, rebuild.FileStorage] = {}
+
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        raise NotImplementedError
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what is meant by a name of PyTorch's, or by another."""
@@ -165,13 +174,18 @@ class _Names:
         storage = self._whole(pid[1], pid[2], rebuild.count(pid[4], "a storage's size"))
         if len(pid) == 5 or pid[5] is None:
             return storage
-        return rebuild.part_of(storage, pid[5])  # the older format's
+        return storage.part(pid[5])  # the older format's
+
+    def settle(self) -> None:
+        """Compute anew what depends on storages that were read after the pickle."""
+        for storage in self._storages.values():
+            storage.settle()
 
     def _whole(self, dtype: np.dtype, key: Any, count: int) -> rebuild.FileStorage:
         if type(key) is not str:
             raise CheckpointError(f"a storage's key is str, got {type(key).__name__}")
         if key not in self._storages:
-            self._storages[key] = rebuild.file_storage(self._storage(key, dtype, count))
+            self._storages[key] = rebuild.FileStorage(self._storage(key, dtype, count))
         found = self._storages[key]
         if found.dtype.numpy != dtype or found.size() != count:
             raise CheckpointError(f"storage {key} is damaged: it has two sizes or dtypes")
@@ -181,8 +195,8 @@ class _Names:
 class _Reader(_Names, DataUnpickler):
     """An unpickler of data: tensors, containers, the functions that rebuild tensors."""
 
-    def __init__(self, pickled: Any, storage: Callable[..., np.ndarray]) -> None:
-        super().__init__(pickled, storage, rebuild.CONSTRUCTORS)
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        DataUnpickler.__init__(self, pickled, n_bytes, rebuild.CONSTRUCTORS)
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the allowed object of a name; raise CheckpointError for any other."""
@@ -196,6 +210,9 @@ class _Reader(_Names, DataUnpickler):
 
 class _CodeReader(_Names, pickle.Unpickler):
     """An unpickler of anything, with convcore's classes for PyTorch's."""
+
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        pickle.Unpickler.__init__(self, pickled)
 
     def _other(self, module: str, name: str) -> Any:
         if module.partition(".")[0] != "torch":

@@ -27,34 +27,50 @@ _MOST_AXES = 64
 
 
 class FileStorage(TypedStorage):
-    """A storage of a file, and what its elements are where tensors have PyTorch's lazy bits set."""
+    """A storage of a file, or a part of one.
 
-    __slots__ = ("_resolved",)
+    Parameters
+    ----------
+    memory : ndarray
+        A vector of elements.
+    whole : (FileStorage, slice), optional
+        What it is a part of, and which.
+    """
 
-    _resolved: dict[tuple[bool, bool], np.ndarray]
+    __slots__ = ("_resolved", "_whole")
+
+    def __init__(self, memory: np.ndarray, whole: tuple[FileStorage, slice] | None = None) -> None:
+        untyped = UntypedStorage(memory.view(np.uint8))
+        super().__init__(wrap_storage=untyped, dtype=_dtype.of(memory.dtype))
+        self._resolved: dict[tuple[bool, bool], np.ndarray] = {}
+        self._whole = whole
+
+    def part(self, place: Any) -> FileStorage:
+        """Return a part of it: its key, its first element, its number of elements."""
+        _, first, size = _is(place, (tuple, list), "a part of a storage")
+        part = _view(self._elements, first, (size,), (1,))
+        return FileStorage(part, (self, slice(first, first + size)))
 
     def resolved(self, conj: bool, neg: bool) -> np.ndarray:
-        """Return the elements, conjugated or negated: once for all tensors of the storage."""
+        """Return the elements, conjugated or negated: once for all tensors of the storage.
+
+        PyTorch does that as late as it can, and writes such tensors as they are, with two bits.
+        """
         if not (conj or neg):
             return self._elements
+        if self._whole is not None:
+            whole, place = self._whole
+            return whole.resolved(conj, neg)[place]
         if (conj, neg) not in self._resolved:
-            values = np.conj(self._elements) if conj else self._elements
-            self._resolved[conj, neg] = np.negative(values) if neg else values
+            self._resolved[conj, neg] = np.empty_like(self._elements)
+            self.settle()
         return self._resolved[conj, neg]
 
-
-def file_storage(memory: np.ndarray) -> FileStorage:
-    """Return a vector of elements as a storage."""
-    untyped = UntypedStorage(memory.view(np.uint8))
-    storage = FileStorage(wrap_storage=untyped, dtype=_dtype.of(memory.dtype))
-    storage._resolved = {}
-    return storage
-
-
-def part_of(storage: FileStorage, place: Any) -> FileStorage:
-    """Return a part of a storage: a key, the first element, a number of elements."""
-    _, first, size = _is(place, (tuple, list), "a part of a storage")
-    return file_storage(_view(storage._elements, first, (size,), (1,)))
+    def settle(self) -> None:
+        """Compute what `resolved` has returned, again where the elements were read later."""
+        for (conj, neg), memory in self._resolved.items():
+            values = np.conj(self._elements) if conj else self._elements
+            memory[...] = np.negative(values) if neg else values
 
 
 def _is(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
@@ -69,7 +85,9 @@ def _is(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
 def count(value: Any, name: str) -> int:
     """Return a number of elements, an int that is not negative, or raise CheckpointError."""
     if not isinstance(value, int) or value < 0 or value > _FARTHEST:
-        raise CheckpointError(f"{name} is an int from 0 to 2**60, got {value!r:.40}")
+        is_short = isinstance(value, int) and value.bit_length() < 99
+        shown = value if is_short else type(value).__name__
+        raise CheckpointError(f"{name} is an int from 0 to 2**60, got {shown}")
     return value
 
 

@@ -31,6 +31,11 @@ _LEFT_OUT = [
     "READONLY_BUFFER",
 ]
 
+# What calls copy, and how many elements of it are not counted: in one argument, and in a file.
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_FREE_EACH = 6
+_FREE = 1000
+
 _WITH_ATTRIBUTES = (OrderedDict, Counter)
 
 # A key's hash is computed anew at each use, so that keys of keys of keys would take forever.
@@ -47,10 +52,9 @@ def checked_key(key: Any) -> Any:
     """Return a key of a dict or set, or raise CheckpointError if its hash would take too long."""
     if key.__class__ is str:
         return key
-    count, waiting = 0, [key]
+    count, waiting = 1, [key]
     while waiting:
         part = waiting.pop()
-        count += 1
         if isinstance(part, (tuple, frozenset)):
             count += len(part)
             if count <= LARGEST_KEY:
@@ -75,7 +79,10 @@ def set_attributes(made: Any, state: Any, base: type) -> Any:
             raise CheckpointError(f"attributes are a dict, got {type(attributes).__name__}")
         for name in attributes:
             if not isinstance(name, str) or hasattr(base, name) or name.startswith("__"):
-                raise CheckpointError(f"attribute {name!r:.99} of a {base.__name__} is not for it")
+                shown = name[:99] if isinstance(name, str) else type(name).__name__
+                raise CheckpointError(
+                    f"attribute {shown!r} of a {base.__name__} is not set by files"
+                )
         made.__dict__.update(attributes)
     return made
 
@@ -87,6 +94,8 @@ class DataUnpickler(_Unpickler):
     ----------
     file : binary file
         Read by ``read`` and ``readline``.
+    n_bytes : int
+        The size of the pickle, or more.
     constructors : dict
         By ``id`` of what `find_class` returns: what is called in its place, with checks of its own.
 
@@ -96,8 +105,9 @@ class DataUnpickler(_Unpickler):
     functions and classes are called as they are, and such classes' objects get attributes.
     """
 
-    def __init__(self, file: Any, constructors: Mapping[int, Callable]) -> None:
+    def __init__(self, file: Any, n_bytes: int, constructors: Mapping[int, Callable]) -> None:
         super().__init__(file)
+        self._left = n_bytes + _FREE
         self._constructors = constructors
         self._trusted: dict[int, Any] = {}
         self._made: dict[int, Any] = {}  # what has been called into being, of the kinds to build
@@ -117,10 +127,27 @@ class DataUnpickler(_Unpickler):
     def _is_trusted(self, value: Any) -> bool:
         return id(value) in self._trusted
 
+    def _charge(self, value: Any, depth: int = 1) -> None:
+        """Take the elements that a constructor copies from what is left: those of a file are there.
+
+        What is written once and given to many calls would take more memory than any file has.
+        """
+        if not isinstance(value, _SIZED):
+            return
+        if len(value) > _FREE_EACH:
+            self._left -= len(value)
+        if self._left < 0:
+            raise CheckpointError("its objects are larger than the file")
+        if depth and isinstance(value, tuple):
+            for part in value:
+                self._charge(part, depth - 1)
+
     def _call(self, function: Any, args: Any) -> Any:
         if type(args) is not tuple:
             raise CheckpointError(f"arguments are a tuple, got {type(args).__name__}")
         if id(function) in self._constructors:
+            for argument in args:
+                self._charge(argument)
             return self._keep(self._constructors[id(function)](*args))
         if self._is_trusted(function):
             return self._keep(function(*args))
@@ -155,6 +182,7 @@ class DataUnpickler(_Unpickler):
         if id(made) not in self._made or self._is_trusted(made):
             raise CheckpointError(f"Weights only load failed. No state is set of {kind.__name__}")
         if kind in _WITH_ATTRIBUTES:
+            self._charge(state)
             set_attributes(made, state, kind)
         elif hasattr(made, "__setstate__"):
             made.__setstate__(state)

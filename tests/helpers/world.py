@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 ROOMS = ("convcore", "builtins", "collections", "copyreg", "pickle", "_compat_pickle", "operator")
-ROOMS += ("functools", "io", "os", "zipfile", "numpy", "codecs", "_codecs", "types", "warnings")
+ROOMS += ("functools", "io", "os", "zipfile", "numpy", "codecs", "_codecs", "types")
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_MOVING = "__warningregistry__"  # warnings that were shown once
+# What a test's own reads of values change.
+_COUNTING = "reads.count"
+# What pytest sets, and warnings that were shown once.
+_MOVING = ("__warningregistry__", "'PYTEST_CURRENT_TEST'", "b'PYTEST_CURRENT_TEST'")
 
 
 def _is_watched(module: str) -> bool:
@@ -34,9 +37,9 @@ def _members(value: Any) -> dict[Any, Any]:
         members = {"defaults": value.__defaults__, "code": value.__code__, "dict": value.__dict__}
         return members | {"kwdefaults": value.__kwdefaults__}
     if isinstance(value, (type, types.ModuleType)):
-        return {name: part for name, part in vars(value).items() if name != _MOVING}
+        return {name: part for name, part in vars(value).items() if name not in _MOVING}
     if isinstance(value, dict):
-        return {_name(key): part for key, part in value.items()}
+        return {_name(key): part for key, part in value.items() if _name(key) not in _MOVING}
     if isinstance(value, (list, tuple)):
         return dict(enumerate(value))
     if isinstance(value, (set, frozenset)):
@@ -59,7 +62,7 @@ def _attributes(value: Any) -> dict[str, Any]:
                 if isinstance(slot, types.MemberDescriptorType):
                     with contextlib.suppress(AttributeError):  # it is not set yet
                         found[name] = slot.__get__(value)
-    return {name: part for name, part in found.items() if name != _MOVING}
+    return {name: part for name, part in found.items() if name not in _MOVING}
 
 
 def look() -> dict[str, Any]:
@@ -82,4 +85,5 @@ def look() -> dict[str, Any]:
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Return the paths of what has changed, come or gone."""
     paths = sorted(before.keys() | after.keys())
+    paths = [path for path in paths if not path.endswith(_COUNTING)]
     return [path for path in paths if before.get(path, changes) != after.get(path, changes)]
