@@ -36,6 +36,12 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
+
+def is_dtype(value: Any) -> bool:
+    """Return whether something is the element type of one of PyTorch's storages."""
+    return isinstance(value, np.dtype) and value in NAMES
+
+
 # PyTorch does not compress. What another tool has compressed may grow, but not without bounds:
 # all of it to so many times the file's bytes, the pickle, whose objects take more, to once.
 GROWTH = 16

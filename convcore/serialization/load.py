@@ -169,7 +169,7 @@ class _Names:
             raise CheckpointError("a reference to a storage is damaged")
         if pid[0] == "module":
             return pid[1]
-        if pid[0] != "storage" or len(pid) not in (5, 6) or not isinstance(pid[1], np.dtype):
+        if pid[0] != "storage" or len(pid) not in (5, 6) or not archive.is_dtype(pid[1]):
             raise CheckpointError("only storages of tensors are read, and there is something else")
         storage = self._whole(pid[1], pid[2], rebuild.count(pid[4], "a storage's size"))
         if len(pid) == 5 or pid[5] is None:

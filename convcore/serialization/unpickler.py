@@ -191,6 +191,7 @@ class DataUnpickler(_Unpickler):
 
     def _set_state(self, made: Any, state: Any) -> None:
         """Set attributes as pickle does, where a class has no method for it."""
+        self._charge(state)
         attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
         for names in (attributes, slots):
             if names is not None and any(name.startswith("__") for name in names):

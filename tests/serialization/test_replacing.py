@@ -119,7 +119,7 @@ NUMBERS = [
     np.longdouble(1) / 3,
     np.clongdouble(1j),
     np.datetime64("2020", "ns"),
-    np.timedelta64(3),
+    np.timedelta64(3, "s"),
     np.void(b"abc"),
 ]
 

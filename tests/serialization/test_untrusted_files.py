@@ -34,7 +34,8 @@ FACTOR = 500  # of the file's bytes, the most that loading takes: as `load` says
 @pytest.fixture(scope="module", autouse=True)
 def unchanged():
     """Nothing that the process has in common is another after all of these tests."""
-    convcore.load(pickled.checkpoint(value(1)))  # what loads lazily is there
+    found = convcore.load(checkpoint(tensor(0, (2,), (1,))))
+    assert convcore.equal(found, convcore.arange(2.0))  # and what loads lazily is there
     before = world.look()
     yield
     assert world.changes(before, world.look()) == []
@@ -481,12 +482,28 @@ def test_keys_cost_what_they_are_long(kind):
     assert convcore.load(checkpoint(b"}" + nested(8) + b"Ns"))
 
 
+WITH_STATE = name("torch._utils", "_rebuild_parameter_with_state")
+DEEP = {
+    "tuples": b"N" + b"\x85" * 200_000,
+    "dicts": b"}qa0" + b"}Nhasqa0" * 50_000 + b"ha",
+    "ordered": b"Nqa0" + ORDERED + b"qb0" + b"hb)RNhasqa0" * 50_000 + b"ha",
+    "parameters": tensor(0, (), ())
+    + b"qb0Nqa0"
+    + WITH_STATE
+    + b"qc0"
+    + b"hc(hb\x88N}X\1\0\0\0ahastRqa0" * 20_000
+    + b"ha",
+}
+
+
 def test_deep_files_are_read_or_refused():
     depth = 100_000
     found = convcore.load(checkpoint(b"]" * depth + b"a" * (depth - 1)))
     for _ in range(depth - 1):
         (found,) = found
     assert found == []
+    for codes in DEEP.values():
+        assert convcore.load(checkpoint(codes)) is not None
     deep = (OF_TYPE + b"q\0" + NAMES["Tensor"] + b"q\1") + b"h\0h\0h\1(" * 2000
     refused(checkpoint(deep))
 
@@ -524,7 +541,9 @@ class Restored(Trusted):
 def test_what_the_user_trusts_is_made(make):
     here = name("here", "Trusted")
     new = call(here) if make == b"(" else here + b")" + NEWOBJ
-    with safe_globals([(Trusted, "here.Trusted"), (Restored, "here.Restored")]):
+    with safe_globals([(Trusted, "here.Trusted"), (Restored, "here.Restored"), np.dtype]):
+        objects = b"(" + value("storage") + call(name("numpy", "dtype"), value("O"))
+        refused(checkpoint(objects, b"".join(map(value, ("0", "cpu", 2))), b"tQ"), "only storages")
         found = convcore.load(checkpoint(new, value(({"a": 1}, {"slot": 2})), BUILD))
         assert type(found) is Trusted and (found.a, found.slot) == (1, 2)
         for state in ({"__class__": 1}, (None, {"__class__": 1})):
