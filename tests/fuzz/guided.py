@@ -43,7 +43,10 @@ class Target:
             body = pickled.checkpoint(body).getvalue()
         elif kind == bytes([OLDER]):
             body = pickled.older(body).getvalue()
+        if self.count % checkpoints.TRACED == 0:
+            tracemalloc.start()
         _, wrong = checkpoints.check(body)
+        tracemalloc.stop()
         if wrong:
             raise AssertionError(wrong)
         self.count += 1
@@ -63,7 +66,6 @@ def main() -> None:
             draw = checkpoints.random.Random(number)
             parts = b"".join(checkpoints._words(draw) for _ in range(draw.randrange(1, 6)))
             (folder / f"words-{number}").write_bytes(bytes([PICKLE + number % 2]) + parts)
-    tracemalloc.start()
     atheris.Setup(sys.argv, Target())
     atheris.Fuzz()
 
