@@ -26,11 +26,11 @@ def writing(f: Any) -> Iterator[Any]:
         yield f
         return
     target = os.path.realpath(os.fsdecode(f))
-    before = _about(f, target)
+    before = _about(f)
     temporary = os.path.join(os.path.dirname(target), f".convcore-{os.urandom(8).hex()}.tmp")
     descriptor = _made(temporary, f, before)
     if descriptor is None:
-        with open(target, "wb") as file:
+        with open(f, "wb") as file:
             yield file
         return
     try:
@@ -45,10 +45,10 @@ def writing(f: Any) -> Iterator[Any]:
     _sync_folder(target)
 
 
-def _about(f: Any, target: str) -> os.stat_result | None:
+def _about(f: Any) -> os.stat_result | None:
     """Return a file's status; None if there is none; raise if it must not be written."""
     try:
-        about = os.stat(target)
+        about = os.stat(f)
     except FileNotFoundError:
         return None
     if stat.S_ISREG(about.st_mode):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
+import io
 import os
 import pickle
 import stat
@@ -74,6 +76,12 @@ def test_permissions_and_links_stay(tmp_path):
 def test_what_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
     convcore.save([1], os.devnull)
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        read = threads.submit((tmp_path / "pipe").read_bytes)
+        convcore.save([3], tmp_path / "link")
+        assert convcore.load(io.BytesIO(read.result(20))) == [3]
     file = tmp_path / "a.pt"
     convcore.save([1], file)
     number = file.stat().st_ino
