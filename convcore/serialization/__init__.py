@@ -1,5 +1,6 @@
 """Checkpoints: `save` and `load` files in PyTorch's format, without PyTorch."""
 
+from convcore.serialization.errors import CheckpointError
 from convcore.serialization.load import load
 from convcore.serialization.safe import (
     add_safe_globals,
@@ -11,6 +12,7 @@ from convcore.serialization.save import DEFAULT_PROTOCOL, save
 
 __all__ = [
     "DEFAULT_PROTOCOL",
+    "CheckpointError",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",

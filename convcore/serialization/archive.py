@@ -7,7 +7,13 @@ memory.
 
 from __future__ import annotations
 
+import os
+import zipfile
+from typing import Any
+
 import numpy as np
+
+from convcore.serialization.errors import CheckpointError
 
 PICKLE = "data.pkl"
 STORAGES = "data/"
@@ -29,3 +35,89 @@ DTYPES = {
     "ComplexDoubleStorage": np.dtype("c16"),
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def is_dtype(value: Any) -> bool:
+    """Return whether something is the element type of one of PyTorch's storages."""
+    return isinstance(value, np.dtype) and value in NAMES
+
+
+# PyTorch does not compress. What another tool has compressed may grow, but not without bounds:
+# all of it to so many times the file's bytes, the pickle, whose objects take more, to once.
+GROWTH = 16
+_PIECE = 1 << 20  # bytes read at a time
+
+
+def fill(memory: np.ndarray, file: Any) -> int:
+    """Read bytes into a vector of them, and return how many were there."""
+    view, n_read = memoryview(memory), 0  # type: ignore[arg-type]
+    while n_read < len(view):
+        piece = file.read(min(_PIECE, len(view) - n_read))
+        if not piece:
+            break
+        view[n_read : n_read + len(piece)] = piece
+        n_read += len(piece)
+    return n_read
+
+
+class Records:
+    """The records of an archive by their names without the folder's; all sizes are checked first.
+
+    Parameters
+    ----------
+    file : binary file
+    archive : ZipFile
+        Of that file.
+    """
+
+    def __init__(self, file: Any, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._infos: dict[str, zipfile.ZipInfo] = {}
+        n_bytes = file.seek(0, os.SEEK_END)
+        if sum(info.file_size for info in archive.infolist()) > GROWTH * n_bytes:
+            raise CheckpointError(
+                f"the archive inflates to more than {GROWTH} times its {n_bytes} bytes: if you "
+                "trust it, unpack it and zip it again without compression"
+            )
+        for info in archive.infolist():
+            self._add(info)
+        if PICKLE not in self._infos:
+            raise CheckpointError(f"it is no checkpoint: there is no {PICKLE} in it")
+        if self._infos[PICKLE].file_size > n_bytes:
+            raise CheckpointError(f"{PICKLE} inflates to more than the {n_bytes} bytes of the file")
+
+    def _add(self, info: zipfile.ZipInfo) -> None:
+        name = info.filename.partition("/")[2]
+        if name in self._infos and name:
+            raise CheckpointError(f"the archive is damaged: {name!r:.99} is there twice")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise CheckpointError(f"{name!r:.99} is compressed, by other means than deflate")
+        self._infos[name] = info
+
+    def read(self, name: str) -> bytes:
+        """Return a record's bytes; none if there is no such record."""
+        return self.memory(name).tobytes()
+
+    def memory(self, name: str) -> np.ndarray:
+        """Return a record as a vector of bytes of its own; an empty one if there is none."""
+        info = self._infos.get(name)
+        if info is None:
+            return np.empty(0, np.uint8)
+        memory = np.empty(info.file_size, np.uint8)
+        with self._archive.open(info) as record:
+            n_read = fill(memory, record)
+        if n_read != info.file_size:
+            raise CheckpointError(
+                f"{name} is damaged: {n_read} of its {info.file_size} bytes are there"
+            )
+        return memory
+
+    def storage(self, key: str, dtype: np.dtype, count: int) -> np.ndarray:
+        """Return the elements of a storage."""
+        memory = self.memory(STORAGES + key)
+        if memory.size != count * dtype.itemsize:
+            raise CheckpointError(
+                f"storage {key} is damaged: {memory.size} bytes are there, and "
+                f"{count * dtype.itemsize} are meant"
+            )
+        return memory.view(dtype)

@@ -9,33 +9,57 @@ from typing import Any
 
 import numpy as np
 
+from convcore.serialization.archive import fill
+from convcore.serialization.errors import CheckpointError
+
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
+
+
+class _Rest:
+    """The rest of a file, of which no more is asked than is there."""
+
+    def __init__(self, file: Any) -> None:
+        start = file.tell()
+        self.n_bytes = file.seek(0, os.SEEK_END) - start
+        file.seek(start)
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        return self._file.read(min(size, self.n_bytes))
+
+    def readline(self) -> bytes:
+        """Return a line."""
+        return self._file.readline()
 
 
 class Storages:
     """The tensors' memory, which lies behind the pickle: made empty, and filled at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_bytes: int) -> None:
         self._arrays: dict[str, np.ndarray] = {}
+        self._left = n_bytes
 
     def get(self, key: str, dtype: np.dtype, count: int) -> np.ndarray:
-        """Return the array of a storage."""
+        """Return the array of a storage, for which there must be room in the file."""
+        self._left -= count * dtype.itemsize
+        if self._left < 0:
+            raise CheckpointError(f"storage {key} is damaged: it is larger than the file")
         return self._arrays.setdefault(key, np.zeros(count, dtype))
 
-    def read(self, keys: list[str], file: Any) -> None:
+    def read(self, keys: Any, file: Any) -> None:
         """Read all storages, each behind the number of its elements."""
+        are_keys = type(keys) is list and all(type(key) is str for key in keys)
+        if not are_keys or sorted(keys) != sorted(self._arrays):
+            raise CheckpointError("the list of storages is damaged")
         for key in keys:
             array = self._arrays[key]
-            count, content = file.read(8), file.read(array.nbytes)
-            is_whole = len(count) == 8 and len(content) == array.nbytes
+            count = file.read(8)
+            n_read = fill(array.view(np.uint8), file)
+            is_whole = len(count) == 8 and n_read == array.nbytes
             if not is_whole or int.from_bytes(count, "little") != array.size:
-                raise ValueError(f"storage {key} is damaged: {len(content)} bytes are there")
-            array.view(np.uint8)[...] = np.frombuffer(content, np.uint8)
-
-
-class WrongFormat(ValueError):
-    """A file is of another format."""
+                raise CheckpointError(f"storage {key} is damaged: {n_read} bytes are there")
 
 
 def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
@@ -43,16 +67,17 @@ def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
 
     Raises
     ------
-    WrongFormat
-        It is no such file.
-    ValueError
-        It is damaged.
+    CheckpointError
+        It is no such file, or it is damaged.
     """
-    storages = Storages()
-    if not _header(file, lambda: reader(file, storages).load()):
-        raise WrongFormat("no file of PyTorch's older format either")
-    value = reader(file, storages).load()
-    storages.read(reader(file, storages).load(), file)
+    rest = _Rest(file)
+    storages = Storages(rest.n_bytes)
+    if not _header(file, lambda: reader(rest, storages).load()):
+        raise CheckpointError("it is no zip archive, and no file of PyTorch's older format either")
+    unpickler = reader(rest, storages)
+    value = unpickler.load()
+    storages.read(reader(rest, storages).load(), rest)
+    unpickler.settle()
     return value
 
 
@@ -65,6 +90,7 @@ def _header(file: Any, read: Callable[[], Any]) -> bool:
     file.seek(-len(start), os.SEEK_CUR)
     try:
         known = start == pickle.PROTO and [read(), read()] == [MAGIC_NUMBER, PROTOCOL_VERSION]
-        return known and read().get("little_endian", True)
+        about = read() if known else None
     except (pickle.UnpicklingError, EOFError):
         return False
+    return type(about) is dict and about.get("little_endian", True) is True

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
+import io
 import os
 import pickle
 import sys
 import zipfile
-from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from convcore import _dtype
-from convcore._device import device
-from convcore._size import Size
-from convcore._tensor import Tensor, wrap
-from convcore.nn.parameter import Parameter
-from convcore.serialization import archive, legacy, safe
+from convcore.serialization import archive, legacy, rebuild, safe
+from convcore.serialization.errors import CheckpointError
+from convcore.serialization.unpickler import DataUnpickler
 
 __all__ = ["load"]
 
@@ -54,10 +53,17 @@ def load(
 
     Raises
     ------
-    ValueError
-        The file is no such archive or is damaged.
-    pickle.UnpicklingError
-        The file holds something other than data; the message names it.
+    CheckpointError
+        The file is no checkpoint, is damaged, or holds something other than data: the message says
+        what is wrong. It is a `pickle.UnpicklingError`, a ValueError and a RuntimeError.
+    OSError
+        The file cannot be opened or read.
+
+    Notes
+    -----
+    A file that is read as data calls nothing but constructors of what is listed above, and changes
+    nothing that was there before. It takes at most 500 times its own bytes of memory, and a file of
+    tensors about its own.
 
     Examples
     --------
@@ -74,61 +80,80 @@ def load(
     reader = _Reader if weights_only else _CodeReader
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open(f, "rb")) if isinstance(f, (str, os.PathLike)) else f
-        first = file.read(4)
-        file.seek(-len(first), os.SEEK_CUR)
-        if not first:  # at the end, as after writing: all of it is meant
-            file.seek(0)
-            first = file.read(4)
-            file.seek(0)
+        first = _first_bytes(file)
         try:
-            if first == b"PK\x03\x04":
-                return _load_archive(f, stack.enter_context(zipfile.ZipFile(file)), reader)
-            return legacy.load(file, lambda pickled, storages: reader(pickled, storages.get))
-        except zipfile.BadZipFile as error:
-            raise ValueError(f"{f!r} is damaged: {error}") from error
-        except legacy.WrongFormat as error:
-            raise ValueError(f"{f!r} is no zip archive, and {error}") from error
+            if first != b"PK\x03\x04":
+                return legacy.load(
+                    file, lambda rest, storages: reader(rest, rest.n_bytes, storages.get)
+                )
+            return _load_archive(file, stack.enter_context(zipfile.ZipFile(file)), reader)
+        except CheckpointError as error:
+            error.add_note(f"The file is {f!r:.999}.")
+            raise
+        except Exception as error:
+            if _is_none_of_the_files(error, weights_only):
+                raise
+            said = f"{type(error).__name__}: {error}"
+            raise CheckpointError(f"{f!r:.999} is damaged: {said:.999}") from error
 
 
-def _load_archive(f: Any, file: zipfile.ZipFile, reader: type[_Reader]) -> Any:
-    records = {name.partition("/")[2]: name for name in file.namelist()}
-    if archive.PICKLE not in records:
-        raise ValueError(f"{f!r} is no checkpoint: there is no {archive.PICKLE} in it")
-    order = archive.BYTE_ORDER
-    if order in records and file.read(records[order]).decode() != sys.byteorder:
-        raise ValueError(f"{f!r} was written on a machine of another byte order")
-
-    def storage(key: str, dtype: np.dtype, count: int) -> np.ndarray:
-        record = records.get(archive.STORAGES + key)
-        content = b"" if record is None else file.read(record)
-        if len(content) < count * dtype.itemsize:
-            raise ValueError(f"storage {key} is damaged: {len(content)} bytes are there")
-        return np.frombuffer(bytearray(content), dtype, count)
-
-    with file.open(records[archive.PICKLE]) as pickled:
-        return reader(pickled, storage).load()
+def _first_bytes(file: Any) -> bytes:
+    """Return the first bytes of a file, which is left where it stood, or, at its end, rewound."""
+    if not hasattr(file, "read"):
+        raise TypeError(f"f: expected a path or a seekable binary file, got {type(file).__name__}")
+    first = file.read(4)
+    if not isinstance(first, bytes):
+        raise TypeError("f: expected a file that is opened in binary mode, got one of text")
+    if first:
+        file.seek(-len(first), os.SEEK_CUR)
+        return first
+    file.seek(0)  # at the end, as after writing: all of it is meant
+    first = file.read(4)
+    file.seek(0)
+    return first
 
 
-class _Reader(pickle.Unpickler):
-    """An unpickler of data: tensors, containers, the functions that rebuild tensors.
+def _is_none_of_the_files(error: Exception, weights_only: bool) -> bool:
+    """Return whether an error is the machine's, or that of code that was to be run."""
+    if isinstance(error, OSError):  # a damaged file has readers seek to where there is nothing
+        return error.errno not in (None, errno.EINVAL)
+    code = () if weights_only else (ImportError, AttributeError)
+    return isinstance(error, (MemoryError, *code))
+
+
+def _load_archive(file: Any, opened: zipfile.ZipFile, reader: Callable[..., Any]) -> Any:
+    records = archive.Records(file, opened)
+    order = records.read(archive.BYTE_ORDER)
+    if order and order != sys.byteorder.encode():
+        raise CheckpointError("it was written on a machine of another byte order")
+    pickled = records.read(archive.PICKLE)
+    return reader(io.BytesIO(pickled), len(pickled), records.storage).load()
+
+
+class _Names:
+    """What both unpicklers know: PyTorch's names, and storages.
 
     Parameters
     ----------
     pickled : binary file
+    n_bytes : int
+        The size of the pickle, or more.
     storage : callable
         Returns the storage of a key, a dtype and a number of elements.
     """
 
-    def __init__(self, pickled: Any, storage: Callable[[str, np.dtype, int], np.ndarray]) -> None:
-        super().__init__(pickled)
+    def __init__(self, pickled: Any, n_bytes: int, storage: Callable[..., np.ndarray]) -> None:
+        self._open(pickled, n_bytes)
         self._storage = storage
-        self._storages: dict[str, np.ndarray] = {}
+        self._storages: dict[str, rebuild.FileStorage] = {}
+
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        raise NotImplementedError
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the allowed object of a name; raise UnpicklingError for any other."""
-        module, name = safe.modern(module, name)
-        if (module, name) in _KNOWN:
-            return _KNOWN[module, name]
+        """Return what is meant by a name of PyTorch's, or by another."""
+        if (module, name) in rebuild.PYTORCHS:
+            return rebuild.PYTORCHS[module, name]
         if module == "torch" and name in archive.DTYPES:
             return archive.DTYPES[name]
         if module == "torch" and isinstance(getattr(_dtype, name, None), _dtype.dtype):
@@ -136,101 +161,68 @@ class _Reader(pickle.Unpickler):
         return self._other(module, name)
 
     def _other(self, module: str, name: str) -> Any:
-        return safe.found(module, name)
+        raise NotImplementedError
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return a storage as a 1-D array, or a class that was saved with its source."""
+        """Return a storage, or a class that was saved with its source."""
+        if type(pid) is not tuple or len(pid) < 2:
+            raise CheckpointError("a reference to a storage is damaged")
         if pid[0] == "module":
             return pid[1]
-        kind, dtype, key, _, count = pid[:5]
-        if kind != "storage" or not isinstance(dtype, np.dtype):
-            raise pickle.UnpicklingError(f"{kind} is not read: only storages of tensors are")
+        if pid[0] != "storage" or len(pid) not in (5, 6) or not archive.is_dtype(pid[1]):
+            raise CheckpointError("only storages of tensors are read, and there is something else")
+        storage = self._whole(pid[1], pid[2], rebuild.count(pid[4], "a storage's size"))
+        if len(pid) == 5 or pid[5] is None:
+            return storage
+        return storage.part(pid[5])  # the older format's
+
+    def settle(self) -> None:
+        """Compute anew what depends on storages that were read after the pickle."""
+        for storage in self._storages.values():
+            storage.settle()
+
+    def _whole(self, dtype: np.dtype, key: Any, count: int) -> rebuild.FileStorage:
+        if type(key) is not str:
+            raise CheckpointError(f"a storage's key is str, got {type(key).__name__}")
         if key not in self._storages:
-            self._storages[key] = self._storage(key, dtype, count)
-        array = self._storages[key]
-        if len(pid) == 6 and pid[5] is not None:  # the older format: a part of the storage
-            _, start, size = pid[5]
-            return array[start : start + size]
-        return array
+            self._storages[key] = rebuild.FileStorage(self._storage(key, dtype, count))
+        found = self._storages[key]
+        if found.dtype.numpy != dtype or found.size() != count:
+            raise CheckpointError(f"storage {key} is damaged: it has two sizes or dtypes")
+        return found
 
 
-class _CodeReader(_Reader):
+class _Reader(_Names, DataUnpickler):
+    """An unpickler of data: tensors, containers, the functions that rebuild tensors."""
+
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        DataUnpickler.__init__(self, pickled, n_bytes, rebuild.CONSTRUCTORS)
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the allowed object of a name; raise CheckpointError for any other."""
+        return super().find_class(*safe.modern(module, name))
+
+    def _other(self, module: str, name: str) -> Any:
+        if (module, name) in rebuild.PYTHONS:
+            return rebuild.PYTHONS[module, name]
+        return self.trust(safe.found(module, name))
+
+
+class _CodeReader(_Names, pickle.Unpickler):
     """An unpickler of anything, with convcore's classes for PyTorch's."""
+
+    def _open(self, pickled: Any, n_bytes: int) -> None:
+        pickle.Unpickler.__init__(self, pickled)
 
     def _other(self, module: str, name: str) -> Any:
         if module.partition(".")[0] != "torch":
-            return super(_Reader, self).find_class(module, name)
+            return pickle.Unpickler.find_class(self, module, name)
         try:
             value = importlib.import_module(f"convcore{module[5:]}")
             for part in name.split("."):
                 value = getattr(value, part)
         except (ImportError, AttributeError):
-            raise pickle.UnpicklingError(
+            raise CheckpointError(
                 f"{module}.{name} is not read: convcore has nothing of that name"
             ) from None
         return value
-
-
-def _tensor(
-    storage: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, *rest: Any
-) -> Tensor:
-    """Rebuild a tensor from its storage; NumPy checks the bounds."""
-    n_bytes = storage.itemsize
-    strides = tuple(step * n_bytes for step in stride)
-    array: np.ndarray = np.ndarray(
-        tuple(size), storage.dtype, storage.data, offset * n_bytes, strides
-    )
-    tensor = wrap(array)
-    tensor.requires_grad = requires_grad
-    return tensor
-
-
-def _parameter(data: Tensor, requires_grad: bool, *rest: Any) -> Parameter:
-    return Parameter(data, requires_grad)
-
-
-def _with_state(tensor: Any, state: Any) -> Any:
-    """Set the attributes of a tensor: a dict of them, or a pair of one and of slots."""
-    tensor.__dict__.update((state[0] if isinstance(state, tuple) else state) or {})
-    return tensor
-
-
-def _parameter_with_state(data: Tensor, requires_grad: bool, hooks: Any, state: Any) -> Parameter:
-    return _with_state(Parameter(data, requires_grad), state)
-
-
-def _of_type(rebuild: Callable[..., Tensor], cls: type, args: tuple, state: Any) -> Tensor:
-    tensor = rebuild(*args)
-    if type(tensor) is not cls:
-        array, requires_grad = tensor._array, tensor.requires_grad
-        tensor = wrap(array, cls)
-        tensor.requires_grad = requires_grad
-    return _with_state(tensor, state)
-
-
-def _bytes(text: str, encoding: str) -> bytes:
-    """Return bytes, which pickle protocol 2 writes as latin-1 text."""
-    return text.encode("latin1")
-
-
-def _device(*place: Any) -> device:
-    """Return the CPU, whatever device a checkpoint names."""
-    return device("cpu")
-
-
-_KNOWN: dict[tuple[str, str], Any] = {
-    ("collections", "Counter"): Counter,
-    ("collections", "OrderedDict"): OrderedDict,
-    ("builtins", "complex"): complex,
-    ("builtins", "set"): set,
-    ("builtins", "bytearray"): bytearray,
-    ("_codecs", "encode"): _bytes,
-    ("torch", "Size"): Size,
-    ("torch", "Tensor"): Tensor,
-    ("torch", "device"): _device,
-    ("torch.nn.parameter", "Parameter"): Parameter,
-    ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
-    ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
-    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-}

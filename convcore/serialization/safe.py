@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import _compat_pickle
-import pickle
 from collections.abc import Iterable
 from typing import Any
+
+from convcore.serialization.errors import CheckpointError
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
 
@@ -69,10 +70,10 @@ def modern(module: str, name: str) -> tuple[str, str]:
 
 
 def found(module: str, name: str) -> Any:
-    """Return what the user has allowed under a name in a file, or raise UnpicklingError."""
+    """Return what the user has allowed under a name in a file, or raise CheckpointError."""
     path = f"{module}.{name}"
     if module in _BLOCKED:
-        raise pickle.UnpicklingError(
+        raise CheckpointError(
             f"Weights only load failed. Trying to load unsupported GLOBAL {path} whose module "
             f"{module} is blocked."
         )
@@ -80,7 +81,7 @@ def found(module: str, name: str) -> Any:
         if known in _allowed:
             return _allowed[known]
     path = path.removeprefix("builtins.")
-    raise pickle.UnpicklingError(
+    raise CheckpointError(
         "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
         f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
         f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "

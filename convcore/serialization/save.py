@@ -18,6 +18,7 @@ from convcore._tensor import Tensor
 from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive
+from convcore.serialization.replacing import writing
 
 __all__ = ["DEFAULT_PROTOCOL", "save"]
 
@@ -40,8 +41,11 @@ def save(
         Best is data: tensors, numbers, strings, None, and dicts, lists, tuples and sets of such, as
         the ``state_dict`` of a module, an optimizer or a schedule, which `load` and PyTorch read.
         Anything else that can be pickled, as a whole module or a NumPy array, is read only by those
-        who trust the file: with ``weights_only=False``. NumPy scalars become Python numbers.
+        who trust the file: with ``weights_only=False``. NumPy scalars become Python numbers, except
+        for those that Python has no numbers for, as ``longdouble`` and dates.
     f : str, path, or binary file
+        A file at a path is replaced once the new one is whole and on the disk: a process that is
+        killed leaves the old one or the new one, and perhaps ``.convcore-*.tmp`` beside it.
     pickle_module : module
         Ignored: objects are written as Python's `pickle` does.
     pickle_protocol : int
@@ -61,7 +65,7 @@ def save(
     pickled = io.BytesIO()
     writer = _Writer(pickled, pickle_protocol)
     writer.dump(obj)
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as file:
+    with writing(f) as opened, zipfile.ZipFile(opened, "w", zipfile.ZIP_STORED) as file:
         file.writestr(f"archive/{archive.PICKLE}", pickled.getvalue())
         if not _disable_byteorder_record:
             file.writestr(f"archive/{archive.BYTE_ORDER}", sys.byteorder)
@@ -69,6 +73,11 @@ def save(
             with file.open(f"archive/{archive.STORAGES}{key}", "w", force_zip64=True) as record:
                 record.write(array.data)
         file.writestr(f"archive/{archive.VERSION}", "3\n")
+
+
+def _is_pythons(scalar: np.generic) -> bool:
+    """Return whether Python has a number or string for a scalar: not for longdouble, nor dates."""
+    return scalar.dtype.kind not in "mMVO" and not isinstance(scalar.item(), np.generic)
 
 
 class _Name:
@@ -130,7 +139,7 @@ class _Writer(_Pickler):
             self._save_call(_Name("torch", "Size"), tuple(obj))
         elif isinstance(obj, device):
             self._save_call(_Name("torch", "device"), str(obj))
-        elif isinstance(obj, np.generic):
+        elif isinstance(obj, np.generic) and _is_pythons(obj):
             self.save(obj.item())
         else:
             super().save(obj, save_persistent_id)
@@ -164,6 +173,10 @@ class _Writer(_Pickler):
 
     def _place(self, tensor: Tensor, requires_grad: bool) -> tuple:
         """Return the arguments that rebuild a tensor."""
+        if tensor.dtype.numpy not in archive.NAMES:
+            raise pickle.PicklingError(f"a tensor of {tensor.dtype} cannot be saved: cast it first")
+        if tensor.is_meta:
+            raise pickle.PicklingError("a tensor on the device 'meta' has no values to be saved")
         array = tensor._array if is_dense(tensor._array) else np.ascontiguousarray(tensor._array)
         strides = tuple(step // array.itemsize for step in array.strides)
         storage = _Storage(*self._stored(array))

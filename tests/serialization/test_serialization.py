@@ -150,6 +150,25 @@ def test_gaps_are_not_written():
     assert convcore.load(file).shape == (10, 10)
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_bits_of_pytorchs_tensors_are_resolved(torch, older):
+    base = torch.tensor([1 + 2j, 3 - 4j])
+    written = {
+        "conj": base.conj(),
+        "view": base.conj()[1:],
+        "neg": torch.tensor([1 + 2j]).conj().imag,
+        "both": (-torch.tensor([5j]).conj()),
+        "parameter": torch.nn.Parameter(torch.tensor([2j])),
+    }
+    file = io.BytesIO()
+    torch.save(written, file, _use_new_zipfile_serialization=not older)
+    file.seek(0)
+    found = convcore.load(file)
+    assert written["conj"].is_conj() and written["neg"].is_neg()
+    for key, expected in written.items():
+        assert found[key].tolist() == expected.tolist(), key
+
+
 class Runs:
     def __reduce__(self):
         return print, ("code was run",)

@@ -1,0 +1,91 @@
+"""Write a file so that, whatever happens, either the old or the new one is there, whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+__all__ = ["writing"]
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+@contextlib.contextmanager
+def writing(f: Any) -> Iterator[Any]:
+    """Open a path for writing, whose file is replaced at the end; a file object stays as it is.
+
+    The new file lies beside the old one, as ``.convcore-<random>.tmp``, until it is on the disk. It
+    gets the old one's permissions and, where that is allowed, its owner. A symbolic link stays one.
+    Written in place, as ever, is what cannot be replaced: a device, a pipe, or a file in a folder
+    in which no file may be made.
+    """
+    if not isinstance(f, (str, os.PathLike)):
+        yield f
+        return
+    target = os.path.realpath(os.fsdecode(f))
+    before = _about(f)
+    temporary = os.path.join(os.path.dirname(target), f".convcore-{os.urandom(8).hex()}.tmp")
+    descriptor = _made(temporary, f, before)
+    if descriptor is None:
+        with open(f, "wb") as file:
+            yield file
+        return
+    try:
+        with os.fdopen(descriptor, "w+b") as new:
+            yield new
+            _put_on_disk(new, temporary, before)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(target)
+
+
+def _about(f: Any) -> os.stat_result | None:
+    """Return a file's status; None if there is none; raise if it must not be written."""
+    try:
+        about = os.stat(f)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(about.st_mode):
+        open(f, "r+b").close()
+    return about
+
+
+def _made(temporary: str, f: Any, before: os.stat_result | None) -> int | None:
+    """Return the descriptor of a new file; None if what is there is to be written in place."""
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        return None
+    try:
+        return os.open(temporary, _FLAGS, 0o666)
+    except OSError as error:
+        if before is not None and isinstance(error, PermissionError):
+            return None
+        raise type(error)(error.errno, error.strerror, os.fspath(f)) from None
+
+
+def _put_on_disk(new: BinaryIO, temporary: str, before: os.stat_result | None) -> None:
+    """Give a new file the old one's owner and permissions, and wait until it is on the disk."""
+    new.flush()
+    if before is not None:
+        if hasattr(os, "chown"):
+            with contextlib.suppress(PermissionError):
+                os.chown(temporary, before.st_uid, before.st_gid)
+        os.chmod(temporary, stat.S_IMODE(before.st_mode))
+    os.fsync(new.fileno())
+
+
+def _sync_folder(target: str) -> None:
+    """Wait until a folder's entries are on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        folder = os.open(os.path.dirname(target), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

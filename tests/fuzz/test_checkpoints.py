@@ -1,0 +1,47 @@
+"""The short form of the fuzzer of checkpoints; `checkpoints.py` says how the long one is run."""
+
+from __future__ import annotations
+
+import collections
+import copyreg
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import world
+
+import convcore
+
+FUZZER = Path(__file__).resolve().parent / "checkpoints.py"
+
+
+@pytest.mark.subprocess
+def test_mutated_checkpoints_are_read_or_refused():
+    command = [sys.executable, str(FUZZER), "--count=1500"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1,500 files" in done.stdout and "'read'" in done.stdout and "'refused'" in done.stdout
+
+
+CHANGED = [
+    (convcore.float32, "numpy"),
+    (convcore.Size, "numel"),
+    (collections.Counter, "update"),
+    (convcore.Tensor, "_array"),
+    (convcore.load, "__kwdefaults__"),
+    (convcore.save, "__defaults__"),
+    (copyreg, "_extension_registry"),
+]
+
+
+@pytest.mark.parametrize(("where", "name"), CHANGED, ids=str)
+def test_a_look_at_the_world_sees_what_was_changed(where, name, monkeypatch):
+    convcore.equal(convcore.ones(1), convcore.ones(1))  # what loads lazily is there
+    before = world.look()
+    was = getattr(where, name)
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, None)
+        changes = world.changes(before, world.look())
+        assert any(name.strip("_") in path for path in changes)
+    assert getattr(where, name) is was and world.changes(before, world.look()) == []

@@ -1,0 +1,148 @@
+"""A file is replaced when the new one is whole; nothing is left beside it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import errno
+import io
+import os
+import pickle
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import convcore
+
+KILLS = Path(__file__).resolve().parents[1] / "fuzz" / "kills.py"
+
+
+class Refuses:
+    def __reduce__(self):
+        raise pickle.PicklingError("no")
+
+
+def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    file = tmp_path / "a.pt"
+    convcore.save([1], file)
+    with pytest.raises(pickle.PicklingError):
+        convcore.save(Refuses(), file)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        convcore.save([2], file)
+    assert convcore.load(file) == [1] and os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "a.pt"
+    convcore.save([1], file)
+
+    def interrupt(*paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        convcore.save([2], file)
+    assert convcore.load(file) == [1] and os.listdir(tmp_path) == ["a.pt"]
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are POSIX's")
+def test_permissions_and_links_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "a.pt", tmp_path / "link.pt"
+    link.symlink_to(file)
+    convcore.save([1], link)
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    assert mode(file) == mode(plain) and link.is_symlink()
+    file.chmod(0o640)
+    convcore.save([2], link)
+    assert mode(file) == 0o640 and link.is_symlink() and convcore.load(file) == [2]
+    assert os.listdir(tmp_path / "folder") == ["a.pt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and pipes are POSIX's")
+def test_what_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
+    convcore.save([1], os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        read = threads.submit((tmp_path / "pipe").read_bytes)
+        convcore.save([3], tmp_path / "link")
+        assert convcore.load(io.BytesIO(read.result(20))) == [3]
+    file = tmp_path / "a.pt"
+    convcore.save([1], file)
+    number = file.stat().st_ino
+
+    def refuse(*args):
+        raise PermissionError(errno.EACCES, "Permission denied", "elsewhere")
+
+    monkeypatch.setattr(os, "open", refuse)
+    convcore.save([2], file)
+    assert convcore.load(file) == [2] and file.stat().st_ino == number
+    with pytest.raises(PermissionError, match=r"new\.pt"):
+        convcore.save([1], tmp_path / "new.pt")
+
+
+def test_errors_name_the_file_that_was_given(tmp_path):
+    for name in ("nowhere/a.pt", "."):
+        with pytest.raises(OSError) as found:
+            convcore.save([1], tmp_path / name)
+        assert found.value.filename == os.fspath(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anything")
+def test_a_read_only_file_is_not_replaced(tmp_path):
+    file = tmp_path / "a.pt"
+    convcore.save([1], file)
+    file.chmod(0o444)
+    with pytest.raises(PermissionError):
+        convcore.save([2], file)
+    assert convcore.load(file) == [1]
+
+
+@pytest.mark.subprocess
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
+def test_a_killed_saver_leaves_a_whole_file():
+    command = [sys.executable, str(KILLS), "--count=30"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "30 kills" in done.stdout
+
+
+NUMBERS = [
+    np.longdouble(1) / 3,
+    np.clongdouble(1j),
+    np.datetime64("2020", "ns"),
+    np.timedelta64(3, "s"),
+    np.void(b"abc"),
+]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+def test_numbers_that_python_has_not_keep_their_type(tmp_path, number):
+    convcore.save([number], tmp_path / "a.pt")
+    (found,) = convcore.load(tmp_path / "a.pt", weights_only=False)
+    assert type(found) is type(number) and found == number
+    with pytest.raises(pickle.UnpicklingError, match=r"multiarray\.scalar was not an allowed"):
+        convcore.load(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("options", [{"dtype": convcore.uint16}, {"device": "meta"}], ids=str)
+def test_tensors_that_the_format_has_not_are_refused(tmp_path, options):
+    with pytest.raises(pickle.PicklingError, match="a tensor o"):
+        convcore.save([convcore.zeros(2, **options)], tmp_path / "a.pt")
+    assert os.listdir(tmp_path) == []
