@@ -235,7 +235,8 @@ def embedding_bag(
     _check_bags(input, weight, offsets, mode, scale_grad_by_freq, per_sample_weights)
     refuse_sparse(sparse)
     rows = input._array.reshape(-1)
-    _check_rows(rows, weight._array.shape[0])
+    plain = mode != "max" and padding_idx is None and weight._array.dtype != np.float64
+    _check_rows(rows, weight._array.shape[0], plain)
     sizes = _bag_sizes(input._array, offsets, include_last_offset)
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
@@ -306,12 +307,17 @@ def _check_bags(
         )
 
 
-def _check_rows(rows: np.ndarray, size: int) -> None:
+def _check_rows(rows: np.ndarray, size: int, plain: bool) -> None:
+    """Raise if a row is not there, with PyTorch's text for plain sums, or else for the others."""
     outside = np.flatnonzero((rows < 0) | (rows >= size))
     if outside.size:
+        found = rows[outside[0]]
         raise RuntimeError(
-            f"Index {outside[0]} of input takes value {rows[outside[0]]} which is not in the "
-            f"valid range [0, {size})"
+            f"Index {outside[0]} of input takes value {found} which is not in the valid range "
+            f"[0, {size})"
+            if plain
+            else "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+            f"{found}"
         )
 
 

@@ -145,6 +145,14 @@ def test_offsets_must_go_up_from_zero(offsets, message):
         F.embedding_bag(convcore.tensor([1, 2]), convcore.ones(5, 3), convcore.tensor(offsets))
 
 
+@pytest.mark.parametrize("options", [{"mode": "sum"}, {"mode": "max"}, {"padding_idx": 0}])
+def test_a_bag_with_a_row_that_is_not_there_is_refused(torch, options):
+    def called(lib, weight):
+        return lib.nn.functional.embedding_bag(lib.tensor([[1, 5]]), weight, **options)
+
+    same_error(torch, called, np.ones((5, 3), "float32"))
+
+
 def test_sparse_gradients_are_refused():
     for function in (F.embedding, F.embedding_bag):
         with pytest.raises(NotImplementedError, match="sparse=True is not supported"):
