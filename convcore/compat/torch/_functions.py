@@ -17,12 +17,18 @@ def of_a_method(name: str) -> Callable | None:
         return lambda input, *args, **kwargs: getattr(input, name)(*args, **kwargs)
     plain = name.removesuffix("_copy")
     if plain != name and hasattr(Tensor, plain):
-        return lambda input, *args, **kwargs: _copied(getattr(input, plain)(*args, **kwargs))
+        return lambda input, *args, out=None, **kwargs: _copied(
+            getattr(input, plain)(*args, **kwargs), out
+        )
     return None
 
 
-def _copied(result: Any) -> Any:
-    return result.clone() if isinstance(result, Tensor) else tuple(map(_copied, result))
+def _copied(result: Any, out: Any = None) -> Any:
+    """Return copies of views, or write them into ``out``: a tensor, or one for each."""
+    if isinstance(result, Tensor):
+        return result.clone() if out is None else out.copy_(result)
+    outs = [None] * len(result) if out is None else out
+    return tuple([_copied(*pair) for pair in zip(result, outs, strict=True)])
 
 
 def batch_norm(
