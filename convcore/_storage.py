@@ -14,6 +14,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._device import device as _device
 from convcore._tensor import Tensor, wrap
+from convcore.engine.runtime import shared
 
 __all__ = [
     "TypedStorage",
@@ -101,8 +102,8 @@ class _Storage:
         return self.data_ptr()
 
     def is_shared(self) -> bool:
-        """Return False: processes do not share it."""
-        return False
+        """Return whether child processes share it."""
+        return shared.is_shared(self._elements)
 
     def tolist(self) -> list:
         """Return the elements as a list."""

@@ -75,6 +75,16 @@ def embedding(
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
 
 
+def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
+    """Return what `F.pad` returns of the same arguments."""
+    return F.pad(input, pad, "constant", value)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Return what `F.channel_shuffle` returns of the same arguments."""
+    return F.channel_shuffle(input, groups)
+
+
 def range(start: float = 0, end: float | None = None, step: float = 1, **kwargs: Any) -> Tensor:
     """Return numbers from start to end, end included; PyTorch deprecates it for `arange`."""
     warnings.warn(
