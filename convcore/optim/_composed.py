@@ -76,7 +76,9 @@ class Composed(Optimizer):
             if "step" in state:
                 state["step"] = state["step"] + 1
             real = {name: as_real(value) for name, value in state.items()}
-            value, gradient = as_real(parameter), as_real(parameter.grad)
+            # A recorded rule may save the value, which `copy_` changes.
+            value = parameter.clone() if options.get("differentiable") else parameter
+            value, gradient = as_real(value), as_real(parameter.grad)
             if options.get("maximize"):
                 gradient = -gradient
             value, gradient = self._decayed(value, gradient, options)
@@ -193,8 +195,8 @@ def check_options(options: dict[str, Any]) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
-    """Return Adam's two decay rates as floats.
+def checked_betas(betas: tuple[Any, Any], differentiable: bool = False) -> tuple[Any, Any]:
+    """Return Adam's two decay rates as floats; as they are where steps are recorded.
 
     Raises
     ------
@@ -215,7 +217,7 @@ def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
     for number, beta in enumerate(betas):
         if isinstance(beta, Tensor) and beta.numel() != 1:
             raise ValueError(f"Tensor betas[{number}] must be 1-element")
-    first, second = (float(beta) for beta in betas)
+    first, second = betas if differentiable else (float(beta) for beta in betas)
     return first, second
 
 
