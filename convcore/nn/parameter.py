@@ -190,7 +190,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     ) -> Any:
         """Make a buffer without a shape."""
         kind = get_default_dtype() if dtype is None else dtype
-        buffer = wrap(np.empty(0, kind.numpy), cls)
+        buffer: Any = wrap(np.empty(0, kind.numpy), cls)
         buffer.persistent = persistent
         return buffer
 
