@@ -15,6 +15,7 @@ from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_arguments, check_optional, number
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.index_along import index_select
+from convcore.functions.piecewise import masked
 from convcore.functions.scatter import gather
 from convcore.functions.shape import reshape, unsqueeze
 
@@ -132,26 +133,22 @@ def _looked_up(
     out = wrap(weight._array.take(rows, 0))
     if is_grad_enabled() and weight.requires_grad:
         size = weight._array.shape[0]
-        share = _gradient_share(rows, out._array.dtype, padding, by_frequency)
+        share = _gradient_share(rows, out._array.dtype) if by_frequency else None
+        counts = None if padding is None else (rows != padding)[:, np.newaxis]
 
         def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+            grad = grad if counts is None else masked(grad, counts)  # NaN counts for nothing too
             return row_sums(grad if share is None else mul(grad, share), rows, size)
 
         record("EmbeddingBackward0", (weight,), out, backward)
     return out
 
 
-def _gradient_share(
-    rows: np.ndarray, dtype: np.dtype, padding: int | None, by_frequency: bool
-) -> Tensor | None:
-    """Return the factor of each row's gradient; None if all are 1."""
-    if padding is None and not by_frequency:
-        return None
+def _gradient_share(rows: np.ndarray, dtype: np.dtype) -> Tensor:
+    """Return the factor of each row's gradient: one over how often it was looked up."""
     share = np.ones(rows.shape, dtype)
-    if by_frequency and rows.size:
+    if rows.size:
         share /= np.bincount(rows)[rows].astype(dtype)
-    if padding is not None:
-        share[rows == padding] = 0
     return wrap(share[:, np.newaxis])
 
 
