@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from convcore import _creation
 from convcore._dtype import dtype as _dtype
+from convcore._dtype import of as dtype_of
 from convcore._tensor import Tensor, channels_last, wrap
 from convcore.random import fill
 
@@ -182,34 +184,61 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Return a tensor of uniform numbers from [low, high), by default [-9, 9), or [0, 9) unsigned.
+    """Return a tensor of uniform numbers from [low, high), by default [-9, 9), or integers to 9.
 
     Parameters
     ----------
     shape : ints, or one sequence of them
     dtype : dtype
+    low, high : float
+        Brought within the numbers that the dtype holds: to 0 for unsigned integers, say.
     requires_grad : bool
     noncontiguous : bool
         Whether the elements lie two apart.
     exclude_zero : bool
         Whether zeros are replaced by the smallest number.
     memory_format : memory_format, optional
+
+    Raises
+    ------
+    ValueError
+        The interval is empty, or the dtype holds none of its numbers.
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    if noncontiguous and sizes:
+    spread = noncontiguous and math.prod(sizes) > 1
+    if spread:
         sizes = (*sizes[:-1], 2 * sizes[-1])
     array = np.empty(sizes, dtype.numpy)
-    least = 0 if not dtype.is_signed else -9
-    most = 2 if array.dtype == bool else 9
-    low, high = (least if low is None else low), (most if high is None else high)
-    if array.dtype.kind in "fc":
+    floating = array.dtype.kind in "fc"
+    low, high = _limits(array.dtype, low, high)
+    if floating:
         fill.fill_uniform(array, low, high)
     else:
-        fill.fill_random(array, int(low), int(high))
+        fill.fill_random(array, math.ceil(low), math.ceil(high))
+    array = array[..., 1::2] if spread else array
     if exclude_zero:
-        array[array == 0] = np.finfo(array.dtype).tiny if array.dtype.kind in "fc" else 1
-    made = wrap(array[..., ::2] if noncontiguous and sizes else array)
+        array[array == 0] = np.finfo(array.dtype).tiny if floating else 1
+    made = wrap(array)
     if memory_format is channels_last:
         made = made.to(memory_format=channels_last)
     made.requires_grad = requires_grad
     return made
+
+
+def _limits(dtype: np.dtype, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return where to draw: what is asked, or the default, within what the dtype holds."""
+    least, most = (0, 2) if dtype.kind == "b" else (-9, 9 if dtype.kind in "fc" else 10)
+    low, high = (least if low is None else low), (most if high is None else high)
+    if not low <= high or (low == high and dtype.kind not in "fc"):
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if dtype.kind in "fc":
+        smallest, end = float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    else:
+        info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+        smallest, end = int(info.min), 2 if dtype.kind == "b" else int(info.max) + 1
+    if high < smallest or low >= end:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but "
+            f"{dtype_of(dtype)} only supports [{smallest}, {end})"
+        )
+    return min(max(low, smallest), end), min(max(high, smallest), end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import convcore
@@ -69,3 +70,21 @@ def test_make_tensor():
     assert spread.shape == (2, 3) and not spread.is_contiguous()
     assert not (make_tensor(100, dtype=convcore.int8, exclude_zero=True) == 0).any()
     assert make_tensor(9, dtype=convcore.bool).dtype is convcore.bool
+    bytes_ = make_tensor(400, dtype=convcore.uint8, low=-9, high=3)
+    assert bytes_.unique().tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"`low` must be less than `high`, but got 3 >= 3"):
+        make_tensor(9, dtype=convcore.int8, low=3, high=3)
+    with pytest.raises(ValueError, match=r"torch.uint8 only supports \[0, 256\)"):
+        make_tensor(9, dtype=convcore.uint8, low=-9, high=-3)
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("options", [{}, {"low": -3, "high": 1.5}, {"noncontiguous": True}])
+def test_make_tensor_draws_what_torch_draws(name, options):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    convcore.manual_seed(3)
+    made = make_tensor((5, 4), dtype=getattr(convcore, name), **options)
+    theirs = torch.testing.make_tensor((5, 4), dtype=getattr(torch, name), device="cpu", **options)
+    np.testing.assert_array_equal(made.numpy(), theirs.numpy())
+    assert made.stride() == theirs.stride()

@@ -157,6 +157,10 @@ def grad(
 
 
 def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
+    if isinstance(like, GradientEdge):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
     zeros = wrap(np.zeros_like(like._array))
     zeros._requires_grad = requires_grad
     return zeros

@@ -57,6 +57,14 @@ class FunctionCtx:
         """
         return self._to_save if self._node is None else unpack(self._node())
 
+    @property
+    def saved_variables(self) -> tuple:
+        """`saved_tensors`, under the name that it had before; deprecated."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
+
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare inputs that forward changed in place; it must return them too."""
         self._dirty = tensors
@@ -332,6 +340,10 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
 def _renumber(output: Any, number: int) -> None:
     if isinstance(output, Tensor) and output._grad_fn is not None:
         output._output_nr = number
+
+
+class InplaceFunction(Function):
+    """A `Function` under a name of PyTorch's that older programs inherit from."""
 
 
 def _changed(node: Any, number: int, x: Tensor) -> Tensor:

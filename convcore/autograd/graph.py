@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Iterator
 
 from convcore._tensor import Tensor
@@ -70,7 +71,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _Copies:
-    """The context of `allow_mutation_on_saved_tensors`."""
+    """The context of `allow_mutation_on_saved_tensors`, which a thread is in once at a time."""
+
+    now = threading.local()
 
     def clear(self) -> None:
         """Do nothing: the copies are freed with the graph."""
@@ -82,6 +85,17 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
 
     Every tensor that is saved inside this context manager is copied; PyTorch copies those that are
     changed, when they are.
+
+    Raises
+    ------
+    RuntimeError
+        It is nested in itself.
     """
-    with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
-        yield _Copies()
+    if getattr(_Copies.now, "open", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _Copies.now.open = True
+    try:
+        with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
+            yield _Copies()
+    finally:
+        _Copies.now.open = False

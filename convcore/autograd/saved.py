@@ -147,7 +147,7 @@ def unpack(node: Any) -> tuple:
     RuntimeError
         They were freed by an earlier pass, or one was changed in place.
     """
-    if node._saved is FREED:
+    if node is None or node._saved is FREED:  # None if a ctx has outlived the graph
         raise RuntimeError(_FREED_MESSAGE)
     tensors: list = []
     for held in node._saved:

@@ -73,7 +73,10 @@ class Facade(types.ModuleType):
     def _kept(self, name: str, value: Any) -> Any:
         """Return a value as PyTorch's programs shall see it, and keep it if it will not change."""
         if isinstance(value, types.ModuleType):
-            return importlib.import_module(f"{self.__name__}.{name}")
+            path = f"{self.__name__}.{name}"  # or a module of another place: F.grad is nn.grad
+            return importlib.import_module(
+                path if find(path) else value.__name__.replace("convcore", "torch", 1)
+            )
         if isinstance(value, type):
             _Door.relabel(value)
         if isinstance(value, type | types.FunctionType):

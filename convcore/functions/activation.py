@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
@@ -252,8 +252,12 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     check_tensor("softshrink", input)
     lambd = number("softshrink", "lambd", lambd)
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    most = float(np.finfo(input._array.dtype).max) if input._array.dtype.kind == "f" else np.inf
+    if not 0 <= lambd <= most:
+        raise RuntimeError(
+            f"lambda must be in range [0, {most:g}] for input dtype "
+            f"{scalar_name(input._array.dtype)}, but found {lambd:g}"
+        )
     return compiled(input, ("softshrink", lambd), partial(_outside, lambd))
 
 

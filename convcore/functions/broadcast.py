@@ -127,8 +127,30 @@ def broadcast_shapes(*shapes: Any) -> Size:
     ------
     RuntimeError
         They do not broadcast.
+    ValueError
+        A size is negative.
     """
-    return Size(broadcast_shape(*[(n,) if isinstance(n, int) else tuple(n) for n in shapes]))
+    sizes = [(n,) if isinstance(n, int) else n for n in shapes]
+    for shape in sizes:
+        if not isinstance(shape, tuple | list) or not all(isinstance(n, int) for n in shape):
+            raise RuntimeError(
+                "Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{shape}"
+            )
+    found = [1] * max(map(len, sizes), default=0)
+    for number, shape in enumerate(sizes):
+        for axis in range(-1, -1 - len(shape), -1):
+            n = shape[axis]
+            if n < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if n != 1 and found[axis] not in (1, n):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {n} at {axis}! Mismatching "
+                    f"argument at index {number} had {shape}; but expected shape should be "
+                    f"broadcastable to {found}"
+                )
+            found[axis] = found[axis] if n == 1 else n
+    return Size(found)
 
 
 def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:

@@ -27,12 +27,13 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.padding import pad
 from convcore.functions.reduce import sum
-from convcore.functions.shape import reshape, squeeze, unsqueeze
+from convcore.functions.shape import permute, reshape, squeeze, unsqueeze
 
 __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -134,6 +135,25 @@ def conv3d() -> None:
 
     The rest as for `conv2d`.
     """
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Correlate sequences whose axes are time, batch, channels: (T, N, C_in) with (K, C_in, C_out).
+
+    The bias is (C_out,), ``pad`` the number of zeros at both ends; the result is (OT, N, C_out).
+    Raises RuntimeError for other shapes.
+    """
+    shapes = [tensor._array.shape for tensor in (input, weight, bias)]
+    if [len(shape) for shape in shapes] != [3, 3, 1]:
+        raise RuntimeError(
+            f"conv_tbc takes (T, N, C_in), (K, C_in, C_out) and (C_out,), got {shapes}"
+        )
+    if shapes[0][2] != shapes[1][1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if shapes[2][0] != shapes[1][2]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    kernel = permute(weight, (2, 1, 0))
+    return permute(conv1d(permute(input, (1, 2, 0)), kernel, bias, padding=pad), (2, 0, 1))
 
 
 @of_rank(1, _conv_transpose)

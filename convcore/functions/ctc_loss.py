@@ -61,7 +61,12 @@ def ctc_loss(
     single = log_probs._array.ndim == 2
     if single:
         log_probs = reshape(log_probs, log_probs._array.shape[0], 1, -1)
-    given = [_lengths(one) for one in (input_lengths, target_lengths)]
+    if not log_probs._array.size:
+        raise RuntimeError("log_probs tensor must not be empty")
+    given = [
+        _lengths(name, one)
+        for name, one in (("input_lengths", input_lengths), ("target_lengths", target_lengths))
+    ]
     problem = _Problem(log_probs._array, targets._array, given[0], given[1], blank)
     losses = _losses(log_probs, problem, zero_infinity)
     if reduction == "mean":
@@ -69,8 +74,10 @@ def ctc_loss(
     return reshape(losses, ()) if single and reduction == "none" else _reduce(losses, reduction)
 
 
-def _lengths(given: Any) -> np.ndarray:
+def _lengths(name: str, given: Any) -> np.ndarray:
     array = given._array if isinstance(given, Tensor) else np.asarray(given, np.int64)
+    if array.dtype.kind not in "iu":
+        raise RuntimeError(f"{name} must be integral")
     return array.reshape(-1).astype(np.int64)
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore import _dtype
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
@@ -50,6 +51,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         Shorter vectors count as having this length, but in the gradient, as in PyTorch.
     """
     check_arguments("cosine_similarity", x1=x1, x2=x2)
+    dtype = _dtype.promote_types(x1.dtype, x2.dtype).numpy
+    if dtype.kind not in "fc":
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {scalar_name(dtype)}"
+        )
+    x1, x2 = (x if x._array.dtype.kind in "fc" else wrap(x._array.astype(dtype)) for x in (x1, x2))
     if x1.shape != x2.shape:
         x1, x2 = broadcast_tensors(x1, x2)
     directions = [div(x, at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]

@@ -56,7 +56,13 @@ def dropout1d(
 ) -> Tensor:
     """Do what `dropout` does, to whole channels of (N, C, L) or (C, L)."""
     check_tensor("dropout1d", input)
-    _check_rank("dropout1d", input, (2, 3))
+    if input._array.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input._array.ndim}D input. Note "
+            "that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial "
+            "dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D "
+            "inputs)."
+        )
     return _unbatched(input, 2, p, training, inplace)
 
 

@@ -15,6 +15,7 @@ from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_arguments, check_optional, number
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.index_along import index_select
+from convcore.functions.piecewise import masked
 from convcore.functions.scatter import gather
 from convcore.functions.shape import reshape, unsqueeze
 
@@ -132,26 +133,22 @@ def _looked_up(
     out = wrap(weight._array.take(rows, 0))
     if is_grad_enabled() and weight.requires_grad:
         size = weight._array.shape[0]
-        share = _gradient_share(rows, out._array.dtype, padding, by_frequency)
+        share = _gradient_share(rows, out._array.dtype) if by_frequency else None
+        counts = None if padding is None else (rows != padding)[:, np.newaxis]
 
         def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+            grad = grad if counts is None else masked(grad, counts)  # NaN counts for nothing too
             return row_sums(grad if share is None else mul(grad, share), rows, size)
 
         record("EmbeddingBackward0", (weight,), out, backward)
     return out
 
 
-def _gradient_share(
-    rows: np.ndarray, dtype: np.dtype, padding: int | None, by_frequency: bool
-) -> Tensor | None:
-    """Return the factor of each row's gradient; None if all are 1."""
-    if padding is None and not by_frequency:
-        return None
+def _gradient_share(rows: np.ndarray, dtype: np.dtype) -> Tensor:
+    """Return the factor of each row's gradient: one over how often it was looked up."""
     share = np.ones(rows.shape, dtype)
-    if by_frequency and rows.size:
+    if rows.size:
         share /= np.bincount(rows)[rows].astype(dtype)
-    if padding is not None:
-        share[rows == padding] = 0
     return wrap(share[:, np.newaxis])
 
 
@@ -235,7 +232,8 @@ def embedding_bag(
     _check_bags(input, weight, offsets, mode, scale_grad_by_freq, per_sample_weights)
     refuse_sparse(sparse)
     rows = input._array.reshape(-1)
-    _check_rows(rows, weight._array.shape[0])
+    plain = mode != "max" and padding_idx is None and weight._array.dtype != np.float64
+    _check_rows(rows, weight._array.shape[0], plain)
     sizes = _bag_sizes(input._array, offsets, include_last_offset)
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
@@ -306,12 +304,17 @@ def _check_bags(
         )
 
 
-def _check_rows(rows: np.ndarray, size: int) -> None:
+def _check_rows(rows: np.ndarray, size: int, plain: bool) -> None:
+    """Raise if a row is not there, with PyTorch's text for plain sums, or else for the others."""
     outside = np.flatnonzero((rows < 0) | (rows >= size))
     if outside.size:
+        found = rows[outside[0]]
         raise RuntimeError(
-            f"Index {outside[0]} of input takes value {rows[outside[0]]} which is not in the "
-            f"valid range [0, {size})"
+            f"Index {outside[0]} of input takes value {found} which is not in the valid range "
+            f"[0, {size})"
+            if plain
+            else "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+            f"{found}"
         )
 
 

@@ -37,12 +37,18 @@ def _with_indices(
     function = f"fractional_max_pool{rank}d"
     check_tensor(function, input)
     check_kind(f"{function}_out_frame", input, "f")
-    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    kernel = _ints(function, "kernel_size", kernel_size, rank)
     shape = input._array.shape
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"{function}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(shape)}"
         )
+    for axis in range(len(shape) - rank - 1, len(shape)):
+        if not shape[axis]:
+            raise RuntimeError(
+                f"{function}{'_out' * (rank == 3)}(): Expected input to have non-zero size for "
+                f"non-batch dimensions, but got{list(shape)} with dimension {axis} being empty."
+            )
     batch = input if len(shape) == rank + 2 else reshape(input, 1, *shape)
     sizes = batch._array.shape[2:]
     outs = _outputs(function, rank, sizes, output_size, output_ratio)
@@ -51,7 +57,8 @@ def _with_indices(
         drawn = np.empty((*batch._array.shape[:2], rank), input._array.dtype)
         fill_uniform(drawn)
     else:
-        drawn = _random_samples._array
+        _check_samples(_random_samples._array.shape, (*batch._array.shape[:2], rank))
+        drawn = _random_samples._array[: len(batch._array)]
     # The samples of two axes are for the width and for the height, in this order.
     order = (1, 0) if rank == 2 else (0, 1, 2)
     starts = [
@@ -138,9 +145,35 @@ def _outputs(function: str, rank: int, sizes: tuple, size: Any, ratio: Any) -> t
     if size is None and ratio is None:
         raise ValueError(f"{function} requires specifying either an output_size or an output_ratio")
     if size is not None:
-        return ints_per_axis(function, "output_size", size, rank)
+        return _ints(function, "output_size", size, rank)
     ratios = ratio if is_sequence(ratio) else (ratio,) * rank
+    if len(ratios) != rank:
+        raise ValueError(
+            f"{function} requires output_ratio to either be a single Int or tuple of Ints."
+        )
     return tuple([int(here * by) for here, by in zip(sizes, ratios, strict=True)])
+
+
+def _ints(function: str, name: str, value: Any, rank: int) -> tuple[int, ...]:
+    """Return one int an axis; unlike other pools', a sequence has that many."""
+    if is_sequence(value) and len(value) != rank:
+        kinds = "tuple of Ints" if rank == 2 else "tuple of three Ints"
+        raise RuntimeError(f"{function}: {name} must either be a single Int or {kinds}")
+    return ints_per_axis(function, name, value, rank)
+
+
+def _check_samples(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Raise unless there is a number an axis for each plane of the input, at least."""
+    if len(shape) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(shape)}")
+    if shape[0] < expected[0]:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if shape[1] != expected[1]:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if shape[2] != expected[2]:
+        raise RuntimeError(
+            f"Expect _random_samples.size(2) equals to {expected[2]}; got {shape[2]}."
+        )
 
 
 def _starts(samples: np.ndarray, size: int, out: int, window: int) -> np.ndarray:

@@ -148,6 +148,8 @@ def _check_corners(mode: str, align_corners: bool | None) -> None:
             "align_corners option can only be set with the interpolating modes: "
             "linear | bilinear | bicubic | trilinear"
         )
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
 
 
 def _sizes(

@@ -281,7 +281,7 @@ def multi_margin_loss(
     if weight is not None:
         losses = mul(losses, unsqueeze(index_select(weight, 0, wrap(given)), 1))
     each = div(sum(losses, 1), classes)
-    return _reduce(each if input._array.ndim > 1 else reshape(each, ()), reduction)
+    return _reduce(each if input._array.ndim > 1 else reshape(each, target.shape), reduction)
 
 
 def _rows(x: Tensor) -> Tensor:

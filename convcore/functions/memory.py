@@ -114,6 +114,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     array = self._array
     count = math.prod(shape)
+    if math.prod([max(size, 1) for size in shape]) * array.itemsize >= 2**63:
+        what = "Storage size" if count else "Stride"
+        raise RuntimeError(f"{what} calculation overflowed with sizes={list(shape)}")
     memory = memory_of(array)[self.data_ptr() - untyped_storage(self).data_ptr() :]
     held = memory[: memory.size // array.itemsize * array.itemsize].view(array.dtype)
     if array.shape != shape and count <= held.size:

@@ -143,7 +143,8 @@ def multi_head_attention_forward(
     else:
         out = _fused_attention(q, k, v, mask, p, is_causal, num_heads)
     rows = reshape(transpose(out, 0, 1), (length * n, width))
-    out = reshape(linear(rows, out_proj_weight, out_proj_bias), (length, n, -1))
+    out = linear(rows, out_proj_weight, out_proj_bias)
+    out = reshape(out, (length, n, out.shape[1]))
     if scores is not None:
         scores = reshape(scores, (n, num_heads, length, k.shape[1]))
         scores = mean(scores, 1) if average_attn_weights else scores
@@ -249,11 +250,12 @@ def _fused_attention(
     """Return the output by `scaled_dot_product_attention`."""
     if mask is not None:
         mask = expand(mask, (q.shape[0], q.shape[1], k.shape[1]))
-    q, k, v = (reshape(x, (-1, num_heads, *x.shape[1:])) for x in (q, k, v))
+    n = q.shape[0] // num_heads
+    q, k, v = (reshape(x, (n, num_heads, *x.shape[1:])) for x in (q, k, v))
     if mask is not None:
         mask = reshape(mask, (*q.shape[:3], k.shape[2]))
     out = scaled_dot_product_attention(q, k, v, mask, p, causal)
-    return reshape(out, (-1, *out.shape[2:]))
+    return reshape(out, (n * num_heads, *out.shape[2:]))
 
 
 # Masks

@@ -136,6 +136,16 @@ def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
     return div(shared, wrap(np.asarray(number, grad._array.dtype)))
 
 
+def _shared(name: str, input: Tensor, value: np.ndarray) -> Tensor:
+    """Return one of the elements, whose gradient goes to all that equal it."""
+    out = wrap(value)
+    if mode.enabled:
+        over = tuple(range(input._array.ndim))
+        backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
+        record(name, (input,), out, backward, (input, out))
+    return out
+
+
 # Maxima and minima
 
 
@@ -320,12 +330,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         if array.size == 0:
             return wrap(np.asarray(np.nan, array.dtype))
         value = array.ravel()[_median_index(array.reshape(-1), 0)[0]]
-        out = wrap(np.asarray(value))
-        if mode.enabled:
-            over = tuple(range(array.ndim))
-            backward = lambda needs, grad, x, y: _share(x, y, over, grad)  # noqa: E731
-            record("MedianBackward0", (input,), out, backward, (input, out))
-        return out
+        return _shared("MedianBackward0", input, np.asarray(value))
     along = _non_empty_axis("median", input, dim)
     index = _median_index(array, along) if array.ndim else np.asarray(0)
     return _choose(_MEDIAN, "MedianBackward1", input, index, along, keepdim)

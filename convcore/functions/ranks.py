@@ -11,7 +11,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.broadcast import expand
-from convcore.functions.order import _choose, _non_empty_axis, _return_type, sort
+from convcore.functions.order import _choose, _non_empty_axis, _return_type, _shared, sort
 from convcore.functions.scatter import gather
 from convcore.functions.shape import movedim, reshape, squeeze, unsqueeze
 from convcore.functions.ternary import lerp
@@ -203,7 +203,8 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     if dim is None:
         if not input._array.size:
             return wrap(np.asarray(math.nan, input._array.dtype))
-        return nanmedian(reshape(input, -1), 0)[0]
+        found = nanmedian(reshape(input.detach(), -1), 0)[0]
+        return _shared("NanmedianBackward0", input, found._array)
     along = _non_empty_axis("nanmedian", input, dim)
     array = np.atleast_1d(input._array)
     known = np.sum(array == array, axis=along, keepdims=True)

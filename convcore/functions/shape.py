@@ -55,7 +55,10 @@ def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
 
 def ints(first: Any, more: tuple = ()) -> tuple[int, ...]:
     """Return the ints, given one by one or as one sequence."""
-    given = first if isinstance(first, tuple | list) else (first, *more)
+    is_sequence = isinstance(first, tuple | list)
+    if is_sequence and more:
+        raise TypeError(f"a shape is ints or one sequence of them, got {(first, *more)}")
+    given = first if is_sequence else (first, *more)
     return tuple([number if number.__class__ is int else as_int(number) for number in given])
 
 
@@ -155,26 +158,38 @@ def _is_viewable(array: np.ndarray, sizes: tuple[int, ...]) -> bool:
 def _read_as(x: Tensor, dtype: np.dtype) -> Tensor:
     """Return the same bytes as elements of another dtype, outside the graph."""
     array = x._array
-    ratio = dtype.itemsize // array.itemsize
-    if array.ndim == 0 and dtype.itemsize != array.itemsize:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {scalar_name(array.dtype)} as "
-            f"{scalar_name(dtype)} (different element sizes)"
-        )
-    if ratio > 1 and array.shape[-1] % ratio:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {ratio} to view {scalar_name(array.dtype)} "
-            f"as {scalar_name(dtype)} (different element sizes), but got {array.shape[-1]}"
-        )
-    if ratio > 1 and x.storage_offset() % ratio:
-        raise RuntimeError(
-            f"self.storage_offset() must be divisible by {ratio} to view "
-            f"{scalar_name(array.dtype)} as {scalar_name(dtype)} (different element sizes), but "
-            f"got {x.storage_offset()}"
-        )
-    out = wrap(array.view(dtype))
+    if dtype.itemsize != array.itemsize:
+        fault = _misfit(x, dtype.itemsize // array.itemsize)
+        if fault is not None:
+            want, got = fault
+            raise RuntimeError(
+                f"self.{want} to view {scalar_name(array.dtype)} as {scalar_name(dtype)} "
+                f"(different element sizes){got}"
+            )
+    viewed = array.view(dtype)
+    if not array.size and dtype.itemsize != array.itemsize:  # NumPy forgets the strides
+        steps = [step * array.itemsize for step in x.stride()[:-1]]
+        viewed = np.ndarray(viewed.shape, dtype, viewed, 0, (*steps, dtype.itemsize))
+    out = wrap(viewed)
     out._counter = x._counter
     return out
+
+
+def _misfit(x: Tensor, ratio: int) -> tuple[str, str] | None:
+    """Return what must be, and what is, where elements of another size do not fit.
+
+    ``ratio`` is that of the new size to the old; 0 if it is smaller.
+    """
+    if x._array.ndim == 0:
+        return "dim() cannot be 0", ""
+    *outer, last = x.stride()
+    parts = [("size(-1)", x._array.shape[-1]), ("storage_offset()", x.storage_offset())]
+    parts += [(f"stride({axis})", stride) for axis, stride in enumerate(outer)]
+    if ratio:
+        for name, value in parts[:2] if last != 1 else parts:
+            if value % ratio:
+                return f"{name} must be divisible by {ratio}", f", but got {value}"
+    return None if last == 1 else ("stride(-1) must be 1", f", but got {last}")
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:

@@ -88,6 +88,8 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     axis = wrap_dim(dim, len(shape))
+    if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     first, size = as_int(start), shape[axis]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

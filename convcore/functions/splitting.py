@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe
 from convcore.functions._support.arguments import check_arguments, check_tensor
@@ -157,6 +157,8 @@ def tensor_split(
         raise TypeError(
             f"tensor_split() takes one of indices_or_sections, indices, sections, got {len(given)}"
         )
+    if isinstance(given[0], Tensor):
+        _check_places(given[0]._array)
     where: Any = given[0].tolist() if isinstance(given[0], Tensor) else given[0]
     if isinstance(where, int):
         if where <= 0:
@@ -165,6 +167,17 @@ def tensor_split(
         where = [least * n + min(n, larger) for n in range(1, where)]
     bounds = zip([0, *where], [*where, None], strict=True)
     return tuple([_sliced(input, axis, slice(*bound)) for bound in bounds])
+
+
+def _check_places(array: np.ndarray) -> None:
+    name = "tensor_split expected tensor_indices_or_sections"
+    if array.dtype != np.int64:
+        raise RuntimeError(f"{name} to have dtype of long, but got {scalar_name(array.dtype)}")
+    if array.ndim > 1:
+        raise RuntimeError(
+            f"{name} to be a zero-dimensional or one-dimensional tensor, but got a tensor with "
+            f"{array.ndim} dims"
+        )
 
 
 def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:

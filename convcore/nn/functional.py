@@ -38,5 +38,6 @@ from convcore.functions.pooling import *  # noqa: F403
 from convcore.functions.randomized import *  # noqa: F403
 from convcore.functions.rms_norm import *  # noqa: F403
 from convcore.functions.softmax import *  # noqa: F403
+from convcore.nn import grad as grad
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -144,6 +144,13 @@ class UninitializedTensorMixin:
         """Return the tensor itself: there is nothing to share yet."""
         return self
 
+    def share_memory_(self) -> Any:
+        """Raise RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
@@ -167,7 +174,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet; see `UninitializedTensorMixin.materialize`."""
 
     __slots__ = ()
@@ -183,9 +190,20 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     ) -> Any:
         """Make a buffer without a shape."""
         kind = get_default_dtype() if dtype is None else dtype
-        return wrap(np.empty(0, kind.numpy), cls)
+        buffer: Any = wrap(np.empty(0, kind.numpy), cls)
+        buffer.persistent = persistent
+        return buffer
 
 
 def is_lazy(param: Any) -> bool:
     """Return whether a parameter or buffer has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)
+
+
+def refuse_lazy(param: Any, kind: str, action: str) -> None:
+    """Raise ValueError if a parameter that is to be normalized has no shape yet."""
+    if is_lazy(param):
+        raise ValueError(
+            f"The module passed to `{kind}` can't have uninitialized parameters. Make sure to run "
+            f"the dummy forward before applying {action}"
+        )

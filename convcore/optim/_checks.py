@@ -63,8 +63,8 @@ def check_options(options: dict[str, Any]) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
-    """Return Adam's two decay rates as floats.
+def checked_betas(betas: tuple[Any, Any], differentiable: bool = False) -> tuple[Any, Any]:
+    """Return Adam's two decay rates as floats; as they are where steps are recorded.
 
     Raises
     ------
@@ -85,5 +85,5 @@ def checked_betas(betas: tuple[Any, Any]) -> tuple[float, float]:
     for number, beta in enumerate(betas):
         if isinstance(beta, Tensor) and beta.numel() != 1:
             raise ValueError(f"Tensor betas[{number}] must be 1-element")
-    first, second = (float(beta) for beta in betas)
+    first, second = betas if differentiable else (float(beta) for beta in betas)
     return first, second

@@ -75,7 +75,9 @@ class Composed(Optimizer):
             if "step" in state:
                 state["step"] = state["step"] + 1
             real = {name: as_real(value) for name, value in state.items()}
-            value, gradient = as_real(parameter), as_real(parameter.grad)
+            # A recorded rule may save the value, which `copy_` changes.
+            value = parameter.clone() if options.get("differentiable") else parameter
+            value, gradient = as_real(value), as_real(parameter.grad)
             if options.get("maximize"):
                 gradient = -gradient
             value, gradient = self._decayed(value, gradient, options)

@@ -91,7 +91,7 @@ class Adam(Fused):
     ) -> None:
         defaults = {
             "lr": lr,
-            "betas": checked_betas(betas),
+            "betas": checked_betas(betas, differentiable),
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -139,7 +139,9 @@ class Adam(Fused):
         correction, correction_of_square = corrections(state, options["betas"])
         if options["amsgrad"]:
             square = state["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
-        root = square.sqrt() / math.sqrt(correction_of_square) + options["eps"]
+        is_tensor = isinstance(correction_of_square, Tensor)
+        divisor = correction_of_square.sqrt() if is_tensor else math.sqrt(correction_of_square)
+        root = square.sqrt() / divisor + options["eps"]
         return value - options["lr"] / correction * mean / root
 
 
@@ -194,7 +196,7 @@ class AdamW(Adam):
 
 
 def running_means(
-    gradient: Tensor, state: dict[str, Any], betas: tuple[float, float]
+    gradient: Tensor, state: dict[str, Any], betas: tuple[Any, Any]
 ) -> tuple[Tensor, Tensor]:
     """Update and return the running means of the gradient and of its square."""
     beta1, beta2 = betas
@@ -204,7 +206,7 @@ def running_means(
     return mean, square
 
 
-def corrections(state: dict[str, Any], betas: tuple[float, float]) -> tuple[float, float]:
+def corrections(state: dict[str, Any], betas: tuple[Any, Any]) -> tuple[Any, Any]:
     """Return what the two running means are divided by, because they began at 0."""
     steps = float(state["step"])
     return 1 - betas[0] ** steps, 1 - betas[1] ** steps

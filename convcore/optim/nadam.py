@@ -93,7 +93,8 @@ class NAdam(Composed):
             beta1 * (1 - 0.96 ** (t * options["momentum_decay"]) / 2) for t in (steps, steps + 1)
         )
         state["mu_product"] = state["mu_product"] * now
-        product = float(state["mu_product"])
+        so_far = state["mu_product"]
+        product = so_far if so_far.requires_grad else float(so_far)
         mean, square = running_means(gradient, state, options["betas"])
         root = (square / corrections(state, options["betas"])[1]).sqrt() + options["eps"]
         move = (1 - now) / (1 - product) * gradient + after / (1 - product * after) * mean

@@ -816,3 +816,40 @@ def test_functions_are_not_called(lib):
         instance = square(lib)()
     with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward"):
         instance(leaf(lib, 1.0))
+
+
+def test_saved_tensors_have_their_older_name_too(lib):
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+                (x,) = ctx.saved_variables
+            return 2 * x * grad
+
+    x = lib.tensor(3.0, requires_grad=True)
+    Square.apply(x).backward()
+    assert x.grad == 6
+
+
+def test_a_ctx_that_outlives_its_graph_has_no_tensors(lib):
+    kept = []
+
+    class Kept(lib.autograd.function.InplaceFunction):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            kept.append(ctx)
+            return grad
+
+    Kept.apply(lib.ones(1, requires_grad=True)).backward()
+    with pytest.raises(RuntimeError, match="have already been freed"):
+        kept[0].saved_tensors  # noqa: B018

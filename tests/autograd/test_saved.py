@@ -515,3 +515,22 @@ def test_saved_leaf_leads_to_the_leaf_although_it_was_packed():
     gc.collect()
     first.backward()
     assert w.grad.tolist() == [1.0]
+
+
+def test_mutation_is_allowed_once(lib):
+    allowed = lib.autograd.graph.allow_mutation_on_saved_tensors
+    for _ in range(2):
+        with (
+            allowed(),
+            pytest.raises(RuntimeError, match="contexts cannot be nested"),
+            allowed(),
+        ):
+            pass
+
+
+def test_zeros_of_an_edge_are_refused(lib):
+    x, y = (lib.ones(2, requires_grad=True).clone() for _ in range(2))
+    inputs = x, lib.autograd.graph.get_gradient_edge(y)
+    out = x.clone().sum()
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when"):
+        lib.autograd.grad(out, inputs, allow_unused=True, materialize_grads=True)

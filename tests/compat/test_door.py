@@ -169,10 +169,20 @@ class Boxes(torch.Tensor):
 print((torch.ones(2).as_subclass(Boxes) * 3).tolist())
 torch.manual_seed(0)
 print(round(torch._sample_dirichlet(torch.ones(2, 3)).sum().item(), 5))
+
+parts = torch.tensor([[1, 2], [3, 4]]), torch.tensor(5)
+flat = torch._utils._flatten_dense_tensors(parts)
+back = torch._utils._unflatten_dense_tensors(flat, parts)
+out = torch.empty(2)
+print(torch.diagonal_copy(torch.eye(2), out=out) is out, out.tolist())
+print(flat.tolist(), [part.tolist() for part in back], torch._utils._element_size(flat.dtype))
 """,
         tmp_path,
     )
-    assert printed.splitlines() == ["mul", "[3.0, 3.0]", "2.0"]
+    assert printed.splitlines() == [
+        *("mul", "[3.0, 3.0]", "2.0", "True [1.0, 1.0]"),
+        "[1, 2, 3, 4, 5] [[[1, 2], [3, 4]], 5] 8",
+    ]
 
 
 def test_replacing_a_function_changes_what_modules_call(tmp_path):

@@ -211,6 +211,8 @@ ERRORS = {
     "gelu": lambda m: m.nn.functional.gelu(m.ones(2), approximate="x"),
     "glu": lambda m: m.nn.functional.glu(m.ones(3)),
     "hardtanh": lambda m: m.nn.functional.hardtanh(m.ones(2), 1, -1),
+    "softshrink": lambda m: m.nn.functional.softshrink(m.ones(2), -1),
+    "softshrink of float16": lambda m: m.nn.functional.softshrink(m.ones(2).half(), 1e6),
     "celu": lambda m: m.nn.functional.celu(m.ones(2), 0.0),
     "prelu": lambda m: m.nn.functional.prelu(m.ones(3, 5), m.ones(3)),
     "softmax's axis": lambda m: m.softmax(m.ones(2), 1),

@@ -79,11 +79,15 @@ def test_broadcast_shapes_are_pytorchs(torch, shapes):
 
 def test_shapes_that_do_not_broadcast_name_their_first_axis_from_the_end():
     for shapes, text in (
-        (((2, 3), (4, 3)), r"tensor a \(2\) .* tensor b \(4\) at non-singleton dimension 0"),
-        (((1, 3), (2, 1), (5, 4, 3)), r"tensor a \(2\) .* \(4\) at non-singleton dimension 1"),
+        (((2, 3), (4, 3)), r"length 4 at -2! .* index 1 had \(4, 3\); .* to \[2, 3\]"),
+        (((1, 3), (2, 1), (5, 4, 3)), r"length 4 at -2! .* index 2 .* to \[1, 2, 3\]"),
     ):
         with pytest.raises(RuntimeError, match=text):
             convcore.broadcast_shapes(*shapes)
+    with pytest.raises(ValueError, match="a dimension with negative length"):
+        convcore.broadcast_shapes((1, 2), -3)
+    with pytest.raises(RuntimeError, match=r"should be of type ints, .* got 1\.5"):
+        convcore.broadcast_shapes((1, 2), 1.5)
 
 
 def test_an_expanded_tensor_is_a_view_that_shares_memory():

@@ -92,6 +92,13 @@ def test_errors_are_pytorchs(torch, rng):
     same_error(torch, call((7, 6, 6), (2, 2, 2)), x, y)
     same_error(torch, call((6, 6, 6), (2, 3, 2)), x, y)
     same_error(torch, call((6, 6), (2, 2, 2)), x, y)
+    for lengths in ([6.0, 6.0, 6.0], [2, 2, 2]), ([6, 6, 6], [2.0, 2.0, 2.0]):
+        same_error(
+            torch,
+            lambda m, x, y, n=lengths: m.nn.functional.ctc_loss(x, y, *map(m.tensor, n)),
+            *(x, y),
+        )
+    same_error(torch, call((), ()), x[:0, :0], y[:0])
     same_error(torch, call((6, 6, 6), (2, 2)), x, y)
     same_error(torch, call((6, 6, 6), (2, 2, 2), blank=4), x, y)
     same_error(torch, call((6, 6, -1), (2, 2, 2)), x, y)

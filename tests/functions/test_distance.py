@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from against_torch import agree, same_error
 
@@ -51,6 +52,9 @@ def test_distances_of_all_pairs_agree_with_pytorch(torch, rng):
     agree(torch, lambda m, x: x.clone().renorm_(1, 1, 2.0), x, rtol=1e-6)
     same_error(torch, lambda m, x: m.cdist(x, x[0]), x)
     same_error(torch, lambda m, x: m.pdist(x, -1), x)
+    whole = np.array([[3, 4], [1, 2]])
+    agree(torch, lambda m, x, y: m.cosine_similarity(x, y[:2, :2]), whole, x)
+    same_error(torch, lambda m, x: m.cosine_similarity(x, x), whole)
 
 
 def test_gradients_of_distances_are_those_of_finite_differences(rng):

@@ -100,6 +100,8 @@ def test_probability_may_be_a_tensor_without_axes():
 
 def test_probability_beyond_1_is_refused_as_in_pytorch(torch):
     same_error(torch, lambda m: m.nn.functional.dropout(m.ones(2), 1.5))
+    same_error(torch, lambda m: m.nn.functional.dropout1d(m.ones(2)))
+    same_error(torch, lambda m: m.nn.functional.dropout1d(m.ones(1, 2, 3, 4)))
 
 
 def test_coins_of_repeated_elements_are_drawn_in_the_order_of_the_axes():

@@ -124,6 +124,13 @@ def test_errors_are_pytorchs(torch, function, rng):
     same_error(torch, called, table(rng, "float32"))
 
 
+def test_a_padding_row_gets_no_gradient_not_even_nan(lib):
+    weight = lib.ones(3, 2, requires_grad=True)
+    found = lib.nn.functional.embedding(lib.tensor([1, 2]), weight, padding_idx=1)
+    found.backward(lib.tensor([[float("nan"), 1.0], [2.0, 3.0]]))
+    assert weight.grad.tolist() == [[0, 0], [0, 0], [2, 3]]
+
+
 def test_a_matrix_of_bags_has_no_offsets():
     with pytest.raises(ValueError, match="if input is 2D, then offsets has to be None"):
         F.embedding_bag(convcore.tensor([[1]]), convcore.ones(5, 3), convcore.tensor([0]))
@@ -143,6 +150,14 @@ def test_what_lies_behind_the_last_offset_is_left_out():
 def test_offsets_must_go_up_from_zero(offsets, message):
     with pytest.raises(RuntimeError, match=message):
         F.embedding_bag(convcore.tensor([1, 2]), convcore.ones(5, 3), convcore.tensor(offsets))
+
+
+@pytest.mark.parametrize("options", [{"mode": "sum"}, {"mode": "max"}, {"padding_idx": 0}])
+def test_a_bag_with_a_row_that_is_not_there_is_refused(torch, options):
+    def called(lib, weight):
+        return lib.nn.functional.embedding_bag(lib.tensor([[1, 5]]), weight, **options)
+
+    same_error(torch, called, np.ones((5, 3), "float32"))
 
 
 def test_sparse_gradients_are_refused():

@@ -62,6 +62,19 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m, x: f(m).fractional_max_pool2d(x, 2), x)
     same_error(torch, lambda m, x: f(m).fractional_max_pool2d(x, 2, output_size=5), x)
     same_error(torch, lambda m, x: f(m).fractional_max_pool3d(x, 2, output_size=4), x)
+    same_error(torch, lambda m, x: f(m).fractional_max_pool2d(x, (2,), output_size=3), x)
+    same_error(torch, lambda m, x: f(m).fractional_max_pool3d(x, 2, output_size=(3, 3)), x)
+    same_error(torch, lambda m, x: f(m).fractional_max_pool2d(x, 2, None, (0.5,) * 3), x)
+    same_error(torch, lambda m, x: m.nn.FractionalMaxPool3d((2, 0, 2), 3), x)
+    empty = np.ones((1, 0, 5, 5))
+    same_error(torch, lambda m, x: f(m).fractional_max_pool2d(x, 2, output_size=3), empty)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (0, 1, 2), (1, 2, 2), (1, 1, 3)])
+def test_samples_that_do_not_fit_are_refused(lib, shape):
+    pool = lib.nn.functional.fractional_max_pool2d
+    with pytest.raises(RuntimeError, match="Expect _random_samples"):
+        pool(lib.ones(1, 1, 5, 5), 2, 3, _random_samples=lib.ones(shape))
 
 
 def test_gradients_are_those_of_finite_differences(rng):

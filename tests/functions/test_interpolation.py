@@ -150,6 +150,7 @@ def test_nodes_and_values_are_pytorchs(name, rank, kwargs, torch, rng):
         lambda F, x: F.interpolate(x, 2, recompute_scale_factor=True),
         lambda F, x: F.interpolate(x, 2, antialias=True),
         lambda F, x: F.interpolate(x, 2, mode="lanczos"),
+        lambda F, x: F.interpolate(x, 2, None, "lanczos", align_corners=True, antialias=True),
         lambda F, x: F.interpolate(x, (0, 2)),
         lambda F, x: F.interpolate(x[0], 0),
         lambda F, x: F.interpolate(x, scale_factor=0.1),

@@ -81,6 +81,12 @@ def first(torch, call, *arrays):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
+def test_a_loss_without_a_batch_has_its_targets_shape(lib):
+    x = lib.tensor([0.0, 1.0, 0.5])
+    for target, shape in ((lib.tensor(1), ()), (lib.tensor([1]), (1,))):
+        assert lib.nn.functional.multi_margin_loss(x, target, reduction="none").shape == shape
+
+
 def test_errors_are_pytorchs(torch):
     x, y = np.ones((2, 3)), np.array([0, 3])
     f = lambda m: m.nn.functional  # noqa: E731

@@ -22,6 +22,12 @@ def test_resize_keeps_the_elements_of_the_memory(torch):
     same_error(torch, lambda m, x: x.resize_(1), np.ones(2))
 
 
+@pytest.mark.parametrize("sizes", [(2**31, 2**31), (0, 4, 2**62)])
+def test_more_memory_than_there_can_be_is_refused(lib, sizes):
+    with pytest.raises(RuntimeError, match="calculation overflowed"):
+        lib.ones(2).resize_(sizes)
+
+
 def test_set_shares_the_memory(torch):
     for m in (convcore, torch):
         x, y = m.arange(6.0), m.zeros(1)

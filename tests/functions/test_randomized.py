@@ -29,6 +29,8 @@ def test_drawn_slopes_agree_with_pytorch(torch, rng, dtype):
     agree(torch, drawn(lambda f, x: f.rrelu_(x.clone(), training=True)), x)
     agree(torch, drawn(lambda f, x: f.rrelu(x.clone(), inplace=True)), x)
     same_error(torch, lambda m, x: m.nn.functional.rrelu(x, 0.5, 0.1, True), x)
+    same_error(torch, lambda m, x: m.nn.functional.rrelu(x, 0.5, float("inf")), x)
+    same_error(torch, lambda m, x: m.nn.functional.rrelu(x, float("nan"), 0.5), x)
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -57,6 +57,13 @@ def test_ranks_along_an_axis_agree_with_pytorch(torch, rng, dim, keepdim):
     agree(torch, lambda m, x: m.msort(x), rng.normal(size=(4, 5)))
 
 
+@pytest.mark.parametrize("values", [[2, 2, 1, 3], [np.nan, 2, 2, 3, 3], [np.nan, np.nan]])
+def test_equal_medians_share_the_gradient(torch, values):
+    x = np.array(values, float)
+    agree(torch, lambda m, x: m.nanmedian(x), x)
+    agree(torch, lambda m, x: m.median(x), x)
+
+
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
 def test_running_extremes_agree_with_pytorch(torch, rng, name):
     for x in (rng.normal(size=(3, 6)), rng.integers(0, 4, (3, 6)), np.array([1, np.nan, 2, 0.0])):

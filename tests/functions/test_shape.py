@@ -168,6 +168,33 @@ def test_view_as_another_dtype_needs_an_offset_that_fits(lib):
         x[1:5].view(lib.int32)
 
 
+@pytest.mark.parametrize(
+    ("view", "fault"),
+    [
+        (lambda x: x.t()[:2], r"self.stride\(-1\) must be 1 to view Float as Double .* got 6"),
+        (lambda x: x.as_strided((2, 2), (3, 1)), r"self.stride\(0\) must be divisible by 2"),
+        (lambda x: x[0, :1].expand(4), r"self.stride\(-1\) must be 1"),
+    ],
+)
+def test_view_as_a_larger_dtype_needs_strides_that_fit(lib, view, fault):
+    x = view(lib.arange(12.0).view(2, 6))
+    with pytest.raises(RuntimeError, match=fault):
+        x.view(lib.float64)
+    if x.stride(-1) == 1:
+        assert x.view(lib.float16).shape == (2, 4)
+
+
+def test_view_of_no_elements_as_another_dtype_has_their_strides(lib):
+    x = lib.empty(0, 5, 64)
+    assert x.view(lib.float64).stride() == (160, 32, 1)
+    assert x.view(lib.float16).stride() == (640, 128, 1)
+
+
+def test_a_shape_is_one_sequence(lib):
+    with pytest.raises(TypeError):
+        lib.ones(9).view((3, 3), 1)
+
+
 def test_strides_of_no_elements(lib):
     assert lib.empty(0, 1, 2).stride() == (2, 2, 1)
     assert lib.empty(3, 0).stride() == (1, 1)

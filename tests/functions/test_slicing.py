@@ -38,6 +38,8 @@ ERRORS: dict[str, Callable] = {
     "narrow-length": lambda lib, x: x.narrow(0, 1, 5),
     "narrow-negative": lambda lib, x: x.narrow(0, 1, -1),
     "narrow-start": lambda lib, x: x.narrow(0, 3, 0),
+    "narrow-float": lambda lib, x: x.narrow(0, lib.tensor(1.0), 1),
+    "narrow-vector": lambda lib, x: x.narrow(0, lib.tensor([1]), 1),
     "select-range": lambda lib, x: x.select(0, 2),
     "select-0d": lambda lib, x: x[0, 0, 0].select(0, 0),
     "diagonal-dims": lambda lib, x: x.diagonal(0, 1, 1),

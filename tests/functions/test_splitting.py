@@ -42,6 +42,8 @@ SPLIT_ERRORS: dict[str, Callable] = {
     "chunk-zero": lambda lib, x: x.chunk(0),
     "chunk-0d": lambda lib, x: x[0, 0].chunk(1),
     "tensor-split-zero": lambda lib, x: x.tensor_split(0),
+    "tensor-split-float": lambda lib, x: x.tensor_split(lib.tensor(1.5)),
+    "tensor-split-matrix": lambda lib, x: x.tensor_split(lib.tensor([[1]])),
     "hsplit": lambda lib, x: x.hsplit(3),
     "unbind-dim": lambda lib, x: x.unbind(3),
     "unbind-0d": lambda lib, x: x[0, 0].unbind(),

@@ -98,6 +98,8 @@ def test_sequential_insert_leaves_names(lib):
 def test_sequential_insert_beyond_the_ends_raises(lib):
     with pytest.raises(IndexError, match="Index out of range: 3"):
         lib.nn.Sequential(*steps(lib, 2)).insert(3, step(lib, 1))
+    with pytest.raises(AssertionError, match="module should be of type"):
+        lib.nn.Sequential(*steps(lib, 2)).insert(0, [step(lib, 1)])
 
 
 def test_sequentials_are_added(lib):

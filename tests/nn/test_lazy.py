@@ -75,6 +75,9 @@ ERRORS = {
     "rank": lambda lib: lib.nn.LazyConv2d(3, 2)(lib.ones(3)),
     "groups": lambda lib: lib.nn.LazyConv2d(4, 2, groups=2)(lib.ones(1, 3, 4, 4)),
     "load": lambda lib: lib.nn.Linear(2, 3).load_state_dict(lib.nn.LazyLinear(3).state_dict()),
+    "weight norm": lambda lib: lib.nn.utils.weight_norm(lib.nn.LazyLinear(3)),
+    "spectral norm": lambda lib: lib.nn.utils.spectral_norm(lib.nn.LazyLinear(3)),
+    "sharing": lambda lib: lib.nn.LazyBatchNorm1d().share_memory(),
     "rank of norm": lambda lib: lib.nn.SyncBatchNorm(3)(lib.ones(2)),
 }
 
@@ -82,6 +85,20 @@ ERRORS = {
 @pytest.mark.parametrize("function", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(torch, function):
     check_error(torch, function)
+
+
+def test_a_lazy_state_loads_into_a_lazy_layer():
+    layer = nn.LazyLinear(3)
+    layer.load_state_dict(nn.LazyLinear(3).state_dict())
+    assert layer.has_uninitialized_params()
+
+
+def test_a_buffer_without_a_shape_is_a_buffer():
+    module = nn.Module()
+    module.running = nn.UninitializedBuffer()
+    assert list(dict(module.named_buffers())) == ["running"]
+    module.running.materialize((2, 3))
+    assert type(module.running) is convcore.Tensor and module.running.shape == (2, 3)
 
 
 def test_numbers_of_elements_are_not_known_before():

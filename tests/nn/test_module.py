@@ -917,3 +917,65 @@ def test_pytorchs_path_has_the_module(lib):
     assert room.Module is lib.nn.Module is lib.nn.modules.Module
     parameter_room = importlib.import_module(f"{lib.__name__}.nn.parameter")
     assert parameter_room.Parameter is lib.nn.Parameter
+
+
+def test_to_takes_what_pytorchs_takes(torch):
+    cpu = "cpu"
+    calls = [
+        lambda lib, net: net.to(lib.device(cpu), True),
+        lambda lib, net: net.to(None, True),
+        lambda lib, net: net.to(lib.device(cpu), lib.ones(3)),
+        lambda lib, net: net.to(lib.float16, lib.float32),
+        lambda lib, net: net.to(cpu, lib.float64, True),
+        lambda lib, net: net.to(lib.ones(3), True),
+        lambda lib, net: net.to(None, None, True),
+    ]
+    found = []
+    for lib in (convcore, torch):
+        for call in calls:
+            try:
+                found.append(str(call(lib, lib.nn.Linear(2, 3)).weight.dtype))
+            except TypeError as error:
+                found.append(str(error).partition(" - ")[0])
+    assert found[: len(calls)] == found[len(calls) :]
+    assert found[4] == "torch.float64"
+
+
+def test_a_complex_module_warns(lib):
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        assert lib.nn.Linear(2, 3).to(lib.complex64).weight.dtype is lib.complex64
+
+
+def test_a_module_on_meta_says_how_to_leave_it(torch):
+    said = []
+    for lib in (convcore, torch):
+        with pytest.raises(NotImplementedError) as error:
+            lib.nn.Linear(2, 3, device="meta").to("cpu")
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_shared_parameters_have_shared_storages(lib):
+    layer = lib.nn.Linear(2, 3)
+    assert not layer.weight.untyped_storage().is_shared()
+    assert layer.share_memory().weight.untyped_storage().is_shared()
+
+
+def test_a_prefix_of_a_state_is_removed(lib):
+    wrapped = lib.nn.Sequential(lib.nn.Linear(2, 3))
+    state = wrapped.state_dict()
+    lib.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "0.")
+    assert list(state) == ["weight", "bias"]
+    assert list(state._metadata) == ["", "0"] or list(state._metadata) == [""]
+    lib.nn.Linear(2, 3).load_state_dict(state)
+
+
+def test_a_normalization_of_instances_may_say_the_rank(lib):
+    class Flat(lib.nn.InstanceNorm2d):
+        def _get_no_batch_dim(self):
+            return 2
+
+        def _check_input_dim(self, input):
+            pass
+
+    assert Flat(3)(lib.ones(3, 4)).shape == (3, 4)

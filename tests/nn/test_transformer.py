@@ -104,6 +104,14 @@ def test_self_attention_without_a_batch_agrees_with_pytorch(torch, batch_first, 
     both(torch, lambda nn: nn.MultiheadAttention(E, HEADS, batch_first=batch_first), call)
 
 
+def test_a_batch_of_nothing(lib):
+    layer = lib.nn.TransformerEncoderLayer(8, 2, 16)
+    x = lib.ones(5, 0, 8, requires_grad=True)
+    out = layer(x)
+    out.sum().backward()
+    assert out.shape == x.grad.shape == (5, 0, 8)
+
+
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_the_causal_hint(torch, need_weights):
     def call(lib, net):

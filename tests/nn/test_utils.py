@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import numpy as np
@@ -134,3 +135,16 @@ def test_vector_that_does_not_fit_is_refused(torch):
             lib.nn.utils.vector_to_parameters([1.0], [])
         with pytest.raises((RuntimeError, ValueError)):
             lib.nn.utils.parameters_to_vector([])
+
+
+def test_masks_of_several_methods_have_the_tensors_dtype(lib):
+    prune = importlib.import_module(f"{lib.__name__}.nn.utils.prune")
+    method = prune.L1Unstructured(amount=2)
+    method._tensor_name = "weight"
+    several = prune.PruningContainer()
+    several._tensor_name = "weight"
+    several.add_pruning_method(method)
+    before = lib.tensor([[1, 1, 1, 0], [1, 1, 0, 1]])
+    mask = several.compute_mask(lib.arange(1.0, 9).view(2, 4), before)
+    assert mask.dtype is lib.float32
+    assert mask.tolist() == [[0, 0, 1, 0], [1, 1, 0, 1]]

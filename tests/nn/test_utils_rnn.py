@@ -122,3 +122,21 @@ def test_conversions_of_packed_sequences():
     assert again.batch_sizes is packed.batch_sizes and again.sorted_indices is None
     data, sizes, _, back = packed
     assert rnn.PackedSequence(data, sizes, convcore.tensor([1, 0]))[3].tolist() == back.tolist()
+
+
+def test_what_is_empty_is_not_packed(lib):
+    rnn = lib.nn.utils.rnn
+    with pytest.raises(RuntimeError, match="Cannot pack empty tensors"):
+        rnn.pack_padded_sequence(lib.ones(0, 0), [])
+    empty = rnn.PackedSequence(lib.ones(0, 5), lib.tensor([], dtype=lib.int64), None, None)
+    for unpack in (rnn.pad_packed_sequence, rnn.unpack_sequence):
+        with pytest.raises(RuntimeError, match="batch_sizes can not be empty"):
+            unpack(empty)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("short", "int16"), ("char", "int8"), ("byte", "uint8")]
+)
+def test_packed_sequences_are_converted_to_short_integers(lib, name, dtype):
+    packed = lib.nn.utils.rnn.pack_sequence([lib.ones(3), lib.ones(2)])
+    assert getattr(packed, name)().data.dtype is getattr(lib, dtype)

@@ -165,6 +165,23 @@ def test_step_is_differentiable_by_its_learning_rate():
         assert slope.item() == pytest.approx((parameter - start).sum().item() / 0.1)
 
 
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_steps_are_differentiable_by_all_that_may_be_a_tensor(name):
+    def train(weight_decay, beta1, beta2):
+        parameter = convcore.tensor([1.0, -2.0], dtype=convcore.float64, requires_grad=True).clone()
+        options = {"betas": (beta1, beta2), "weight_decay": weight_decay}
+        optimizer = getattr(optim, name)([parameter], lr=0.1, differentiable=True, **options)
+        for _ in range(2):
+            (parameter.grad,) = convcore.autograd.grad(
+                parameter.sum() ** 2, parameter, create_graph=True
+            )
+            optimizer.step()
+        return parameter
+
+    given = convcore.tensor([0.3, 0.9, 0.99], dtype=convcore.float64)
+    assert convcore.autograd.gradcheck(train, [x.requires_grad_() for x in given.clone().unbind()])
+
+
 def test_leaf_cannot_take_a_recorded_step():
     leaf = convcore.ones(1, requires_grad=True)
     leaf.grad = convcore.ones(1)

@@ -224,10 +224,19 @@ def test_epoch_given_warns_and_takes_the_closed_form(torch):
         o = optimizer_of(library)
         schedule = library.optim.lr_scheduler.CosineAnnealingLR(o, 10)
         o.step()
-        with pytest.warns(UserWarning, match="The epoch parameter in"):
+        with pytest.warns(UserWarning, match="The epoch parameter in") as caught:
             schedule.step(7)
+        assert str(caught[0].message) == library.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING
         seen.append(schedule.get_last_lr())
     assert seen[0] == pytest.approx(seen[1], rel=1e-13)
+
+
+def test_restarts_go_on_from_an_epoch_set_far_ahead():
+    schedule = lr_scheduler.CosineAnnealingWarmRestarts(optimizer_of(convcore), T_0=4)
+    schedule.optimizer.step()
+    schedule.T_cur = 9
+    schedule.step()
+    assert schedule.T_cur == 2  # not 6, which is past the period
 
 
 def test_get_lr_called_alone_warns():
@@ -308,7 +317,7 @@ def test_one_cycle_that_is_refused_changes_nothing():
 
 def test_factors_of_no_function_are_refused():
     o = optimizer_of(convcore)
-    with pytest.raises(TypeError, match="lr_lambda must be a function of the epoch, got 0"):
+    with pytest.raises(TypeError, match="lr_lambda should be a function, but got float"):
         lr_scheduler.LambdaLR(o, 0.5)
     assert "initial_lr" not in o.param_groups[0]
     with pytest.raises(TypeError, match="is not an Optimizer"):

@@ -21,12 +21,18 @@ def of_a_method(name: str) -> Callable | None:
         return lambda input, *args, **kwargs: getattr(input, name)(*args, **kwargs)
     plain = name.removesuffix("_copy")
     if plain != name and hasattr(Tensor, plain):
-        return lambda input, *args, **kwargs: _copied(getattr(input, plain)(*args, **kwargs))
+        return lambda input, *args, out=None, **kwargs: _copied(
+            getattr(input, plain)(*args, **kwargs), out
+        )
     return None
 
 
-def _copied(result: Any) -> Any:
-    return result.clone() if isinstance(result, Tensor) else tuple(map(_copied, result))
+def _copied(result: Any, out: Any = None) -> Any:
+    """Return copies of views, or write them into ``out``: a tensor, or one for each."""
+    if isinstance(result, Tensor):
+        return result.clone() if out is None else out.copy_(result)
+    outs = [None] * len(result) if out is None else out
+    return tuple([_copied(*pair) for pair in zip(result, outs, strict=True)])
 
 
 def batch_norm(
@@ -71,6 +77,16 @@ def embedding(
     """Return what `F.embedding` returns of the same arguments."""
     padding = None if padding_idx < 0 else padding_idx
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
+
+
+def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
+    """Return what `F.pad` returns of the same arguments."""
+    return F.pad(input, pad, "constant", value)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Return what `F.channel_shuffle` returns of the same arguments."""
+    return F.channel_shuffle(input, groups)
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Tensor:

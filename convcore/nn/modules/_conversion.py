@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -64,6 +65,13 @@ class Conversion:
             The dtype is neither floating-point nor complex.
         """
         device, dtype, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may "
+                "change, and some modules might not work as expected when using complex tensors as "
+                "parameters or buffers.",
+                stacklevel=2,
+            )
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
@@ -143,14 +151,14 @@ def _parse_to(
     memory_format: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Return the device, the dtype and the memory format from the arguments of `Module.to`."""
-    for value in args:
-        if isinstance(value, _dtype):
+    for place, value in enumerate(args):
+        if isinstance(value, _dtype) and dtype is None:
             dtype = value
-        elif isinstance(value, Tensor):
+        elif isinstance(value, Tensor) and place == 0:
             dtype = value.dtype
-        elif isinstance(value, (_device, str)):
+        elif isinstance(value, (_device, str)) and place == 0:
             device = value
-        elif value is not None and not isinstance(value, bool):
+        elif value is not None and not (isinstance(value, bool) and (dtype or place > 1)):
             raise TypeError(f"to() received an invalid combination of arguments - got {value!r}")
     if device is not None:
         check_device(device)
@@ -161,8 +169,8 @@ def _moved(tensor: Tensor, device: Any) -> Tensor:
     """Return a tensor on a device."""
     try:
         return tensor.to(device)
-    except NotImplementedError as error:
+    except NotImplementedError:
         raise NotImplementedError(
-            f"{error} Please use Module.to_empty() instead of Module.to() when moving module from "
-            "meta to a different device."
+            "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+            "instead of torch.nn.Module.to() when moving module from meta to a different device."
         ) from None

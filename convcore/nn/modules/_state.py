@@ -11,7 +11,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.handle import RemovableHandle, add_hook
-from convcore.nn.parameter import Parameter
+from convcore.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE = "_extra_state"
 
@@ -336,6 +336,8 @@ def _load_member(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(value)}"
         )
+    if is_lazy(value) and is_lazy(tensor):
+        return None  # nothing to load yet
     if tensor.dim() == 0 and value.shape == (1,):
         value = value[0]  # old states store tensors without axes as shape (1,)
     if value.shape != tensor.shape:

@@ -78,11 +78,11 @@ class _Numbered(Module):
         ------
         IndexError
             ``index`` is out of range.
-        TypeError
+        AssertionError
             ``module`` is not a Module.
         """
         if not isinstance(module, Module):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
+            raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
         children = list(self._modules.items())

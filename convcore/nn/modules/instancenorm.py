@@ -32,7 +32,7 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise each channel of each sample of ``input``."""
         self._check_input_dim(input)
-        axis = input.dim() - self.ranks[0]  # 0 without a batch
+        axis = input.dim() - self._get_no_batch_dim()  # 0 without a batch
         if input.size(axis) != self.num_features:
             if self.affine:
                 raise ValueError(
@@ -47,6 +47,10 @@ class _InstanceNorm(_NormBase):
         if axis == 0:
             return self._normalized(input.unsqueeze(0)).squeeze(0)
         return self._normalized(input)
+
+    def _get_no_batch_dim(self) -> int:
+        """Return how many axes an input without a batch has; subclasses may override it."""
+        return self.ranks[0]
 
     def _normalized(self, input: Tensor) -> Tensor:
         return functional.instance_norm(

@@ -129,3 +129,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _pool = at_call(functional.fractional_max_pool3d)
     _each = staticmethod(_triple)
+
+    def __init__(self, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        if not all(one > 0 for one in _triple(kernel_size)):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
+        super().__init__(kernel_size, *args, **kwargs)

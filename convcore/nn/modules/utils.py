@@ -11,7 +11,14 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn import functional
 
-__all__ = ["_ntuple", "_pair", "_quadruple", "_single", "_triple"]
+__all__ = [
+    "_ntuple",
+    "_pair",
+    "_quadruple",
+    "_single",
+    "_triple",
+    "consume_prefix_in_state_dict_if_present",
+]
 
 
 class at_call:
@@ -53,3 +60,15 @@ def nested_tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from nested_tensors(part)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Remove a prefix such as 'module.' from the keys of a state, in place.
+
+    A state that was saved from within a wrapper such as `DataParallel` then loads into the module.
+    """
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    for key in [key for key in metadata if f"{key}.".startswith(prefix)]:
+        metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -182,7 +182,7 @@ class PruningContainer(BasePruningMethod):
         method = self._pruning_methods[-1]
         old = default_mask._array
         index = _left(method, old)
-        mask = default_mask.detach().clone()
+        mask = default_mask.detach().to(t.dtype, copy=True)
         part = method.compute_mask(wrap(t._array[index]), default_mask=wrap(old[index]))
         mask._array[index] = part._array
         return mask

@@ -96,6 +96,18 @@ class PackedSequence(PackedSequence_):
         """Convert the data to int32."""
         return self._as("int32")
 
+    def short(self) -> PackedSequence:
+        """Convert the data to int16."""
+        return self._as("int16")
+
+    def char(self) -> PackedSequence:
+        """Convert the data to int8."""
+        return self._as("int8")
+
+    def byte(self) -> PackedSequence:
+        """Convert the data to uint8."""
+        return self._as("uint8")
+
     def _as(self, name: str) -> PackedSequence:
         return self.to(getattr(_dtype, name))
 
@@ -137,6 +149,8 @@ def pack_padded_sequence(
     RuntimeError
         A length that is not possible, too few or too many of them, or not sorted.
     """
+    if not input._array.size:
+        raise RuntimeError("Cannot pack empty tensors.")
     numbers = np.asarray(as_tensor(lengths).long()._array)
     if numbers.ndim != 1:
         raise RuntimeError(
@@ -220,6 +234,8 @@ def pad_packed_sequence(
     """
     data, batch_sizes, _, unsorted = sequence
     sizes = batch_sizes._array
+    if not sizes.size:
+        raise RuntimeError("batch_sizes can not be empty")
     n, longest = int(sizes[0]), len(sizes)
     total = longest if total_length is None else total_length
     if total < longest:

@@ -7,7 +7,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.module import Module
-from convcore.nn.parameter import Parameter
+from convcore.nn.parameter import Parameter, refuse_lazy
 from convcore.nn.utils._norms import (
     as_matrix,
     check_iterations,
@@ -72,6 +72,7 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        refuse_lazy(weight, "SpectralNorm", "spectral normalization")
         rows, columns = as_matrix(weight.detach(), dim).shape
         u, v = (drawn_vector(weight.detach(), size, eps) for size in (rows, columns))
         delattr(module, name)

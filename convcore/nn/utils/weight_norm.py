@@ -7,7 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.nn.modules.module import Module
-from convcore.nn.parameter import Parameter
+from convcore.nn.parameter import Parameter, refuse_lazy
 from convcore.nn.utils._norms import hook_key, norm_except_dim, weight_normed
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
@@ -34,6 +34,7 @@ class WeightNorm:
             )
         made = WeightNorm(name, dim)
         weight: Tensor = getattr(module, name)
+        refuse_lazy(weight, "WeightNorm", "weight normalization")
         del module._parameters[name]
         length = norm_except_dim(weight, made.dim).detach()
         module.register_parameter(f"{name}_g", Parameter(length))

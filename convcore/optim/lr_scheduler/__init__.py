@@ -1,5 +1,6 @@
 """Learning rate schedulers: step, exponential, cosine, one-cycle, plateau and combinations."""
 
+from convcore.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from convcore.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

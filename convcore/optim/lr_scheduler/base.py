@@ -12,6 +12,14 @@ from convcore.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler"]
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available. Please open an issue if you are unable to replicate your use case: "
+    "https://github.com/pytorch/pytorch/issues/new/choose."
+)
+
 
 class LRScheduler:
     """The base class of learning rate schedulers.
@@ -204,8 +212,4 @@ def of_each_group(name: str, value: Any, optimizer: Optimizer) -> list[Any]:
 
 def warn_of_epoch() -> None:
     """Warn that the ``epoch`` argument of `step` is deprecated."""
-    warnings.warn(
-        "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-        "possible. Please use `scheduler.step()` to step the scheduler.",
-        stacklevel=3,
-    )
+    warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=3)

@@ -138,7 +138,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+                self.T_cur, self.T_i = self.T_cur % self.T_i, self.T_i * self.T_mult
         self._update_lr(math.floor(epoch))
 
     def _place(self, epoch: float) -> None:

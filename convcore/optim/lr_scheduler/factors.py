@@ -65,7 +65,9 @@ class LambdaLR(LRScheduler):
             raise ValueError(f"Expected {n} lr_lambdas, but got {len(self.lr_lambdas)}")
         for function in self.lr_lambdas:
             if not callable(function):
-                raise TypeError(f"lr_lambda must be a function of the epoch, got {function!r}")
+                raise TypeError(
+                    f"lr_lambda should be a function, but got {type(function).__name__}"
+                )
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
