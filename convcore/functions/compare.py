@@ -205,7 +205,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the unique elements in ascending order.
+    """Return the unique elements in ascending order; NaN equals nothing, not even itself.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def unique(
     """
     check_tensor("unique", input)
     values, inverse, counts = np.unique(
-        input._array, return_inverse=True, return_counts=True, axis=dim
+        input._array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False
     )
     inverse = inverse.reshape(input._array.shape if dim is None else -1)
     results = [wrap(values)]

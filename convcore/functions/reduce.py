@@ -152,7 +152,8 @@ def prod(
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
+    options = {"dtype": array.dtype, "keepdims": keepdim}  # NumPy would widen small integers
+    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, **options)))
     if mode.enabled:
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         record(name, (input,), out, _prod_backward(input, over), (input, out))
@@ -214,7 +215,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
-    out = wrap(array.copy() if single else ignore_errstate(np.multiply.accumulate, array, along))
+    running = np.multiply.accumulate
+    out = wrap(array.copy() if single else ignore_errstate(running, array, along, array.dtype))
     if single:
         backward = fitted(lambda needs, grad: (grad,), input)
         record("CumprodBackward0", (input,), out, backward)
