@@ -314,7 +314,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
         else:
             grad_x = mul(grad, wrap(_by_slopes("prelu_slope", x._array, weight._array)))
     if needs[1]:
-        grad_weight = masked(mul(grad, x), ~(x._array > 0))
+        grad_weight = flat_in(masked(mul(grad, x), ~(x._array > 0)), weight)
     return grad_x, grad_weight
 
 

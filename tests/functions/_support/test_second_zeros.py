@@ -1,4 +1,4 @@
-"""Gradients of functions that are linear in pieces can be differentiated again: zeros, as PyTorch's.
+"""Gradients of piecewise linear functions can be differentiated again: zeros, as in PyTorch.
 
 A gradient penalty differentiates the gradient; it must not fail for want of a path.
 """
