@@ -306,6 +306,11 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
 
     The category must not get lower: complex to real, floating to integer, or any to bool.
     """
+    for name, one in (("from_", from_), ("to", to)):
+        if not isinstance(one, dtype):
+            raise TypeError(
+                f"can_cast(): argument '{name}' must be torch.dtype, not {type(one).__name__}"
+            )
     return can_cast_numpy(from_.numpy, to.numpy)
 
 

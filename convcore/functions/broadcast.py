@@ -108,6 +108,12 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return views of all tensors in the shape that they broadcast to."""
+    for position, tensor in enumerate(tensors, 1):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"broadcast_tensors(): argument 'tensors' (position {position}) must be Tensor, "
+                f"not {type(tensor).__name__}"
+            )
     shape = broadcast_shape(*(tensor._array.shape for tensor in tensors))
     return tuple([expand(tensor, shape) for tensor in tensors])
 
@@ -144,7 +150,7 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
                     f"non-singleton dimension {axis}"
                 )
         a = np.broadcast_shapes(a, b)
-    raise AssertionError("the shapes do broadcast")
+    return f"a shape has a size below 0, or too large a one: {[list(one) for one in shapes]}"
 
 
 def sum_to_size(input: Tensor, *size: int) -> Tensor:

@@ -63,6 +63,8 @@ def _lp_pool(
 ) -> Tensor:
     function = f"lp_pool{rank}d"
     check_tensor(function, x)
+    if p == 0:
+        raise RuntimeError(f"{function}(): argument 'norm_type' must not be 0")
     count = 1
     for size in pooling.ints_per_axis(function, "kernel_size", kernel_size, rank):
         count *= size

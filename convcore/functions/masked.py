@@ -8,7 +8,8 @@ import numpy as np
 
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.views import check_fits
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.arguments import check_arguments, check_optional
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
 from convcore.functions.indexing import applied, take_at
@@ -19,6 +20,7 @@ __all__ = ["masked_fill", "masked_scatter", "masked_select"]
 
 
 def _check_mask(function: str, mask: Tensor) -> None:
+    check_optional(function, mask=mask)
     if mask._array.dtype.kind != "b":
         if function == "masked_select":
             raise RuntimeError("masked_select: expected BoolTensor for mask")
@@ -126,6 +128,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return _masked_fill(input, mask, value, in_place=False)
 
 
+@names_arguments
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of ``source``, in order, where a mask is True."""
     check_arguments("masked_scatter", input=input, mask=mask)

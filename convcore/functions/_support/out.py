@@ -15,6 +15,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import UNNAMED, explained
 
 _TABLE = """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
@@ -45,7 +46,13 @@ def with_out(name: str, function: Callable) -> Callable:
     @functools.wraps(function)
     def accepting(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except UNNAMED as error:
+                better = explained(name, function, error, args, kwargs)
+                if better is error:
+                    raise
+            raise better
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         _check(name, outs, (*args, *kwargs.values()))
         results = function(*args, **kwargs)

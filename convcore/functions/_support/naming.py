@@ -1,0 +1,68 @@
+"""Errors that name the argument: an AttributeError from deep inside, made a TypeError afterwards.
+
+Nothing is checked before a call: what an argument lacks is looked up once the call has failed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from convcore._tensor import Tensor
+from convcore.functions._support.arguments import typename
+
+Function = TypeVar("Function", bound=Callable)
+
+# What a call may fail with because of an argument that is no tensor, or too large a number.
+UNNAMED = (AttributeError, OverflowError)
+
+
+def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
+    """Return the error to raise for one of a call: it names the argument, if one is to blame."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return error
+    to_blame = _lacks(error) if isinstance(error, AttributeError) else _is_too_large
+    for position, (argument, value) in enumerate(given.items(), 1):
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if to_blame(one):
+                place = f"{name}(): argument '{argument}' (position {position})"
+                if isinstance(error, AttributeError):
+                    return TypeError(f"{place} must be Tensor, not {typename(one)}")
+                return RuntimeError(
+                    f"{place}: value cannot be converted to type int64_t without overflow"
+                )
+        if to_blame(value):
+            return TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
+                f"not {typename(value)}"
+            )
+    return error
+
+
+def _lacks(error: AttributeError) -> Callable[[Any], bool]:
+    found = error.obj
+    return lambda value: value is found and not isinstance(value, Tensor)
+
+
+def _is_too_large(value: Any) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def names_arguments(function: Function) -> Function:
+    """Let a function that takes tensors say which argument is none."""
+
+    @functools.wraps(function)
+    def naming(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except UNNAMED as error:
+            better = explained(function.__name__, function, error, args, kwargs)
+            if better is error:
+                raise
+        raise better
+
+    return naming  # type: ignore[return-value]
