@@ -396,7 +396,7 @@ def result_type(*operands: Any) -> dtype:
     Tensors with axes take precedence over 0-d ones, and those over numbers: a later group counts
     only if its category (bool, integer, floating, complex) is higher.
     """
-    return _OF_NUMPY[result_numpy(*operands)]
+    return of(result_numpy(*operands))
 
 
 def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_number
 from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
 from convcore._dtype import of as of_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
-from convcore.autograd.views import check_fits, check_writable, inplace
+from convcore.autograd.views import check_apart, check_fits, check_writable, inplace
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.dispatch import dispatch_pair
@@ -247,6 +248,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
 
 def _scaled(x: Any, y: Any, alpha: Any) -> Any:
     """Return ``alpha * y``, which is to be added to ``x``."""
+    alpha = checked_number("add", alpha, "alpha")
     if isinstance(alpha, float) and result_numpy(x, y).kind in "biu":
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
@@ -457,6 +459,8 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         y = operand(other, name)
         b = y._array if isinstance(y, Tensor) else y
         check_writable(x)
+        if isinstance(other, Tensor) and other._counter is x._counter:
+            check_apart(x, other)
         dtype = common(a, b)
         if ufunc is np.true_divide and dtype.kind in "biu":
             dtype = get_default_dtype().numpy

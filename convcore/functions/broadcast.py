@@ -91,7 +91,10 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         strides.insert(0, 0 if size != 1 else step)
     # Not broadcast_to, whose result is read-only: a size that does not change must stay writable,
     # and a stride of zero is refused by the in-place operations themselves.
-    expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+    try:
+        expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+    except OverflowError:
+        raise RuntimeError(f"expand(): argument 'size' is too large: {list(shape)}") from None
     return view(x, expanded, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
 
 

@@ -13,6 +13,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 
@@ -198,6 +199,7 @@ def isfinite(input: Tensor) -> Tensor:
     return wrap(np.asarray(np.isfinite(input._array)))
 
 
+@names_arguments
 def unique(
     input: Tensor,
     sorted: bool = True,

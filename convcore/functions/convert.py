@@ -244,6 +244,7 @@ def element(number: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(number_as(number, dtype), dtype)
 
 
+@names_arguments
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Replace the values by those of another tensor, or a number, which broadcast to them.
 

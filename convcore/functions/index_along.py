@@ -80,6 +80,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:

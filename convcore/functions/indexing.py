@@ -457,6 +457,7 @@ def index_put(
     return _index_put(input, _given(indices), values, accumulate, in_place=False)
 
 
+@names_arguments
 def index_put_(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.views import check_fits
-from convcore.functions._support.arguments import check_arguments, check_optional
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
@@ -20,7 +20,6 @@ __all__ = ["masked_fill", "masked_scatter", "masked_select"]
 
 
 def _check_mask(function: str, mask: Tensor) -> None:
-    check_optional(function, mask=mask)
     if mask._array.dtype.kind != "b":
         if function == "masked_select":
             raise RuntimeError("masked_select: expected BoolTensor for mask")

@@ -197,6 +197,7 @@ def trace(input: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
@@ -233,6 +234,7 @@ def tril_indices(
     return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device)
 
 
+@names_arguments
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:

@@ -27,6 +27,7 @@ from convcore.functions._support.axes import (
 )
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj, div, mul, sub
 from convcore.functions.broadcast import cast, fit, fitted
 from convcore.functions.elementwise import abs, exp, pow, sgn
@@ -380,6 +381,7 @@ def _logsumexp(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.n
 # Counts and logic
 
 
+@names_arguments
 @with_numpy_names
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether any element, of all or over some axes, is not zero."""
@@ -387,6 +389,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _logical(np.logical_or, input, dim, keepdim)
 
 
+@names_arguments
 @with_numpy_names
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether every element, of all or over some axes, is not zero."""

@@ -363,7 +363,7 @@ def in_place_form(body: Callable, function: Callable) -> Callable:
     bound.__name__ = bound.__qualname__ = f"{function.__name__}_"
     bound.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
     bound.__doc__ = f"Do what `{function.__name__}` does, in place."
-    return bound
+    return names_arguments(bound)
 
 
 METHODS = {

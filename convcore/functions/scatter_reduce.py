@@ -263,6 +263,7 @@ def slice_scatter(
     return _replaced("SliceScatterBackward0", input, src, part)
 
 
+@names_arguments
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,9 +33,7 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
                 place = f"{name}(): argument '{argument}' (position {position})"
                 if isinstance(error, AttributeError):
                     return TypeError(f"{place} must be Tensor, not {typename(one)}")
-                return RuntimeError(
-                    f"{place}: value cannot be converted to type int64_t without overflow"
-                )
+                return RuntimeError(f"{place} is too large: {one}")
         if to_blame(value):
             return TypeError(
                 f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
@@ -44,12 +43,19 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
 
 
 def _lacks(error: AttributeError) -> Callable[[Any], bool]:
-    found = error.obj
+    found, kind = error.obj, type(error.obj)
+    if kind in _NUMBERS:  # one that may have been made of the argument
+        return lambda value: value is found or (type(value) is kind and value == found)
     return lambda value: value is found and not isinstance(value, Tensor)
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 def _is_too_large(value: Any) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and not -(2**31) <= value < 2**31
 
 
 def names_arguments(function: Function) -> Function:

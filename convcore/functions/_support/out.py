@@ -12,7 +12,7 @@ import numpy as np
 from convcore._dtype import can_cast_numpy
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.views import check_writable
+from convcore.autograd.views import check_apart, check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import UNNAMED, explained
@@ -34,6 +34,9 @@ _TABLE = """
     vdot vstack where xlogy
 """
 NAMES = frozenset(_TABLE.split())
+# PyTorch lets the result of a product share memory with a factor.
+_PRODUCTS = "addbmm addmm addmv addr baddbmm bmm dot inner matmul mm mv"
+_BY_PRODUCT = frozenset(_PRODUCTS.split())
 
 
 def with_out(name: str, function: Callable) -> Callable:
@@ -67,6 +70,10 @@ def with_out(name: str, function: Callable) -> Callable:
 
 
 def _check(name: str, outs: tuple, args: tuple) -> None:
+    if name not in _BY_PRODUCT:
+        for one in outs:
+            if isinstance(one, Tensor):
+                check_apart(one, *_tensors(args))
     for one in outs:
         if not isinstance(one, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {typename(one)}")
