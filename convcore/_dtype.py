@@ -288,6 +288,11 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
 
     The category must not get lower: complex to real, floating to integer, or any to bool.
     """
+    for name, one in (("from_", from_), ("to", to)):
+        if not isinstance(one, dtype):
+            raise TypeError(
+                f"can_cast(): argument '{name}' must be torch.dtype, not {type(one).__name__}"
+            )
     return can_cast_numpy(from_.numpy, to.numpy)
 
 
@@ -373,7 +378,7 @@ def result_type(*operands: Any) -> dtype:
     Tensors with axes take precedence over 0-d ones, and those over numbers: a later group counts
     only if its category (bool, integer, floating, complex) is higher.
     """
-    return _OF_NUMPY[result_numpy(*operands)]
+    return of(result_numpy(*operands))
 
 
 def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:

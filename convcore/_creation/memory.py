@@ -20,6 +20,8 @@ from convcore._tensor import (
 )
 from convcore.engine.runtime import layout
 
+Format = memory_format
+
 
 def array_like(
     function: str,
@@ -36,7 +38,7 @@ def array_like(
     target = array.dtype if dtype is None else _dtype.as_numpy(dtype)
     if is_meta(device or input.device):
         return meta(array.shape, target)
-    if memory_format is preserve_format:
+    if memory_format is preserve_format or memory_format is None:
         return empty_preserving(array, target)
     return empty_array(array.shape, target, memory_format)
 
@@ -47,10 +49,20 @@ def empty_array(
     """Return a new array in a memory format other than preserve_format."""
     if memory_format is contiguous_format:
         return np.empty(shape, dtype)
+    check_format(memory_format)
     rank = {channels_last: 4, channels_last_3d: 5}[memory_format]
     if len(shape) != rank:
         raise RuntimeError(f"required rank {rank} tensor to use {memory_format._name} format")
     return layout.empty(shape, dtype, channels_last=True)
+
+
+def check_format(memory_format: Any) -> None:
+    """Raise TypeError unless an argument is a memory format."""
+    if not isinstance(memory_format, Format):
+        raise TypeError(
+            "argument 'memory_format' must be torch.memory_format, not "
+            f"{type(memory_format).__name__}"
+        )
 
 
 def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -74,6 +74,8 @@ def empty(
     check_device(device, layout)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
+    if memory_format is None:
+        memory_format = contiguous_format
     made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
     array = made(shape("empty", sizes, size), _dtype.as_numpy(dtype))
     return leaf(array, requires_grad, device)

@@ -28,7 +28,7 @@ from convcore.autograd.node import (
     node_classes,
     record,
 )
-from convcore.autograd.region import Region, may_overlap
+from convcore.autograd.region import Region, _bounds, may_overlap
 
 _new = object.__new__
 
@@ -202,6 +202,7 @@ def inplace(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
     check_writable(x)
     if isinstance(x._array, MetaArray):  # of what is written nothing is kept
         return x
+    check_apart(x, *args, *kwargs.values())
     old = _stand_in(x) if needs_history(x, *args, *kwargs.values()) else x
     if mode.saved_hooks and old is not x:  # a hook may store the tensor itself
         old._array = x._array.copy(order="K")
@@ -236,6 +237,7 @@ def write(
     check_writable(x, *inputs)
     if isinstance(x._array, MetaArray):
         return x
+    check_apart(x, *inputs)
     recorded = x._array.dtype.kind in "fc" and needs_history(x, *inputs)
     if recorded:
         before = _stand_in(x)
@@ -303,6 +305,38 @@ def check_writable(x: Tensor, *others: Any) -> None:
         )
     if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
         raise RuntimeError(_SHARED_ELEMENTS)
+
+
+def check_apart(x: Tensor, *others: Any) -> None:
+    """Raise RuntimeError if ``x``, to be written to, shares a part of its memory with another.
+
+    As in PyTorch only dense tensors are refused.  Elsewhere, and where all is shared, the result is
+    right anyway: everything is read before anything is written.
+    """
+    counter = x._counter  # views of one base have one
+    for other in others:
+        shared = isinstance(other, Tensor) and other._counter is counter and other is not x
+        if shared and other._array.ndim:  # without axes it counts as a number
+            _check_not_partly(x._array, other._array)
+
+
+def _check_not_partly(a: np.ndarray, b: np.ndarray) -> None:
+    if not np.may_share_memory(a, b) or not (a.size and b.size):
+        return
+    ends = [_bounds(array) for array in (a, b)]
+    for array, (low, high) in zip((a, b), ends, strict=True):
+        if high - low != array.nbytes or may_overlap(array):
+            return
+    if ends[0] != ends[1] or _steps(a) != _steps(b):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
+
+
+def _steps(array: np.ndarray) -> list[int]:
+    return [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
 
 
 _SHARED_ELEMENTS = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from convcore._tensor import Tensor
 from convcore.functions import _bind
+from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.out import NAMES, with_out
 from convcore.functions.activation import *
 from convcore.functions.angles import *
@@ -79,6 +80,7 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
     _METHODS = [*_IN_PLACE.split(), "detach"]
     globals().update((name, with_out(name, globals()[name])) for name in NAMES)
     globals().update((name, getattr(Tensor, name)) for name in _METHODS)
+    detach = names_arguments(Tensor.detach)
     __all__ = [name for family in _bind.FAMILIES for name in family.__all__]
     __all__ += _METHODS
     # Functions of nn.functional that PyTorch has here too, with the same arguments.

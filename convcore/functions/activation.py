@@ -23,6 +23,7 @@ from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import backward_of, compiled, flat_in
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import forward_only, in_place
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
@@ -185,6 +186,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardtanh(input, 0.0, 6.0, inplace)
 
 
+@names_arguments
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
     return _threshold_of(input, threshold, value, inplace)
@@ -318,7 +320,7 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
         else:
             grad_x = mul(grad, wrap(_by_slopes("prelu_slope", x._array, weight._array)))
     if needs[1]:
-        grad_weight = masked(mul(grad, x), ~(x._array > 0))
+        grad_weight = flat_in(masked(mul(grad, x), ~(x._array > 0)), weight)
     return grad_x, grad_weight
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_number
 from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
+from convcore._dtype import of as of_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
-from convcore.autograd.views import check_fits, check_writable, inplace
+from convcore.autograd.views import check_apart, check_fits, check_writable, inplace
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.dispatch import dispatch_pair
@@ -56,6 +58,7 @@ def operand(value: Any, function: str) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, _ndarray):
+        of_numpy(value.dtype)  # raises where no tensor has it
         return wrap(value)
     raise TypeError(
         f"unsupported operand type(s) for {function}: 'Tensor' and '{type(value).__name__}'"
@@ -64,12 +67,20 @@ def operand(value: Any, function: str) -> Any:
 
 def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
-    dtype = common(a, b) if isinstance(a, _ndarray) else common(b, a)
     try:
+        dtype = common(a, b) if isinstance(a, _ndarray) else common(b, a)
         result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
+    except AttributeError:
+        raise _no_tensor(a) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
+
+
+def _no_tensor(value: Any) -> TypeError:
+    """Return the error for an operation of two numbers."""
+    kind = type(value).__name__
+    return TypeError(f"argument 'input' (position 1) must be Tensor, not {kind}")
 
 
 def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -91,7 +102,12 @@ def _number(number: Any, dtype: np.dtype) -> Any:
     try:
         return dtype.type(number)
     except OverflowError:
-        return np.asarray(number).astype(dtype)
+        array = np.asarray(number)
+        if array.dtype.kind == "O":  # beyond 64 bits
+            raise RuntimeError(
+                f"value cannot be converted to type int64_t without overflow: {number}"
+            ) from None
+        return array.astype(dtype)
 
 
 def _broadcast_error(a: Any, b: Any) -> str:
@@ -106,6 +122,8 @@ def conj(input: Any) -> Any:
     """Return the complex conjugate of a tensor or number; of a real one, itself."""
     if isinstance(input, Tensor):
         return _conj(input) if input._array.dtype.kind == "c" else input
+    if not isinstance(input, _OPERANDS):
+        raise _no_tensor(input)
     return input.conjugate()
 
 
@@ -166,6 +184,8 @@ def mul(input: Tensor, other: Any) -> Tensor:
         )
         describe(out, number=other)
         return out
+    if not isinstance(other, Tensor):
+        raise _no_tensor(input)
     return mul(other, input)
 
 
@@ -221,11 +241,14 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         record("AddBackward0", (input, None), out, _fitted_to(_add_backward, input, out))
         describe(out, number=other)
         return out
+    if not isinstance(other, Tensor):
+        raise _no_tensor(input)
     return add(other, input)
 
 
 def _scaled(x: Any, y: Any, alpha: Any) -> Any:
     """Return ``alpha * y``, which is to be added to ``x``."""
+    alpha = checked_number("add", alpha, "alpha")
     if isinstance(alpha, float) and result_numpy(x, y).kind in "biu":
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
@@ -352,6 +375,8 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     if rounding_mode is not None:
         return _div_rounded(a, b, rounding_mode)
     if a.__class__ is not _ndarray:  # PyTorch's own decomposition: 4 / x is a product
+        if not isinstance(other, Tensor):
+            raise _no_tensor(input)
         return mul(_reciprocal(other), input)
     dtype = common(a, b)
     if dtype.kind in "biu":
@@ -434,6 +459,8 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         y = operand(other, name)
         b = y._array if isinstance(y, Tensor) else y
         check_writable(x)
+        if isinstance(other, Tensor) and other._counter is x._counter:
+            check_apart(x, other)
         dtype = common(a, b)
         if ufunc is np.true_divide and dtype.kind in "biu":
             dtype = get_default_dtype().numpy

@@ -10,6 +10,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand
 from convcore.functions.order import _return_type
 
@@ -24,6 +25,7 @@ __all__ = [
 _HISTOGRAM = _return_type("histogram", "hist", "bin_edges")
 
 
+@names_arguments
 def searchsorted(
     sorted_sequence: Tensor,
     input: Any,
@@ -169,6 +171,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
     return (low - 1, high + 1) if low == high else (low, high)
 
 
+@names_arguments
 def histogram(
     input: Tensor,
     bins: Any,

@@ -91,7 +91,10 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         strides.insert(0, 0 if size != 1 else step)
     # Not broadcast_to, whose result is read-only: a size that does not change must stay writable,
     # and a stride of zero is refused by the in-place operations themselves.
-    expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+    try:
+        expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+    except OverflowError:
+        raise RuntimeError(f"expand(): argument 'size' is too large: {list(shape)}") from None
     return view(x, expanded, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
 
 
@@ -108,6 +111,12 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return views of all tensors in the shape that they broadcast to."""
+    for position, tensor in enumerate(tensors, 1):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"broadcast_tensors(): argument 'tensors' (position {position}) must be Tensor, "
+                f"not {type(tensor).__name__}"
+            )
     shape = broadcast_shape(*(tensor._array.shape for tensor in tensors))
     return tuple([expand(tensor, shape) for tensor in tensors])
 
@@ -166,7 +175,7 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
                     f"non-singleton dimension {axis}"
                 )
         a = np.broadcast_shapes(a, b)
-    raise AssertionError("the shapes do broadcast")
+    return f"a shape has a size below 0, or too large a one: {[list(one) for one in shapes]}"
 
 
 def sum_to_size(input: Tensor, *size: int) -> Tensor:

@@ -13,6 +13,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 
@@ -198,6 +199,7 @@ def isfinite(input: Tensor) -> Tensor:
     return wrap(np.asarray(np.isfinite(input._array)))
 
 
+@names_arguments
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -205,7 +207,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the unique elements in ascending order.
+    """Return the unique elements in ascending order; NaN equals nothing, not even itself.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def unique(
     """
     check_tensor("unique", input)
     values, inverse, counts = np.unique(
-        input._array, return_inverse=True, return_counts=True, axis=dim
+        input._array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False
     )
     inverse = inverse.reshape(input._array.shape if dim is None else -1)
     results = [wrap(values)]

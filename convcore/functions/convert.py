@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore import _creation, _dtype
 from convcore._creation.arguments import number_as
-from convcore._creation.memory import empty_array, empty_preserving
+from convcore._creation.memory import check_format, empty_array, empty_preserving
 from convcore._device import check_device, is_meta
 from convcore._device import device as _device
 from convcore._meta import meta
@@ -28,8 +28,9 @@ from convcore._tensor import (
 )
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import check_fits, write
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_optional, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, fit
 from convcore.functions.piecewise import zeros_like
 
@@ -73,7 +74,7 @@ def copied(array: np.ndarray, dtype: np.dtype, memory_format: _Format) -> np.nda
 
     Complex numbers lose their imaginary part in a real dtype, floats are cut in an integer one.
     """
-    if memory_format is preserve_format:
+    if memory_format is preserve_format or memory_format is None:
         # One-pixel maps are contiguous in both formats; only their strides tell which they are in.
         plain = array.flags.c_contiguous and (array.ndim < 4 or 1 not in array.shape)
         if plain and array.dtype is dtype:
@@ -112,6 +113,7 @@ def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Ten
 
 
 def _check_rank(x: Tensor, memory_format: _Format) -> None:
+    check_format(memory_format)
     rank = {channels_last: 4, channels_last_3d: 5}.get(memory_format)
     if rank is not None and x._array.ndim != rank:
         raise RuntimeError(f"required rank {rank} tensor to use {memory_format._name} format")
@@ -172,6 +174,7 @@ def to(
         non_blocking, copy = flags
     check_device(device)
     if other is not None:
+        check_optional("to", other=other)
         dtype = other._array.dtype
     target = self._array.dtype if dtype is None else _dtype.as_numpy(dtype)
     if device is not None and is_meta(device) is not self.is_meta:
@@ -186,7 +189,7 @@ def _converted(
 ) -> Tensor:
     array = x._array
     if array.dtype == dtype and not copy:
-        if memory_format is preserve_format:
+        if memory_format is preserve_format or memory_format is None:
             return x
         _check_rank(x, memory_format)
         # Not whether it is contiguous: a batch of one-channel images is that in both formats, and
@@ -215,6 +218,7 @@ def _conversion(target: _dtype.dtype, name: str) -> Callable[..., Tensor]:
     return method
 
 
+@names_arguments
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of another."""
     return _converted(input, other._array.dtype)
@@ -240,6 +244,7 @@ def element(number: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(number_as(number, dtype), dtype)
 
 
+@names_arguments
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Replace the values by those of another tensor, or a number, which broadcast to them.
 

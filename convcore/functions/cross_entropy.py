@@ -20,7 +20,7 @@ from convcore.functions._support.arguments import (
     refuse_gradients,
 )
 from convcore.functions._support.axes import expand_to, wide_total_of
-from convcore.functions._support.dispatch import dispatch_pair
+from convcore.functions._support.dispatch import dispatch_pair, flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.broadcast import fitted
@@ -91,10 +91,12 @@ def _class_loss(
     out = wrap(np.asarray(loss, x.dtype))
     if mode.enabled:
         like = x.shape, x.dtype, nll.is_nhwc(x)
+        place = later_place_of(input)
 
         def backward(needs: tuple[bool, ...], grad: Tensor, target: Tensor, weight: Any) -> Tensor:
             options = ignore_index, reduction, smoothing
-            return _class_gradient(grad, like, divisor, target, weight, *options)
+            result = _class_gradient(grad, like, divisor, target, weight, *options)
+            return flat_in(result, place)
 
         name = "NllLossBackward0" if x.ndim <= 2 else "NllLoss2DBackward0"
         record(name, (input,), out, backward, (target, weight))

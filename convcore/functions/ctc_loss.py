@@ -11,6 +11,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div
 from convcore.functions.loss import _reduce, _reduction
 from convcore.functions.shape import reshape
@@ -18,6 +19,7 @@ from convcore.functions.shape import reshape
 __all__ = ["ctc_loss"]
 
 
+@names_arguments
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -13,6 +13,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted
 from convcore.functions.elementwise import reciprocal, square
@@ -69,6 +70,7 @@ def at_least(x: Tensor, least: float) -> Tensor:
     return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))
 
 
+@names_arguments
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

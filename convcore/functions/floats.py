@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
+from convcore.functions._support.dispatch import flat_in
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import compute, mul, operand, sub
 from convcore.functions.broadcast import cast, fitted
@@ -75,7 +76,7 @@ def _copysign_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tens
     a, b = x._array, y._array
     same = np.where(a == 0, 0, np.where(np.signbit(b) == (a < 0), 1, -1))
     slope = mul(grad, wrap(np.asarray(same, grad._array.dtype))) if needs[0] else None
-    return slope, mul(grad, 0) if needs[1] else None
+    return slope if slope is None else flat_in(slope, x), mul(grad, 0) if needs[1] else None
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor, typename
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import clone, element, store
@@ -45,6 +46,7 @@ def _at_axis(axis: int, index: Tensor) -> Indices:
     return (*(None,) * axis, index)
 
 
+@names_arguments
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Return a copy of the places of an axis that a vector of indices names.
 
@@ -78,6 +80,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -103,6 +106,11 @@ def repeat_interleave(
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
     times = repeats._array if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if times.dtype.kind not in "iu":
+        raise TypeError(
+            "repeat_interleave(): argument 'repeats' must be int or Tensor of ints, not "
+            f"{type(repeats).__name__}"
+        )
     if times.size and times.min() < 0:
         raise RuntimeError("Repeats must be non-negative")
     if times.size == 1 and not isinstance(repeats, Tensor):
@@ -243,6 +251,7 @@ def number_for(x: Tensor, value: Any, function: str) -> Any:
     return number
 
 
+@names_arguments
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """Return a copy with alpha * source[i] added at place index[i] of an axis, for every i.
 
@@ -264,11 +273,13 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return _index_add(input, dim, index, source, alpha=alpha, in_place=False)
 
 
+@names_arguments
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy with source[i] at place index[i] of an axis, for every i."""
     return _index_copy(input, dim, index, source, in_place=False)
 
 
+@names_arguments
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with a number at some places of an axis."""
     return _index_fill(input, dim, index, value, in_place=False)

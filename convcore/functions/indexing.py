@@ -20,6 +20,7 @@ from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, element, preserve_format, store
 from convcore.functions.piecewise import masked
@@ -432,6 +433,7 @@ def applied(
     return out
 
 
+@names_arguments
 def index_put(
     input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
@@ -455,6 +457,7 @@ def index_put(
     return _index_put(input, _given(indices), values, accumulate, in_place=False)
 
 
+@names_arguments
 def index_put_(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:

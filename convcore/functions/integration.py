@@ -14,6 +14,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp, log
@@ -28,6 +29,7 @@ from convcore.functions.slicing import slice_of
 __all__ = ["cumulative_trapezoid", "gradient", "logcumsumexp", "trapezoid", "trapz"]
 
 
+@names_arguments
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
     """Integrate along an axis by the trapezoidal rule.
 
@@ -51,6 +53,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     return sum(_trapezoids(y, x, dx, wrap_dim(dim, y._array.ndim)), dim)
 
 
+@names_arguments
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1
 ) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.distance import at_least
 from convcore.functions.elementwise import exp, log, square
@@ -57,6 +58,7 @@ def poisson_nll_loss(
     return _reduce(losses, reduction)
 
 
+@names_arguments
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

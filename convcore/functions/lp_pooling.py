@@ -41,6 +41,8 @@ def _lp_pool(
 ) -> Tensor:
     function = f"lp_pool{rank}d"
     check_tensor(function, input)
+    if norm_type == 0:
+        raise RuntimeError(f"{function}(): argument 'norm_type' must not be 0")
     count = math.prod(pooling.ints_per_axis(function, "kernel_size", kernel_size, rank))
     means = _MEANS[rank](pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
     # sign(m) |m| is m, but where it is 0 it has no gradient, as in PyTorch.

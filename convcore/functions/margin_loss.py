@@ -12,6 +12,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, number
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.distance import pairwise_distance
@@ -233,6 +234,7 @@ def soft_margin_loss(
     return _reduce(log1p(exp(mul(neg(target), input))), reduction)
 
 
+@names_arguments
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,

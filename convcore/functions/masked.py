@@ -9,6 +9,7 @@ import numpy as np
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.views import check_fits
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
 from convcore.functions.indexing import applied, take_at
@@ -126,6 +127,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return _masked_fill(input, mask, value, in_place=False)
 
 
+@names_arguments
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Return a copy with the first elements of ``source``, in order, where a mask is True."""
     check_arguments("masked_scatter", input=input, mask=mask)

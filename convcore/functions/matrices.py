@@ -12,6 +12,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, transpose
 
@@ -145,6 +146,7 @@ def lu_unpack(
     return _linalg().lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
+@names_arguments
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:

@@ -23,6 +23,7 @@ from convcore._storage import (
 )
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints
@@ -50,6 +51,7 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=of(self._array.dtype))
 
 
+@names_arguments
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Return whether two tensors see the same elements of the same memory."""
     a, b = self._array, tensor._array
@@ -128,6 +130,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
+@names_arguments
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another, in place: see ``resize_``."""
     return resize_(self, the_template._array.shape, memory_format=memory_format)
@@ -180,6 +183,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     return _mapped(self, "map_", callable, tensor)
 
 
+@names_arguments
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
     """Replace each element by a function of it and of two other tensors', in place; slow."""
     return _mapped(self, "map2_", callable, x, y)

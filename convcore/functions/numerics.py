@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import expand_to, wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.joining import cat
@@ -103,6 +104,7 @@ def isin(
 # Differences
 
 
+@names_arguments
 def diff(
     input: Tensor,
     n: int = 1,
@@ -195,6 +197,7 @@ def trace(input: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:
@@ -231,6 +234,7 @@ def tril_indices(
     return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device)
 
 
+@names_arguments
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
 ) -> Tensor:

@@ -91,7 +91,7 @@ def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
     name = f"{NAMES[mode]}{len(pairs)}D"
     forward = partial(engine.pad, padding=pairs, mode=mode)
     adjoint = partial(engine.pad_grad, padding=pairs, mode=mode)
-    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"))
+    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"), flat=mode != "circular")
     describe(output, forward=forward)
     return output
 

@@ -15,6 +15,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import broadcast_shape, fitted
 
@@ -121,6 +122,7 @@ def _where_backward(needs: tuple[bool, ...], grad: Tensor, condition: Tensor) ->
     )
 
 
+@names_arguments
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements moved to the nearest value between ``min`` and ``max``.
 

@@ -22,7 +22,7 @@ from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
-from convcore.functions._support.dispatch import flat_in, place_of
+from convcore.functions._support.dispatch import flat_in, later_place_of, place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.linear_map import linear_map
 
@@ -290,7 +290,7 @@ def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
     def adjoint(array: np.ndarray) -> np.ndarray:
         return avg_pool_checked(array, sizes, *steps)
 
-    output = linear_map(input, forward, adjoint, (name, f"{name}Backward"))
+    output = linear_map(input, forward, adjoint, (name, f"{name}Backward"), flat=True)
     describe(output, forward=forward)
     return output
 
@@ -353,7 +353,13 @@ def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
     sizes = array.shape[-rank:]
     # One window is the mean over the axes, and PyTorch computes and calls it that.
     name = "MeanBackward1" if one else f"AdaptiveAvgPool{rank}DBackward0"
-    record(name, (input,), output, lambda needs, grad: _adaptive_mean_grad(rank, grad, sizes))
+    place = later_place_of(input) if mode.enabled and not one else None
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        result = _adaptive_mean_grad(rank, grad, sizes)
+        return result if place is None else flat_in(result, place)
+
+    record(name, (input,), output, backward)
     axes = tuple(range(input._array.ndim - rank, input._array.ndim))
     describe(
         output, forward=lambda array: engine.adaptive_avg_pool(array, outs), dim=axes, keepdim=True

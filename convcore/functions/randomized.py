@@ -9,7 +9,10 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions.activation import leaky_relu
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.elementwise import log
@@ -59,7 +62,12 @@ def rrelu(
     drawn = np.empty(np.count_nonzero(low))
     fill_uniform(drawn, lower, upper)
     slopes[low] = drawn
-    return mul(input, wrap(slopes))
+    out, factors = wrap(np.asarray(input._array * slopes)), wrap(slopes)
+    if mode.enabled:
+        place = later_place_of(input)
+        backward = lambda needs, grad, slopes: flat_in(mul(grad, slopes), place)  # noqa: E731
+        record("RreluWithNoiseBackward0", (input,), out, backward, (factors,))
+    return out
 
 
 def rrelu_(

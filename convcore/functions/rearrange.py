@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import sum_to
 from convcore.functions.shape import ints, reshape, wrap_dims
 
@@ -46,6 +47,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, 0)
 
 
+@names_arguments
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Return a copy moved along some axes; what leaves at the end comes in at the start.
 
@@ -94,6 +96,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return out
 
 
+@names_arguments
 def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
     """Return the tensor repeated along its axes, and along new ones before them.
 

@@ -27,6 +27,7 @@ from convcore.functions._support.axes import (
 )
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj, div, mul, sub
 from convcore.functions.broadcast import cast, fit, fitted
 from convcore.functions.elementwise import abs, exp, pow, sgn
@@ -152,7 +153,8 @@ def prod(
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
+    options = {"dtype": array.dtype, "keepdims": keepdim}  # NumPy would widen small integers
+    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, **options)))
     if mode.enabled:
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         record(name, (input,), out, _prod_backward(input, over), (input, out))
@@ -214,7 +216,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
-    out = wrap(array.copy() if single else ignore_errstate(np.multiply.accumulate, array, along))
+    running = np.multiply.accumulate
+    out = wrap(array.copy() if single else ignore_errstate(running, array, along, array.dtype))
     if single:
         backward = fitted(lambda needs, grad: (grad,), input)
         record("CumprodBackward0", (input,), out, backward)
@@ -378,6 +381,7 @@ def _logsumexp(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> np.n
 # Counts and logic
 
 
+@names_arguments
 @with_numpy_names
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether any element, of all or over some axes, is not zero."""
@@ -385,6 +389,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _logical(np.logical_or, input, dim, keepdim)
 
 
+@names_arguments
 @with_numpy_names
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return whether every element, of all or over some axes, is not zero."""

@@ -46,6 +46,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
     if decimals == 0:
         return step("RoundBackward0", _rounded(np.rint), input)
+    if not -400 < decimals < 400:
+        raise RuntimeError(f"round(): argument 'decimals' must be an int below 400, not {decimals}")
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)
 
     def at_decimals(array: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from convcore._creation.arguments import number_as
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, expand
 from convcore.functions.indexing import (
     Indices,
@@ -41,6 +42,7 @@ def with_axes(x: Tensor) -> Tensor:
 # Single elements along an axis
 
 
+@names_arguments
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Return out[.., i, ..] = input[.., index[.., i, ..], ..] along the axis ``dim``.
 
@@ -308,6 +310,7 @@ def _scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor, *, in_place: b
 # Functions, and their in-place methods
 
 
+@names_arguments
 def scatter(
     input: Tensor,
     dim: int,
@@ -340,6 +343,7 @@ def scatter(
     return _scatter(input, dim, index, src, value=value, reduce=reduce, in_place=False)
 
 
+@names_arguments
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with elements added at indices along an axis.
 
@@ -359,7 +363,7 @@ def in_place_form(body: Callable, function: Callable) -> Callable:
     bound.__name__ = bound.__qualname__ = f"{function.__name__}_"
     bound.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments
     bound.__doc__ = f"Do what `{function.__name__}` does, in place."
-    return bound
+    return names_arguments(bound)
 
 
 METHODS = {

@@ -12,6 +12,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone, copied, store
@@ -160,6 +161,7 @@ def _product_slopes(
     return own, where(single, gather(mul(grad, rest), axis, index), sent)
 
 
+@names_arguments
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -262,6 +264,7 @@ def slice_scatter(
     return _replaced("SliceScatterBackward0", input, src, part)
 
 
+@names_arguments
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:

@@ -20,6 +20,7 @@ from convcore.autograd import views
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj
 from convcore.functions.convert import clone, contiguous
 
@@ -192,6 +193,7 @@ def _misfit(x: Tensor, ratio: int) -> tuple[str, str] | None:
     return None if last == 1 else ("stride(-1) must be 1", f", but got {last}")
 
 
+@names_arguments
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """Return a view in the shape of another tensor."""
     return view(self, other._array.shape)
@@ -225,6 +227,7 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
     return out
 
 
+@names_arguments
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """Return the elements in the shape of another tensor."""
     return reshape(self, other._array.shape)

@@ -19,6 +19,7 @@ from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import clone
 from convcore.functions.shape import unsqueeze
 
@@ -172,6 +173,7 @@ def _windows_added(x: Tensor, axis: int, size: int, step: int, shape: tuple[int,
     return out
 
 
+@names_arguments
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the view of the diagonals of the matrices that two axes make, as the last axis.
 
@@ -240,12 +242,14 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 _diagonal = diagonal
 
 
+@names_arguments
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal; 0 is the main one, 1 the one right of it."""
     check_tensor("tril", input)
     return _triangle(input, np.tril, diagonal, "TrilBackward0")
 
 
+@names_arguments
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return matrices with zeros below a diagonal; 0 is the main one, 1 the one right of it."""
     check_tensor("triu", input)

@@ -116,6 +116,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = shape[wrap_dim(dim, len(shape))]
     if not length:
+        _check_number("chunks", chunks, length)
         return _split_with_sizes(input, (0,) * chunks, dim)
     return split(input, -(-length // chunks), dim)
 
@@ -163,6 +164,7 @@ def tensor_split(
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        _check_number("sections", where, shape[axis])
         least, larger = divmod(shape[axis], where)
         where = [least * n + min(n, larger) for n in range(1, where)]
     bounds = zip([0, *where], [*where, None], strict=True)
@@ -178,6 +180,18 @@ def _check_places(array: np.ndarray) -> None:
             f"{name} to be a zero-dimensional or one-dimensional tensor, but got a tensor with "
             f"{array.ndim} dims"
         )
+
+
+def _check_number(name: str, number: int, length: int) -> None:
+    """Raise rather than make endless empty pieces."""
+    if number > length + _MOST_EMPTY:
+        raise RuntimeError(
+            f"argument '{name}' must be at most {length + _MOST_EMPTY} for an axis of size "
+            f"{length}, got {number}"
+        )
+
+
+_MOST_EMPTY = 1 << 16
 
 
 def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:

@@ -13,13 +13,15 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions.arithmetic import compute, conj, div, mul, neg, rsub, sub
+from convcore.functions._support.naming import names_arguments
+from convcore.functions.arithmetic import _number, compute, conj, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import square
 
 __all__ = ["addcdiv", "addcmul", "lerp"]
 
 
+@names_arguments
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input), element by element.
 
@@ -34,7 +36,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
         raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
-    w = weight._array if isinstance(weight, Tensor) else way.dtype.type(weight)
+    w = weight._array if isinstance(weight, Tensor) else _number(weight, way.dtype)
     # From the nearer end, so that weight 1 gives exactly `end`.
     near = ignore_errstate(lambda: np.absolute(w) < 0.5)
     from_start = lambda: input._array + w * way  # noqa: E731
@@ -66,6 +68,7 @@ def _lerp_backward(
     return (*grads, mul(grad, conj(sub(end, start))) if needs[2] else None)
 
 
+@names_arguments
 def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2, element by element; the shapes broadcast.
 
@@ -84,6 +87,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
     return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
 
 
+@names_arguments
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2, element by element; the shapes broadcast.
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import check_tensor
 from convcore._tensor import Tensor, wrap
 from convcore.random.fill import check_floating
 from convcore.random.generator import Generator, resolve
@@ -98,6 +99,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     NotImplementedError
         The tensor is not of a floating-point dtype.
     """
+    check_tensor("poisson", "input", input)
     means = input._array
     check_floating("poisson_cpu", means)
     if not (means >= 0).all():
@@ -145,6 +147,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     ----------
     count, prob : Tensors of one floating-point dtype that broadcast
     """
+    check_tensor("binomial", "count", count)
+    check_tensor("binomial", "prob", prob)
     check_floating("binomial_cpu", count._array)
     arrays: Any = count._array, prob._array
     return wrap(draw_each(_binomial_number, generator, count._array.dtype, *arrays))

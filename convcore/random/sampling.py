@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.arguments import DtypeLike, check_tensor, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
@@ -106,6 +106,7 @@ def multinomial(
         A weight is negative or not finite, a row has no weight, or, without replacement, more
         indices are asked for than there are.
     """
+    check_tensor("multinomial", "input", input)
     weights = input._array
     check_floating("multinomial", weights)
     if not 1 <= weights.ndim <= 2:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.arguments import DtypeLike, checked_int, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
@@ -99,7 +99,7 @@ def randint(
         raise TypeError(usage)
     kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     array = _empty(shape("randint", (size,)), kind, device)
-    fill_random(array, int(low), int(high), generator)
+    fill_random(array, low, high, generator)
     return leaf(array, requires_grad, device)
 
 
@@ -117,7 +117,7 @@ def _bounds(given: list, low: int, high: int | None, usage: str) -> tuple[int, i
         low = given.pop()
     if given or high is None:
         raise TypeError(usage)
-    return low, high
+    return checked_int("randint", "low", low), checked_int("randint", "high", high)
 
 
 def normal(
@@ -216,5 +216,5 @@ def randint_like(
     """
     low, high = _bounds(list(limits), low, high, "randint_like() takes high, or low and high")
     array = array_like("randint_like", input, dtype, device, memory_format, layout)
-    fill_random(array, int(low), int(high), generator)
+    fill_random(array, low, high, generator)
     return leaf(array, requires_grad, device)

@@ -874,3 +874,52 @@ def test_function_that_saves_a_view_of_what_it_replaces_is_not_differentiated_wr
     assert y.tolist() == [9.0, 9.0]
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+SHIFTS = {
+    "add_": lambda x: x[1:].add_(x[:-1]),
+    "add_ with alpha": lambda x: x[1:].add_(x[:-1], alpha=2),
+    "addcmul_": lambda x: x[1:].addcmul_(x[:-1], x[1:]),
+    "assignment": lambda x: x.__setitem__(slice(1, None), x[:-1]),
+    "copy_": lambda x: x[1:].copy_(x[:-1]),
+    "index_add_": lambda x: x[1:].index_add_(0, convcore.arange(11), x[:-1]),
+    "of one element": lambda x: x.add_(x[:1]),
+    "out": lambda x: convcore.exp(x[:-1], out=x[1:]),
+    "turned": lambda x: x[:9].view(3, 3).mul_(x[:9].view(3, 3).t()),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTS)
+def test_writing_where_a_part_is_read_is_refused(name):
+    x = convcore.arange(12.0)
+    before = x.tolist()
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to"):
+        SHIFTS[name](x)
+    assert x.tolist() == before
+
+
+# What PyTorch takes too: nothing shared, all of it shared, or tensors with gaps.
+ALLOWED = {
+    "all": lambda x: x.add_(x),
+    "another view of all": lambda x: x[:4].mul_(x[:4]),
+    "apart": lambda x: x[:4].add_(x[4:8]),
+    "gaps": lambda x: x[::2].add_(x[1::2]),
+    "a copy": lambda x: x[1:].add_(x[:-1].clone()),
+    "flipped": lambda x: x.copy_(x.flip(0)),
+    "a number": lambda x: x[1:].masked_fill_(x[1:] > 2, x[3]),
+    "empty": lambda x: x[:0].add_(x[:0]),
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_other_writes_into_shared_memory_agree_with_pytorch(torch, name):
+    ours, theirs = convcore.arange(12.0), torch.arange(12.0)
+    for x in (ours, theirs):
+        ALLOWED[name](x)
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_tensors_with_gaps_are_read_before_they_are_written():
+    x = convcore.arange(8.0)
+    x[::2][1:].add_(x[::2][:-1])
+    assert x.tolist() == [0, 1, 2, 3, 6, 5, 10, 7]

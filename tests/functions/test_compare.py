@@ -99,3 +99,21 @@ def test_errors_are_pytorchs(torch, name):
 def test_comparisons_in_place_have_longer_names_too(torch):
     for name in ("greater_", "greater_equal_", "less_", "less_equal_", "not_equal_"):
         agree(torch, lambda m, x, name=name: getattr(x, name)(1), np.arange(3))
+
+
+def test_nan_is_unique_each_time_it_occurs():
+    nan = float("nan")
+    x = convcore.tensor([3.0, nan, 1.0, nan, 1.0])
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+    assert repr(values.tolist()) == "[1.0, 3.0, nan, nan]"
+    assert (inverse.tolist(), counts.tolist()) == ([1, 2, 0, 3, 0], [2, 1, 1, 1])
+
+
+def test_unique_elements_and_rows_with_nan_agree_with_pytorch(torch):
+    nan = float("nan")
+    options = {"return_inverse": True, "return_counts": True}
+    line = np.array([3.0, nan, 1.0, nan, 1.0])
+    agree(torch, lambda m, x: m.unique(x.detach(), **options), line)
+    rows = np.array([[1, nan], [1, nan], [0, 1], [0, 1]])
+    agree(torch, lambda m, x: m.unique(x.detach(), **options), rows)
+    agree(torch, lambda m, x: m.unique(x.detach(), dim=1, **options), rows)

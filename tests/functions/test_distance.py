@@ -68,3 +68,15 @@ def test_gradients_of_distances_are_those_of_finite_differences(rng):
     same = convcore.ones(2, 2, requires_grad=True)
     convcore.cdist(same, same.detach(), 2.0, by_product).sum().backward()
     assert same.grad.tolist() == [[0, 0], [0, 0]]
+
+
+def test_the_axis_of_a_similarity_may_be_one_that_broadcasts():
+    one, other = convcore.ones(2, 1), convcore.tensor([[3.0, 3.0, 3.0], [1.0, 0.0, 0.0]])
+    assert F.cosine_similarity(one, other, -1).tolist() == pytest.approx([1, 3**-0.5])
+    assert F.cosine_similarity(one, other, -1).shape == (2,)
+
+
+def test_similarities_along_broadcast_axes_agree_with_pytorch(torch, rng):
+    x, y = rng.normal(size=(2, 1)), rng.normal(size=(2, 3))
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y, -1), x, y)
+    agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(y, x[0], 1), x, y)

@@ -428,3 +428,22 @@ def test_empty_batches_go_through_with_parameters_of_any_dtype(lib):
             y.sum().backward()
             assert (y.dtype, x.grad.shape) == (dtype, x.shape)
             assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("memory_format", [convcore.contiguous_format, convcore.channels_last])
+@pytest.mark.parametrize("shape", [(0, 4, 3, 3), (2, 4, 0, 3)])
+def test_norms_of_nothing_have_gradients_of_both_orders(shape, memory_format):
+    x = convcore.ones(*shape).contiguous(memory_format=memory_format).requires_grad_()
+    w = convcore.ones(4, requires_grad=True)
+    calls = [lambda: F.group_norm(x, 2, w)]
+    if shape[0] == 0:
+        calls.append(lambda: F.instance_norm(x, weight=w))
+        calls.append(lambda: F.batch_norm(x, None, None, w, training=True))
+    for call in calls:
+        y = call()
+        grads = convcore.autograd.grad((y * y).sum(), (x, w), create_graph=True)
+        assert [tuple(grad.shape) for grad in grads] == [shape, (4,)]
+        assert grads[1].tolist() == [0, 0, 0, 0]
+        (grads[0].sum() + grads[1].sum()).backward()
+        assert x.grad.shape == shape
+        x.grad = None

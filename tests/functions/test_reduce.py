@@ -246,3 +246,23 @@ def test_gradients_of_sums_without_nan_are_those_of_finite_differences(rng):
     x = convcore.from_numpy(rng.uniform(0.3, 0.8, (2, 3))).requires_grad_()
     assert gradcheck(convcore.nansum, (x,))
     assert gradgradcheck(convcore.nansum, (x,))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int16", "uint8", "float16", "complex64", "bool"])
+def test_products_are_of_the_dtype_that_is_asked_for(dtype):
+    found = _products(convcore, dtype)
+    assert {one.dtype for one in found} == {getattr(convcore, dtype)}
+    if dtype == "uint8":
+        assert found[-1].tolist() == [1, 91, 16471 % 256, 16471 * 271 % 256]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int16", "uint8", "float16", "complex64", "bool"])
+def test_products_in_another_dtype_agree_with_pytorch(torch, dtype):
+    ours, theirs = ([one.tolist() for one in _products(m, dtype)] for m in (convcore, torch))
+    assert ours == theirs
+
+
+def _products(m, dtype):
+    x, dt = m.arange(1, 300, 90), getattr(m, dtype)
+    found = [m.prod(x, dtype=dt), m.prod(x, 0, dtype=dt), x.prod(0, True, dtype=dt)]
+    return found if dtype == "bool" else [*found, m.cumprod(x, 0, dtype=dt)]

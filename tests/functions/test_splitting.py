@@ -85,3 +85,20 @@ def test_parts_are_views_that_join_to_the_whole():
         parts[0].add_(1)
         assert parts[0][0, 0] == x[0, 0]
     assert convcore.equal(convcore.stack(x.unbind(1), 1), x)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 2**70])
+def test_endless_empty_pieces_are_an_error_at_once(number):
+    x, empty = convcore.ones(3, 3, 3), convcore.ones(0, 0, 0)
+    for call in (
+        lambda: x.tensor_split(number),
+        lambda: empty.tensor_split(number, 1),
+        lambda: empty.hsplit(number),
+        lambda: empty.vsplit(number),
+        lambda: empty.dsplit(number),
+        lambda: empty.chunk(number),
+    ):
+        with pytest.raises(RuntimeError, match="must be at most 6553"):
+            call()
+    assert len(convcore.ones(3).tensor_split(70)) == 70
+    assert [len(one) for one in convcore.ones(3).split(number)] == [3]

@@ -14,6 +14,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +52,29 @@ class BlasInfo(NamedTuple):
     architecture: str
     path: str
     limitable: bool
+
+
+# Kernels keep up to 16 KB on their stack, and BLAS has its own share: at 32 KB threads overflowed.
+LEAST_STACK = 128 << 10
+_UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def check_stack(variables: Mapping[str, str]) -> None:
+    """Raise ImportError where a variable gives OpenMP's threads too small a stack.
+
+    There is no later place for it: a thread that overflows its stack ends the process.
+    """
+    for name in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):
+        found = re.fullmatch(r"\s*(\d+)\s*([BKMG]?)\s*", variables.get(name, ""), re.IGNORECASE)
+        if found and int(found[1]) * _UNITS[found[2].upper() or "K"] < LEAST_STACK:
+            raise ImportError(
+                f"{name}={variables[name]} gives threads too small a stack for convcore's kernels: "
+                f"set it to {LEAST_STACK >> 10}K or more, or unset it"
+            )
+
+
+if "OMP_STACKSIZE" in os.environ or "GOMP_STACKSIZE" in os.environ:
+    check_stack(os.environ)
 
 
 def set_num_threads(n: int) -> None:
@@ -107,13 +132,25 @@ def blas() -> BlasInfo:
 
 @functools.cache
 def _find() -> tuple[BlasInfo, int, int]:
-    """Return (info, address of the getter, address of the setter) of SciPy's BLAS."""
-    from threadpoolctl import ThreadpoolController  # 10 ms that no import should pay
+    """Return (info, address of the getter, address of the setter) of SciPy's BLAS.
 
-    found = [
-        library.info() for library in ThreadpoolController().lib_controllers
-        if library.user_api == "blas"
-    ]  # fmt: skip
+    Raises
+    ------
+    RuntimeError
+        The files of the search cannot be opened; the next call searches again.
+    """
+    try:
+        from threadpoolctl import ThreadpoolController  # 10 ms that no import should pay
+
+        found = [
+            library.info() for library in ThreadpoolController().lib_controllers
+            if library.user_api == "blas"
+        ]  # fmt: skip
+    except OSError as error:
+        raise RuntimeError(
+            f"the BLAS library, which is searched for at its first use, was not found: {error}. "
+            "A matrix product made earlier, while files can be opened, finds it"
+        ) from error
     info = max(found, key=lambda info: _belongs_to_scipy(info["filepath"]), default=None)
     if info is None or not _belongs_to_scipy(info["filepath"]):
         # Only NumPy's own copy is there; what SciPy calls is hidden, and nothing is promised of it.

@@ -65,11 +65,15 @@ _PIECEWISE = {
 }
 
 
-def flat_in(out: Tensor, x: Tensor) -> Tensor:
+def flat_in(out: Tensor, x: Tensor | Callable[[], Tensor]) -> Tensor:
     """Return ``out`` as a function of ``x`` too, whose derivative is zero almost everywhere.
 
     So a second derivative is zeros, as in PyTorch, where nothing else leads from ``out`` to ``x``.
+    In the place of a tensor ``x`` may be what `later_place_of` returns.
     """
+    if not mode.enabled:
+        return out
+    x = x if isinstance(x, Tensor) else x()
     if not needs_history(x):
         return out
     same = wrap(out._array)
@@ -91,6 +95,22 @@ def place_of(x: Tensor) -> Tensor:
     place._requires_grad = x._requires_grad
     if place._requires_grad and place._grad_fn is None:
         place._leaf = leaf_of(x)
+    return place
+
+
+def later_place_of(x: Tensor) -> Callable[[], Tensor]:
+    """Return a function that makes `place_of` a tensor, from its history at this moment."""
+    node = x.grad_fn
+    if node is None:
+        return lambda: x  # a leaf, which the graph keeps anyway
+    like, number = (x._array.shape, x._array.dtype), x._output_nr
+
+    def place() -> Tensor:
+        shape, dtype = like
+        made = wrap(np.ndarray(shape, dtype, bytes(dtype.itemsize), 0, (0,) * len(shape)))
+        made._grad_fn, made._output_nr, made._requires_grad = node, number, True
+        return made
+
     return place
 
 

@@ -28,6 +28,8 @@ def ignore_errstate(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Return ``function(*args, **kwargs)`` without NumPy's floating-point warnings."""
     try:
         return _thread.run(function, *args, **kwargs)
+    except OverflowError as error:  # an int argument of NumPy's
+        raise RuntimeError(f"an argument is too large: {error}") from None
     except RuntimeError:  # a finalizer that runs inside another call finds the context in use
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.views import inplace
 from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.naming import UNNAMED, explained
 
 __all__: list[str] = []
 
@@ -18,7 +19,13 @@ def in_place(function: Callable) -> Callable:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not isinstance(self, Tensor):  # as a function of the namespace, such as nn.functional
             check_tensor(method.__name__, self)
-        return inplace(self, function, *args, **kwargs)
+        try:
+            return inplace(self, function, *args, **kwargs)
+        except UNNAMED as error:
+            better = explained(method.__name__, function, error, (self, *args), kwargs)
+            if better is error:
+                raise
+        raise better
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__wrapped__ = function  # type: ignore[attr-defined]  # help() shows its arguments

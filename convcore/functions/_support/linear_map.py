@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import computed
+from convcore.functions._support.dispatch import flat_in, later_place_of
 
 
 def linear_map(
@@ -15,6 +17,7 @@ def linear_map(
     adjoint: Callable,
     names: tuple[str, str],
     saved: tuple[Tensor, ...] = (),
+    flat: bool = False,
 ) -> Tensor:
     """Return ``forward(array, *indices)`` of a tensor's array, recorded.
 
@@ -26,13 +29,15 @@ def linear_map(
         PyTorch's names of their nodes, without the "Backward0" at the end.
     saved : tuple of Tensors
         The indices, if the maps take any; backward detects in-place changes of them.
+    flat : bool
+        Whether the gradient counts as a function of ``x`` too, as in PyTorch: see `flat_in`.
     """
     out = wrap(computed(forward, x._array, *[tensor._array for tensor in saved]))
-    record(
-        f"{names[0]}Backward0",
-        (x,),
-        out,
-        lambda needs, grad, *saved: linear_map(grad, adjoint, forward, names[::-1], saved),
-        saved,
-    )
+    place = later_place_of(x) if flat and mode.enabled else None
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, *saved: Tensor) -> Tensor:
+        result = linear_map(grad, adjoint, forward, names[::-1], saved)
+        return result if place is None else flat_in(result, place)
+
+    record(f"{names[0]}Backward0", (x,), out, backward, saved)
     return out

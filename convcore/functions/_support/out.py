@@ -12,9 +12,10 @@ import numpy as np
 from convcore._dtype import can_cast_numpy
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.views import check_writable
+from convcore.autograd.views import check_apart, check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import UNNAMED, explained
 
 _TABLE = """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
@@ -33,6 +34,9 @@ _TABLE = """
     vdot vstack where xlogy
 """
 NAMES = frozenset(_TABLE.split())
+# PyTorch lets the result of a product share memory with a factor.
+_PRODUCTS = "addbmm addmm addmv addr baddbmm bmm dot inner matmul mm mv"
+_BY_PRODUCT = frozenset(_PRODUCTS.split())
 
 
 def with_out(name: str, function: Callable) -> Callable:
@@ -45,7 +49,13 @@ def with_out(name: str, function: Callable) -> Callable:
     @functools.wraps(function)
     def accepting(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except UNNAMED as error:
+                better = explained(name, function, error, args, kwargs)
+                if better is error:
+                    raise
+            raise better
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         _check(name, outs, (*args, *kwargs.values()))
         results = function(*args, **kwargs)
@@ -60,6 +70,10 @@ def with_out(name: str, function: Callable) -> Callable:
 
 
 def _check(name: str, outs: tuple, args: tuple) -> None:
+    if name not in _BY_PRODUCT:
+        for one in outs:
+            if isinstance(one, Tensor):
+                check_apart(one, *_tensors(args))
     for one in outs:
         if not isinstance(one, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {typename(one)}")

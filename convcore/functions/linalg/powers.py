@@ -17,7 +17,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions import products, slicing
-from convcore.functions._support.arguments import check_arguments, check_kind
+from convcore.functions._support.arguments import check_arguments, check_kind, check_optional
 from convcore.functions._support.matrix_checks import check_square
 from convcore.functions.arithmetic import conj, mul
 from convcore.functions.elementwise import pow
@@ -108,6 +108,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if len(given) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(given)}")
     for at, one in enumerate(given):
+        check_optional("multi_dot", **{f"tensors[{at}]": one})
         rank = one._array.ndim
         if 0 < at < len(given) - 1 and rank != 2:
             raise RuntimeError(f"multi_dot(): tensor {at} must be 2D but got {rank}D")

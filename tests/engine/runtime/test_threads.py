@@ -11,6 +11,7 @@ import pytest
 
 import convcore
 from convcore import engine
+from convcore.engine.runtime import threads as thread_settings
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -635,3 +636,63 @@ def test_num_threads_begins_with_the_affinity_of_the_process(run_child):
     print(convcore.get_num_threads())
     """)
     assert int(out) == 1
+
+
+@pytest.mark.parametrize("size", ["16K", "16", "131071B", " 64 k "])
+@pytest.mark.parametrize("name", ["OMP_STACKSIZE", "GOMP_STACKSIZE"])
+def test_too_small_stacks_of_threads_are_an_error_at_import(name, size):
+    with pytest.raises(ImportError, match=f"{name}=.*set it to 128K or more"):
+        thread_settings.check_stack({name: size})
+
+
+def test_other_stacks_of_threads_are_taken():
+    for size in ("128K", "1M", "131072B", "2g", "nonsense", ""):
+        thread_settings.check_stack({"OMP_STACKSIZE": size})
+
+
+WITHIN_THE_LEAST_STACK = """
+import convcore
+from convcore.nn import functional as F
+
+convcore.set_num_threads(2)
+for name in ("contiguous_format", "channels_last"):
+    x = convcore.ones(4, 32, 28, 28).contiguous(memory_format=getattr(convcore, name))
+    w = convcore.ones(32, 32, 3, 3, requires_grad=True)
+    F.conv2d(x.requires_grad_(), w, padding=1).sum().backward()
+"""
+
+
+@pytest.mark.subprocess
+def test_least_stack_is_enough_for_winograd(run_child, monkeypatch):
+    monkeypatch.setenv("OMP_STACKSIZE", "128K")
+    run_child(WITHIN_THE_LEAST_STACK)
+
+
+WITHOUT_DESCRIPTORS = """
+import os, resource
+import convcore
+
+x = convcore.ones(3, 3)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+try:
+    x @ x
+except RuntimeError as error:
+    print(error)
+for one in held:
+    os.close(one)
+print((x @ x).tolist()[0])
+"""
+
+
+@pytest.mark.subprocess
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on descriptors")
+def test_first_product_without_descriptors_is_a_clear_error_and_the_next_works(run_child):
+    first, second = run_child(WITHOUT_DESCRIPTORS).splitlines()
+    assert "BLAS" in first and "first use" in first
+    assert second == "[3.0, 3.0, 3.0]"

@@ -1,0 +1,74 @@
+"""Errors that name the argument: an AttributeError from deep inside, made a TypeError afterwards.
+
+Nothing is checked before a call: what an argument lacks is looked up once the call has failed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from convcore._tensor import Tensor
+from convcore.functions._support.arguments import typename
+
+Function = TypeVar("Function", bound=Callable)
+
+# What a call may fail with because of an argument that is no tensor, or too large a number.
+UNNAMED = (AttributeError, OverflowError)
+
+
+def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
+    """Return the error to raise for one of a call: it names the argument, if one is to blame."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return error
+    to_blame = _lacks(error) if isinstance(error, AttributeError) else _is_too_large
+    for position, (argument, value) in enumerate(given.items(), 1):
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if to_blame(one):
+                place = f"{name}(): argument '{argument}' (position {position})"
+                if isinstance(error, AttributeError):
+                    return TypeError(f"{place} must be Tensor, not {typename(one)}")
+                return RuntimeError(f"{place} is too large: {one}")
+        if to_blame(value):
+            return TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
+                f"not {typename(value)}"
+            )
+    return error
+
+
+def _lacks(error: AttributeError) -> Callable[[Any], bool]:
+    found, kind = error.obj, type(error.obj)
+    if kind in _NUMBERS:  # one that may have been made of the argument
+        return lambda value: value is found or (type(value) is kind and value == found)
+    return lambda value: value is found and not isinstance(value, Tensor)
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _is_too_large(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and not -(2**31) <= value < 2**31
+
+
+def names_arguments(function: Function) -> Function:
+    """Let a function that takes tensors say which argument is none."""
+
+    @functools.wraps(function)
+    def naming(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except UNNAMED as error:
+            better = explained(function.__name__, function, error, args, kwargs)
+            if better is error:
+                raise
+        raise better
+
+    return naming  # type: ignore[return-value]
