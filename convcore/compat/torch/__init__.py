@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import math
 import types
+import warnings
 from typing import Any
 
-from convcore import Tensor, arange, get_default_dtype, int64, tensor
+from convcore import Tensor, get_default_dtype, int64, linspace, tensor
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
@@ -65,9 +66,17 @@ def _shape_as_tensor(input: Tensor) -> Tensor:
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     """Return start, start + step, ... up to ``end``, which is included; deprecated in PyTorch."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).",
+        stacklevel=2,
+    )
     start, end = (0, start) if end is None else (start, end)
-    options.setdefault("dtype", get_default_dtype())
-    return arange(math.floor((end - start) / step) + 1, **options) * step + start
+    if options.get("out") is None:
+        options.setdefault("dtype", get_default_dtype())
+    count = math.floor((end - start) / step) + 1
+    return linspace(start, start + (count - 1) * step, count, **options)
 
 
 def typename(value: Any) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import convcore
 from convcore import Tensor
 from convcore.nn import functional as F
 
@@ -67,58 +65,6 @@ def embedding(
     """Return what `F.embedding` returns of the same arguments."""
     padding = None if padding_idx < 0 else padding_idx
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
-
-
-def range(start: float = 0, end: float | None = None, step: float = 1, **kwargs: Any) -> Tensor:
-    """Return numbers from start to end, end included; PyTorch deprecates it for `arange`."""
-    warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is "
-        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
-        "values in [start, end).",
-        stacklevel=2,
-    )
-    start, end = (0, start) if end is None else (start, end)
-    count = int((end - start) / step) + 1
-    return (start + step * convcore.arange(count, dtype=convcore.float64)).to(
-        kwargs.pop("dtype", None) or convcore.get_default_dtype()
-    )
-
-
-def _window(name: str) -> Callable[..., Tensor]:
-    def window(
-        window_length: int, periodic: bool = True, *args: Any, dtype: Any = None, **kwargs: Any
-    ) -> Tensor:
-        """Return a window function's values; a periodic window is one value short of symmetric."""
-        from scipy.signal import windows
-
-        parameters = [float(one) for one in args]
-        if name == "kaiser" and not parameters:
-            parameters = [float(kwargs.get("beta", 12.0))]
-        values = getattr(windows, name)(window_length, *parameters, sym=not periodic)
-        return convcore.tensor(values, dtype=dtype or convcore.get_default_dtype())
-
-    window.__name__ = f"{name}_window"
-    return window
-
-
-hann_window, blackman_window = _window("hann"), _window("blackman")
-bartlett_window, kaiser_window = _window("bartlett"), _window("kaiser")
-
-
-def hamming_window(
-    window_length: int,
-    periodic: bool = True,
-    alpha: float = 0.54,
-    beta: float = 0.46,
-    *,
-    dtype: Any = None,
-    **kwargs: Any,
-) -> Tensor:
-    """Return alpha - beta cos(2 pi n / N)."""
-    from scipy.signal import windows
-
-    cosine = windows.general_cosine(window_length, [alpha, beta], sym=not periodic)
-    return convcore.tensor(cosine, dtype=dtype or convcore.get_default_dtype())
 
 
 # Functions that take their arguments in one order in both places.
