@@ -484,3 +484,22 @@ def test_initialisation_on_the_meta_device_draws_nothing(name):
     weight = convcore.empty(3, 2, device="meta")
     assert getattr(convcore.nn.init, name)(weight) is weight
     assert convcore.equal(convcore.get_rng_state(), before)
+
+
+LOW_ENDS = [("int8", -128), ("int32", -7), ("int64", -(2**63)), ("float32", -5), ("uint8", 250)]
+
+
+@pytest.mark.parametrize("name, low", LOW_ENDS)
+def test_random_integers_up_to_the_largest(torch, both, name, low):
+    both(4)
+    ours = convcore.empty(40, dtype=getattr(convcore, name)).random_(low, None)
+    assert ours.tolist() == torch.empty(40, dtype=getattr(torch, name)).random_(low, None).tolist()
+    assert ours.min() >= low
+
+
+def test_random_integers_that_a_float_cannot_hold_warn():
+    x = convcore.empty(2)
+    with pytest.warns(UserWarning, match="from is out of bounds .-16777216, 16777216.: of larger"):
+        x.random_(-(2**30), 5)
+    with pytest.raises(TypeError, match="at most two limits"):
+        x.random_(1, 2, 3)
