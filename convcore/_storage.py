@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 
 __all__ = [
     "TypedStorage",
@@ -104,6 +104,9 @@ class _Storage:
         """Return False: processes do not share it."""
         return False
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._elements if dtype is None else self._elements.astype(dtype)
+
     def tolist(self) -> list:
         """Return the elements as a list."""
         return self._elements.tolist()
@@ -148,9 +151,17 @@ class UntypedStorage(_Storage):
         """The bytes, for `asarray` to share them."""
         return self._elements.__array_interface__
 
+    @property
+    def filename(self) -> None:
+        """None: the name of a mapped file is not kept."""
+
     def untyped(self) -> UntypedStorage:
         """Return the storage itself."""
         return self
+
+    def clone(self) -> UntypedStorage:
+        """Return a copy of the bytes."""
+        return UntypedStorage(self._elements.copy())
 
     def __getitem__(self, key: Any) -> Any:
         found = self._elements[key]
@@ -180,6 +191,10 @@ class TypedStorage(_Storage):
         """Return the bytes."""
         return self._untyped_storage
 
+    def clone(self) -> TypedStorage:
+        """Return a copy of the elements."""
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
 
 def is_storage(obj: Any) -> bool:
     """Return whether an object is a storage."""
@@ -187,6 +202,12 @@ def is_storage(obj: Any) -> bool:
 
 
 def as_tensor(storage: TypedStorage | UntypedStorage, dtype: np.dtype) -> Tensor:
-    """Return a storage's memory as a vector of elements of a dtype."""
+    """Return a storage's memory as a vector of elements of a dtype, which a typed one must have."""
+    if isinstance(storage, TypedStorage) and storage.dtype.numpy != dtype:
+        wanted, found = scalar_name(dtype), scalar_name(storage.dtype.numpy)
+        raise RuntimeError(
+            f"Expected a Storage of type {wanted} or an UntypedStorage, but got type {found} for "
+            "argument 1 'storage'"
+        )
     untyped = storage if isinstance(storage, UntypedStorage) else storage._untyped_storage
     return wrap(untyped._elements.view(dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -204,8 +205,11 @@ def make_tensor(
     low, high = (least if low is None else low), (most if high is None else high)
     if array.dtype.kind in "fc":
         fill.fill_uniform(array, low, high)
-    else:
-        fill.fill_random(array, int(low), int(high))
+    else:  # what the dtype cannot hold is left out, as in PyTorch
+        limits = None if array.dtype == bool else np.iinfo(array.dtype)
+        lowest, highest = (limits.min, int(limits.max) + 1) if limits else (0, 2)
+        low, high = (min(max(limit, lowest), highest) for limit in (low, high))
+        fill.fill_random(array, math.ceil(low), math.ceil(high))
     if exclude_zero:
         array[array == 0] = np.finfo(array.dtype).tiny if array.dtype.kind in "fc" else 1
     made = wrap(array[..., ::2] if noncontiguous and sizes else array)

@@ -503,3 +503,13 @@ def test_random_integers_that_a_float_cannot_hold_warn():
         x.random_(-(2**30), 5)
     with pytest.raises(TypeError, match="at most two limits"):
         x.random_(1, 2, 3)
+
+
+def test_ranges_beyond_a_dtype_are_refused(torch):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match="uniform_ expects to-from"):
+            m.ones(2).uniform_(-3e38, 3e38)
+        with pytest.raises(RuntimeError, match="n cannot be greater than 2049 for Half type"):
+            m.randperm(3000, dtype=m.float16)
+        with pytest.raises(TypeError, match="must be int, not float"):
+            m.randint(0.5, (2,))

@@ -69,3 +69,9 @@ def test_make_tensor():
     assert spread.shape == (2, 3) and not spread.is_contiguous()
     assert not (make_tensor(100, dtype=convcore.int8, exclude_zero=True) == 0).any()
     assert make_tensor(9, dtype=convcore.bool).dtype is convcore.bool
+
+
+def test_make_tensor_leaves_out_what_the_dtype_cannot_hold():
+    made = make_tensor(99, dtype=convcore.uint8, low=-9, high=3.5)
+    assert set(made.tolist()) == {0, 1, 2, 3}
+    assert set(make_tensor(99, dtype=convcore.bool, low=-9, high=9).tolist()) == {False, True}

@@ -11,6 +11,8 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf
 from convcore._device import check_device
+from convcore._storage import UntypedStorage, is_storage
+from convcore._storage import as_tensor as elements
 from convcore._tensor import Tensor, wrap
 
 
@@ -252,7 +254,8 @@ def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     if isinstance(data, Tensor):
         data = data._array
     elif hasattr(data, "__array__") and not isinstance(data, np.ndarray | np.generic):
-        data = np.asarray(data)
+        is_bytes = isinstance(data, UntypedStorage) or (is_storage(data) and target is not None)
+        data = elements(data, target or _dtype.as_numpy())._array if is_bytes else np.asarray(data)
     if isinstance(data, np.ndarray):
         array = _checked_array(data)
         if target is None or target == array.dtype:
@@ -288,7 +291,11 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
         return data
     if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-    items = list(data)
+    try:
+        items = list(data)
+    except Exception:
+        kind = type(data).__name__
+        raise ValueError(f"could not determine the shape of object type '{kind}'") from None
     classes = set(map(type, items))
     if classes <= _PYTHON_NUMBERS:
         kinds.update(_dtype.number_dtype(kind()) for kind in classes)

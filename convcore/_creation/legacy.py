@@ -10,6 +10,7 @@ from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, shape
 from convcore._creation.data import copied
 from convcore._device import check_device
+from convcore._settings import unset
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 
@@ -40,7 +41,7 @@ def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Te
         return wrap(np.empty(0, target))
     first = args[0]
     if len(args) > 1 or isinstance(first, Size) or _is_integer(first):
-        return wrap(np.empty(shape("new", args), target))
+        return wrap(unset(np.empty(shape("new", args), target)))
     if isinstance(first, Tensor):
         if dtype is not None and first.dtype.numpy != target:
             raise TypeError(f"expected a tensor of {_dtype.of(target)} (got {first.dtype})")

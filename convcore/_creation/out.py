@@ -38,6 +38,13 @@ def out_dtype(function: str, out: Any, dtype: Any) -> np.dtype:
     return found
 
 
+def laid_out(vector: np.ndarray, out: Tensor | None) -> np.ndarray:
+    """Return a range in the shape of ``out`` if it has as many elements."""
+    if out is None or out._array.size != vector.size:
+        return vector
+    return vector.reshape(out._array.shape)
+
+
 def written(out: Tensor, array: np.ndarray) -> Tensor:
     """Write a new array into ``out``; where its shape is another one, it gets that memory.
 

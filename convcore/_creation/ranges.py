@@ -10,9 +10,9 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
-from convcore._creation.out import out_dtype
+from convcore._creation.out import laid_out, out_dtype
 from convcore._device import check_device
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, scalar_name
 
 
 def arange(
@@ -54,10 +54,12 @@ def arange(
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
-        return leaf(_integer_range(target, *limits), requires_grad, device, out)
+        array = _integer_range(target, *limits)
+        return leaf(laid_out(array, out), requires_grad, device, out)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
-    return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad, device, out)
+    array = _dtype.cast(first + stride * np.arange(count), target)
+    return leaf(laid_out(array, out), requires_grad, device, out)
 
 
 def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
@@ -99,7 +101,7 @@ def linspace(
     if out is not None:
         dtype = out_dtype("linspace", out, dtype)
     array = _spaced("linspace", start, end, steps, dtype)
-    return leaf(array, requires_grad, device, out)
+    return leaf(laid_out(array, out), requires_grad, device, out)
 
 
 def logspace(
@@ -124,9 +126,20 @@ def logspace(
     is_complex = any(isinstance(one, builtins.complex) for one in given)
     if is_complex and dtype is None and out is None:
         kind = _dtype.default_complex()
+    if is_complex and kind.kind != "c":
+        _refuse_complex("logspace", kind)
     wide = _dtype.complex128 if is_complex else _dtype.float64
     powers = np.power(float(base), _spaced("logspace", start, end, steps, wide))
-    return leaf(_dtype.cast(powers, kind), requires_grad, device, out)
+    array = _dtype.cast(powers, kind)
+    return leaf(laid_out(array, out), requires_grad, device, out)
+
+
+def _refuse_complex(function: str, target: np.dtype) -> None:
+    found = _dtype.C_NAMES[_dtype.default_complex().name]
+    raise RuntimeError(
+        f"torch.{function}(): inferred dtype {found} can't be safely cast to passed dtype "
+        f"{scalar_name(target)}"
+    )
 
 
 def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -> np.ndarray:
@@ -140,6 +153,8 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
         target = _dtype.default_complex()
     else:
         target = _dtype.as_numpy(dtype)
+    if is_complex and target.kind != "c":
+        _refuse_complex(function, target)
     if target.kind == "b":
         raise NotImplementedError(f"{function}() cannot count in bool")
     places = np.arange(steps)

@@ -21,6 +21,7 @@ from convcore._creation.memory import empty_array
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
+from convcore._settings import unset
 from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
 
 
@@ -80,8 +81,9 @@ def empty(
         raise RuntimeError("unsupported memory format Preserve")
     made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
     kind = _dtype.as_numpy(dtype) if out is None else out_dtype("empty", out, dtype)
-    array = made(shape("empty", sizes, size), kind)
+    array = unset(made(shape("empty", sizes, size), kind))
     if out is not None and out._array.shape == array.shape:
+        unset(out._array)
         return out
     return leaf(array, requires_grad, device, out)
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
+from convcore._dtype import (
+    can_cast_numpy,
+    common,
+    get_default_dtype,
+    number_dtype,
+    result_numpy,
+)
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
@@ -166,6 +172,8 @@ def mul(input: Tensor, other: Any) -> Tensor:
         )
         describe(out, number=other)
         return out
+    if not isinstance(other, Tensor):
+        other = wrap(np.asarray(other, number_dtype(other)))
     return mul(other, input)
 
 
@@ -221,6 +229,8 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         record("AddBackward0", (input, None), out, _fitted_to(_add_backward, input, out))
         describe(out, number=other)
         return out
+    if not isinstance(other, Tensor):
+        other = wrap(np.asarray(other, number_dtype(other)))
     return add(other, input)
 
 

@@ -78,6 +78,16 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return out
 
 
+def _check_repeats(times: np.ndarray) -> None:
+    if times.dtype not in (np.int32, np.int64):
+        kind = scalar_name(times.dtype)
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if times.ndim > 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if times.size and times.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+
+
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -96,13 +106,15 @@ def repeat_interleave(
         There are not as many repeats as places, or one is negative.
     """
     check_tensor("repeat_interleave", input)
+    times = np.asarray(input._array if repeats is None else getattr(repeats, "_array", repeats))
+    if isinstance(repeats, Tensor) or repeats is None:
+        _check_repeats(times)
     if repeats is None:
-        return wrap(np.repeat(np.arange(input._array.size), input._array))
+        return wrap(np.repeat(np.arange(times.size), times))
     if dim is None:
         input, dim = reshape(input, -1), 0
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
-    times = repeats._array if isinstance(repeats, Tensor) else np.asarray(repeats)
     if times.size and times.min() < 0:
         raise RuntimeError("Repeats must be non-negative")
     if times.size == 1 and not isinstance(repeats, Tensor):

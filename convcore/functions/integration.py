@@ -145,11 +145,11 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     return cat([ends[0], inner, ends[1]], axis)
 
 
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
     check_tensor("logcumsumexp", input)
     check_kind("logcumsumexp_out_cpu", input, "f")
-    axis = wrap_dim(dim, input._array.ndim)
+    axis = wrap_dim(axis if dim is None else dim, input._array.ndim)
     array = np.atleast_1d(input._array)
     value = ignore_errstate(np.logaddexp.accumulate, array, axis) if array.size else array.copy()
     out = wrap(value.reshape(input._array.shape))

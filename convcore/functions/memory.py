@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._dtype import C_NAMES, of
+from convcore._dtype import C_NAMES, as_numpy, of
+from convcore._settings import unset
 from convcore._storage import (
     TypedStorage,
     UntypedStorage,
@@ -24,13 +25,15 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
-from convcore.functions.shape import ints
+from convcore.functions.shape import ints, permute
 from convcore.functions.slicing import narrow
 from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
 __all__ = [
+    "empty_permuted",
     "empty_strided",
+    "from_file",
     "narrow_copy",
     "split_with_sizes",
 ]
@@ -118,7 +121,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if array.shape != shape and count <= held.size:
         _exchange(self, held[:count].reshape(shape))
     elif array.shape != shape:
-        grown = np.empty(count, array.dtype)
+        grown = unset(np.empty(count, array.dtype))
         grown[: held.size] = held
         _exchange(self, grown.reshape(shape))
     return self
@@ -259,8 +262,32 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Te
 
 def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+            f"({len(stride)})"
+        )
     extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
+
+
+def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor whose axes lie in memory in the order ``physical_layout``."""
+    if sorted(physical_layout) != list(range(len(size))):
+        raise RuntimeError(
+            f"physical_layout must have each of the {len(size)} dimensions once, got "
+            f"{list(physical_layout)}"
+        )
+    dense = _creation.empty([size[axis] for axis in physical_layout], **kwargs)
+    return permute(dense, [*np.argsort(physical_layout)])
+
+
+def from_file(
+    filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **kwargs: Any
+) -> Tensor:
+    """Map the first ``size`` elements of a file: copied when written to, unless ``shared``."""
+    target = as_numpy(dtype)
+    return as_tensor(UntypedStorage.from_file(filename, shared, size * target.itemsize), target)
 
 
 _FALSE = (
@@ -274,7 +301,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
-FUNCTIONS_ONLY = {"empty_strided"}
+FUNCTIONS_ONLY = {"empty_permuted", "empty_strided", "from_file"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

@@ -81,6 +81,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     check_tensor("vander", x)
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
     powers = np.arange(x._array.size if N is None else N)
     return pow(unsqueeze(x, -1), wrap(powers if increasing else powers[::-1].copy()))
 
@@ -112,7 +114,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all combinations of the vectors' elements, one a row, as itertools.product does."""
-    grids = meshgrid(_checked(tensors, "cartesian_prod"))
+    grids = meshgrid(_checked(tensors, "cartesian_prod"), indexing="ij")
     lines = [reshape(grid, -1) for grid in grids]
     return lines[0] if len(lines) == 1 else stack(lines, 1)
 

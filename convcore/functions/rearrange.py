@@ -58,6 +58,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     check_tensor("roll", input)
     rank = input._array.ndim
     steps = tuple(shifts) if isinstance(shifts, tuple | list) else (shifts,)
+    if not steps:
+        raise RuntimeError("`shifts` required")
     if dims is None or dims == () or dims == []:
         if len(steps) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{0}")

@@ -13,6 +13,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import checked_number
 from convcore._meta import MetaArray
+from convcore._tensor import scalar_name
 from convcore.engine.runtime.layout import real_parts
 from convcore.random.generator import BLOCK, Generator, resolve
 
@@ -66,6 +67,11 @@ def fill_uniform(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     array = real_parts(array) if array.dtype.kind == "c" else array
+    if float(high - low) > float(np.finfo(array.dtype).max):
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{scalar_name(array.dtype)}>::max(), "
+            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
     generator = resolve(generator)
     kind = np.float64 if array.dtype == np.float64 else np.float32
     first, last = kind(low), kind(high)

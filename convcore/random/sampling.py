@@ -17,8 +17,8 @@ from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
-from convcore._tensor import Tensor, contiguous_format, wrap
-from convcore.random.fill import check_floating, fill_bernoulli
+from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore.random.fill import check_floating, count_of, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 
 __all__ = ["bernoulli", "multinomial", "randperm"]
@@ -78,6 +78,10 @@ def randperm(
         kind = out_dtype("randperm", out, dtype)
     else:
         kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    if n > count_of(kind):
+        raise RuntimeError(
+            f"n cannot be greater than {count_of(kind)} for {scalar_name(kind)} type."
+        )
     if is_meta(device):
         return leaf(meta((n,), kind), requires_grad, device)
     generator = resolve(generator)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, leaf, shape
+from convcore._creation.arguments import DtypeLike, checked_int, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
@@ -103,12 +103,13 @@ def randint(
     low, high = _bounds(given, low, high, usage)
     if not isinstance(size, tuple | list):
         raise TypeError(usage)
+    low, high = (checked_int("randint", name, end) for name, end in (("low", low), ("high", high)))
     if out is not None:
         kind = out_dtype("randint", out, dtype)
     else:
         kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     array = _empty(shape("randint", (size,)), kind, device)
-    fill_random(array, int(low), int(high), generator)
+    fill_random(array, low, high, generator)
     return leaf(array, requires_grad, device, out)
 
 

@@ -65,3 +65,12 @@ def test_along_an_axis_errors_like_torch(torch, name):
 def test_index_fill_refuses_complex_numbers_for_real_tensors(lib):
     with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
         lib.ones(2).index_fill(0, lib.tensor([0]), 1 + 1j)
+
+
+def test_repeats_are_one_axis_of_whole_numbers(torch):
+    for function in (
+        lambda lib, x: lib.repeat_interleave(x),
+        lambda lib, x: lib.repeat_interleave(x[0], x[0]),
+        lambda lib, x: lib.repeat_interleave(x[0].long() - 1),
+    ):
+        same_error(torch, function, np.zeros((2, 2)))

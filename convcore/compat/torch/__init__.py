@@ -31,6 +31,9 @@ ScriptModule, ScriptFunction, ScriptObject = (
 PyTorchFileReader = stand_in("torch.PyTorchFileReader")
 PyTorchFileWriter = stand_in("torch.PyTorchFileWriter")
 complex32 = chalf = stand_in("torch.complex32")
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = (
+    stand_in(f"torch.float8_{n}") for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+)
 classes = stand_in("torch.classes")
 
 

@@ -34,6 +34,25 @@ _TABLE = """
 """
 NAMES = frozenset(_TABLE.split())
 
+# Functions whose results are written only into tensors of their own dtype, and what they say else.
+_FOUND = "Found dtype {found} but expected {wanted}"
+_SCALAR = "expected scalar_type {wanted} but found {found}"
+_EXACT = {
+    **dict.fromkeys(("abs", "ceil", "fix", "floor", "frac", "neg", "negative"), _FOUND),
+    **dict.fromkeys(("round", "sgn", "sign", "trunc"), _FOUND),
+    **dict.fromkeys(("cummax", "cummin"), _SCALAR),
+    **dict.fromkeys(
+        ("max", "min", "mode"),
+        "Expected out tensor to have dtype {wanted}, but got {found} instead",
+    ),
+    "nonzero": "nonzero: Expected out tensor to have scalar type {wanted} but got scalar type "
+    "{found}",
+    "all": "all only supports bool tensor for result, got: {found}",
+    "any": "any only supports bool tensor for result, got: {found}",
+    "complex": "Expected object of scalar type {wanted} but got scalar type {found} for argument "
+    "'out'",
+}
+
 
 def with_out(name: str, function: Callable) -> Callable:
     """Return a function that takes ``out``, a tensor or as many as there are results.
@@ -50,7 +69,7 @@ def with_out(name: str, function: Callable) -> Callable:
         _check(name, outs, (*args, *kwargs.values()))
         results = function(*args, **kwargs)
         several = isinstance(results, tuple)
-        _store(outs, results if several else (results,))
+        _store(name, outs, results if several else (results,))
         if not several:
             return outs[0]
         return type(results)(*outs) if hasattr(results, "_fields") else outs
@@ -77,22 +96,36 @@ def _tensors(args: tuple) -> Iterable[Tensor]:
                 yield one
 
 
-def _store(outs: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> None:
+def _store(name: str, outs: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> None:
     if len(outs) != len(results):
         raise TypeError(
             f"argument 'out' must be a tuple of {len(results)} Tensors, not {len(outs)}"
         )
     for out, result in zip(outs, results, strict=True):
-        dtypes = result._array.dtype, out._array.dtype
-        if not can_cast_numpy(*dtypes):
-            found, wanted = map(scalar_name, dtypes)
-            raise RuntimeError(
-                f"result type {found} can't be cast to the desired output type {wanted}"
-            )
+        _check_dtype(name, result._array.dtype, out._array.dtype)
         if out._array.shape == result._array.shape:
             check_writable(out)
     for out, result in zip(outs, results, strict=True):
         _write(out, result._array)
+
+
+def _check_dtype(name: str, result: np.dtype, out: np.dtype) -> None:
+    """Raise RuntimeError unless results of a dtype are written into tensors of the other."""
+    if name in ("all", "any") and out.name in ("bool", "uint8"):
+        return
+    if name in _EXACT and result != out:
+        names = {"found": scalar_name(out), "wanted": scalar_name(result)}
+        raise RuntimeError(_EXACT[name].format(**names))
+    if not can_cast_numpy(result, out):
+        if name in ("cat", "concat", "concatenate"):
+            wanted = scalar_name(out)
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {wanted}"
+            )
+        raise RuntimeError(
+            f"result type {scalar_name(result)} can't be cast to the desired output type "
+            f"{scalar_name(out)}"
+        )
 
 
 def _write(out: Tensor, array: np.ndarray) -> None:
