@@ -408,6 +408,9 @@ class Tensor:
     def cdouble(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.complex128; itself if that is its dtype."""
 
+    def bfloat16(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.bfloat16; itself if that is its dtype."""
+
     contiguous = _convert.contiguous
     copy_ = _convert.copy_
     cpu = _convert.cpu

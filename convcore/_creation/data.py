@@ -231,8 +231,8 @@ def _check_extent(length: int, item: int, count: int, offset: int) -> None:
 
 def _warn_read_only(what: str) -> None:
     warnings.warn(
-        f"The given {what} is not writable, and so is the tensor that shares its memory: writing "
-        "to it raises RuntimeError. A clone() of it can be written to.",
+        f"The given {what} is not writable: the tensor that shares its memory is non-writable, "
+        "too, and raises RuntimeError where it is written to. A clone() can be written to.",
         stacklevel=3,
     )
 

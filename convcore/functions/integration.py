@@ -14,7 +14,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.arithmetic import add, mul, neg, sub
+from convcore.functions.arithmetic import add, div, mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp, log
 from convcore.functions.joining import cat
@@ -117,7 +117,17 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         steps = np.diff(spacing._array)
     else:
         h = spacing._array if isinstance(spacing, Tensor) else 1.0 if spacing is None else spacing
-        steps = np.full(size - 1, h, x._array.dtype)
+        x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
+        return div(_slopes_at(x, axis, np.ones(size - 1, x._array.dtype), edge_order), h)
+    if steps.dtype.kind == "c" and x._array.dtype.kind != "c":
+        x = cast(x, np.result_type(x._array.dtype, np.complex64))
+
+    return _slopes_at(x, axis, steps, edge_order)
+
+
+def _slopes_at(x: Tensor, axis: int, steps: np.ndarray, edge_order: int) -> Tensor:
+    """Return the slopes of values that lie so far apart."""
+    size = x._array.shape[axis]
 
     def weighed(first: int, count: int, *weights: Any) -> Tensor:
         total: Any = None

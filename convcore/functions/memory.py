@@ -191,6 +191,9 @@ def _mapped(x: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor
             "instead."
         )
     check_writable(x)
+    shapes = [np.broadcast_shapes(x._array.shape, one._array.shape) for one in others]
+    if any(shape != x._array.shape for shape in shapes):
+        raise RuntimeError(f"{name}(): the others' shapes cannot be expanded to the tensor's")
     arrays = np.broadcast_arrays(x._array, *[one._array for one in others])
     rows = [array.reshape(-1).tolist() for array in arrays]
     values = [function(*row) for row in zip(*rows, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,13 @@ def cov(
     norm = sub(total, correction)
     if weights is not None and aweights is not None:
         norm = sub(total, div(mul(sum(mul(weights, aweights)), correction), total))
+    if norm._array <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
+            "of observations.",
+            stacklevel=2,
+        )
+        norm = wrap(np.zeros_like(norm._array))
     away = sub(x, middle)
     found = div(matmul(away, t(conj(mul(away, weight)))), norm)
     return found if found._array.size != 1 else reshape(found, ())

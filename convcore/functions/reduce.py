@@ -152,7 +152,9 @@ def prod(
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, keepdims=keepdim)))
+    out = wrap(
+        np.asarray(ignore_errstate(np.multiply.reduce, array, over, array.dtype, None, keepdim))
+    )
     if mode.enabled:
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         record(name, (input,), out, _prod_backward(input, over), (input, out))
@@ -214,7 +216,11 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
-    out = wrap(array.copy() if single else ignore_errstate(np.multiply.accumulate, array, along))
+    out = wrap(
+        array.copy()
+        if single
+        else ignore_errstate(np.multiply.accumulate, array, along, array.dtype)
+    )
     if single:
         backward = fitted(lambda needs, grad: (grad,), input)
         record("CumprodBackward0", (input,), out, backward)

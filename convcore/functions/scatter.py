@@ -129,6 +129,11 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     Unlike with `gather` the other axes broadcast.
     """
     check_arguments("take_along_dim", input=input, indices=indices)
+    if indices._array.dtype != np.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{scalar_name(indices._array.dtype)}"
+        )
     if dim is None:
         return gather(reshape(input, -1), 0, reshape(indices, -1))
     axis = wrap_dim(dim, input._array.ndim)

@@ -130,3 +130,9 @@ def test_a_storage_of_another_dtype_is_refused(torch):
     for m in (convcore, torch):
         with pytest.raises(RuntimeError, match=r"Expected a Storage of type .* got type Float"):
             m.zeros(2, dtype=m.int16).set_(m.ones(2).storage())
+
+
+def test_map_in_place_does_not_grow(torch):
+    for lib in (convcore, torch):
+        with pytest.raises(RuntimeError, match="expand"):
+            lib.ones(1).map_(lib.ones(2, 2), lambda a, b: b)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import can_cast_numpy
+from convcore._dtype import C_NAMES, can_cast_numpy
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_writable
@@ -34,17 +34,18 @@ _TABLE = """
 """
 NAMES = frozenset(_TABLE.split())
 
+# Functions that compute in the dtype of ``out``.
+_TYPED = {"cumprod", "cumsum", "prod", "sum"}
 # Functions whose results are written only into tensors of their own dtype, and what they say else.
 _FOUND = "Found dtype {found} but expected {wanted}"
+_NAMED = "Expected out tensor to have dtype {wanted_c}, but got {found_c} instead"
 _SCALAR = "expected scalar_type {wanted} but found {found}"
 _EXACT = {
     **dict.fromkeys(("abs", "ceil", "fix", "floor", "frac", "neg", "negative"), _FOUND),
     **dict.fromkeys(("round", "sgn", "sign", "trunc"), _FOUND),
-    **dict.fromkeys(("cummax", "cummin"), _SCALAR),
-    **dict.fromkeys(
-        ("max", "min", "mode"),
-        "Expected out tensor to have dtype {wanted}, but got {found} instead",
-    ),
+    **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), _SCALAR),
+    **dict.fromkeys(("max", "min"), _NAMED),
+    "mode": "expected scalar type '{wanted}' but got '{found}' for {which} output",
     "nonzero": "nonzero: Expected out tensor to have scalar type {wanted} but got scalar type "
     "{found}",
     "all": "all only supports bool tensor for result, got: {found}",
@@ -67,6 +68,8 @@ def with_out(name: str, function: Callable) -> Callable:
             return function(*args, **kwargs)
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         _check(name, outs, (*args, *kwargs.values()))
+        if name in _TYPED:
+            kwargs["dtype"] = _result_dtype(kwargs.get("dtype"), outs[0])
         results = function(*args, **kwargs)
         several = isinstance(results, tuple)
         _store(name, outs, results if several else (results,))
@@ -76,6 +79,14 @@ def with_out(name: str, function: Callable) -> Callable:
 
     accepting.__module__, accepting.__qualname__ = "convcore.functions", name  # for pickle
     return accepting
+
+
+def _result_dtype(dtype: Any, out: Tensor) -> Any:
+    """Return the dtype of ``out`` for a function that is given the dtype to compute in."""
+    if dtype is not None and dtype is not out.dtype:
+        wanted, found = (C_NAMES[one._name] for one in (dtype, out.dtype))
+        raise RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {found} instead")
+    return out.dtype
 
 
 def _check(name: str, outs: tuple, args: tuple) -> None:
@@ -115,6 +126,8 @@ def _check_dtype(name: str, result: np.dtype, out: np.dtype) -> None:
         return
     if name in _EXACT and result != out:
         names = {"found": scalar_name(out), "wanted": scalar_name(result)}
+        names |= {"found_c": C_NAMES[out.name], "wanted_c": C_NAMES[result.name]}
+        names["which"] = "indices" if result == np.int64 else "values"
         raise RuntimeError(_EXACT[name].format(**names))
     if not can_cast_numpy(result, out):
         if name in ("cat", "concat", "concatenate"):
