@@ -11,6 +11,7 @@ from convcore._dtype import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import operand
 from convcore.functions.order import _return_type
 
@@ -152,9 +153,9 @@ _NO_BINS = "torch.histogram(): bins must be > 0, but got {} for dimension 0"
 
 
 def _range(function: str, array: np.ndarray, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return both ends of a histogram: of all elements if they are equal."""
+    """Return both ends of a histogram: of all elements if they are equal, for ``histc``."""
     low, high = ends
-    if low == high and array.size:
+    if low == high and array.size and function == "histc":
         low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         if function == "histc":
@@ -200,7 +201,7 @@ def histogram(
     array = input._array.reshape(-1)
     edges = _edges(array, bins, range)
     weights = None if weight is None else weight._array.reshape(-1)
-    hist = np.histogram(array, edges, weights=weights, density=density)[0]
+    hist = ignore_errstate(np.histogram, array, edges, None, density, weights)[0]
     return _HISTOGRAM(wrap(hist.astype(array.dtype)), wrap(edges))
 
 
@@ -208,6 +209,12 @@ def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
     """Raise RuntimeError for edges or weights of another shape or dtype than they must have."""
     kind = C_NAMES[input._array.dtype.name]
     if isinstance(bins, Tensor):
+        if bins._array.dtype != input._array.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
+                f"got input with dtype {kind} and bins for dimension 0 with dtype "
+                f"{C_NAMES[bins._array.dtype.name]}"
+            )
         if bins._array.ndim != 1:
             raise RuntimeError(
                 "torch.histogramdd: bins tensor should have one dimension, but got "
@@ -217,12 +224,6 @@ def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
             raise RuntimeError(
                 "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements "
                 "in the bins tensor for dimension 0"
-            )
-        if bins._array.dtype != input._array.dtype:
-            raise RuntimeError(
-                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
-                f"got input with dtype {kind} and bins for dimension 0 with dtype "
-                f"{C_NAMES[bins._array.dtype.name]}"
             )
     if weight is None:
         return
@@ -246,7 +247,7 @@ def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.nda
     if bins <= 0:
         raise RuntimeError(_NO_BINS.format(bins))
     if ends is None:
-        ends = (0.0, 0.0) if array.size else (0.0, 1.0)
+        ends = (float(array.min()), float(array.max())) if array.size else (0.0, 1.0)
     low, high = _range("histogram", array, (ends[0], ends[1]))
     return np.linspace(low, high, bins + 1, dtype=array.dtype)
 

@@ -78,7 +78,7 @@ def random_(
     low, high = limits if len(limits) == 2 else (0, *limits) if limits else (0, to)
     if len(limits) == 2 and high is None:
         high = count_of(self._array.dtype)
-    fill = lambda array: fill_random(array, low, high, generator)  # noqa: E731
+    fill = lambda array: fill_random(array, low or 0, high, generator)  # noqa: E731
     return _filled(self, "RandomBackward0", fill)
 
 

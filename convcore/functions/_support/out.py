@@ -153,6 +153,6 @@ def _write(out: Tensor, array: np.ndarray) -> None:
                 "t.resize_(0).",
                 stacklevel=5,
             )
-        out._array = np.empty(array.shape, out._array.dtype)
+        out._array = np.empty_like(array, out._array.dtype, subok=False)
     ignore_errstate(np.copyto, out._array, array, casting="unsafe")
     out._counter[0] += 1
