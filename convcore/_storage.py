@@ -117,6 +117,9 @@ class _Storage:
     def __setitem__(self, key: Any, value: Any) -> None:
         self._elements[key] = value
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, type(self)) and self.data_ptr() == other.data_ptr()
         return same and len(self) == len(other)  # type: ignore[arg-type]
@@ -130,13 +133,15 @@ class UntypedStorage(_Storage):
 
     Parameters
     ----------
-    memory : ndarray of uint8
+    memory : ndarray of uint8, or other numbers from 0 to 255; or how many bytes, which are zero
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__", "__weakref__")
 
-    def __init__(self, memory: np.ndarray):
-        self._elements = memory
+    def __init__(self, memory: Any = 0):
+        if isinstance(memory, int):
+            memory = np.zeros(memory, np.uint8)
+        self._elements = np.asarray(memory, np.uint8)
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -166,9 +171,6 @@ class UntypedStorage(_Storage):
     def __getitem__(self, key: Any) -> Any:
         found = self._elements[key]
         return UntypedStorage(found) if isinstance(key, slice) else int(found)
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
 
 
 class TypedStorage(_Storage):

@@ -554,7 +554,7 @@ class Tensor:
         """
         if dtype is None:
             return legacy_name(self._array.dtype)
-        dtype = getattr(dtype, "dtype", dtype)  # of LongTensor and its like
+        dtype = None if dtype is Tensor else getattr(dtype, "dtype", dtype)  # of LongTensor ...
         return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
 
     # Copies

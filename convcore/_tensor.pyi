@@ -819,6 +819,7 @@ class Tensor:
     roll = _rearrange.roll
     rot90 = _rearrange.rot90
     tile = _rearrange.tile
+    def __reversed__(self) -> Tensor: ...
     repeat = _rearrange.repeat
     all = _reduce.all
     any = _reduce.any

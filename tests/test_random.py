@@ -326,7 +326,7 @@ def test_seeds():
     drawn = random.seed()
     assert random.initial_seed() == drawn != random.seed()
     for wrong in (2**64, -(2**63) - 1):
-        with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
             random.manual_seed(wrong)
 
 
@@ -513,3 +513,9 @@ def test_ranges_beyond_a_dtype_are_refused(torch):
             m.randperm(3000, dtype=m.float16)
         with pytest.raises(TypeError, match="must be int, not float"):
             m.randint(0.5, (2,))
+
+
+def test_means_and_deviations_that_do_not_broadcast(torch):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match=r"a \(5\) must match the size of tensor b \(4\) at"):
+            m.normal(m.ones(2, 5), m.ones(4))

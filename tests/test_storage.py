@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -86,3 +87,11 @@ def test_a_storage_is_copied_as_numbers(torch):
         with pytest.raises(RuntimeError, match="Expected a Storage of type Short"):
             m.tensor(storage, dtype=m.int16)
         assert storage.untyped().filename is None
+
+
+def test_a_storage_of_so_many_bytes(torch):
+    for m in (convcore, torch):
+        storage = m.UntypedStorage(3)
+        storage.note = "kept"
+        assert weakref.ref(storage)() is storage and (storage.nbytes(), storage.note) == (3, "kept")
+        assert m.UntypedStorage([1, 2]).tolist() == [1, 2] and len(m.UntypedStorage()) == 0

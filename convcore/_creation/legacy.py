@@ -15,12 +15,15 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 
 
-def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
+def legacy_tensor(
+    *args: Any, size: Any = None, dtype: DtypeLike = None, device: Any = None
+) -> Tensor:
     """Do what ``Tensor(...)`` does: ints and a Size are a size, a sequence is data.
 
     Parameters
     ----------
     args : nothing, sizes, a sequence or array of numbers, or a Tensor, whose memory is shared.
+    size : the size, instead of those.
     dtype : the type of the elements; None for the default, or for that of a Tensor.
 
     Raises
@@ -37,6 +40,8 @@ def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Te
     """
     check_device(device)
     target = _dtype.as_numpy(dtype)
+    if size is not None:
+        args = (Size(size),)
     if not args:
         return wrap(np.empty(0, target))
     first = args[0]

@@ -324,7 +324,7 @@ def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
         if x.requires_grad or 0 not in x._array.strides:
             raise
     # An expanded tensor: each element that lies in memory once.
-    places = tuple([slice(None, None if step else 1) for step in x._array.strides])
+    places = (*[slice(None) if step else 0 for step in x._array.strides], ...)
     once = wrap(x._array[places])
     once._counter = x._counter
     write(once, lambda array: array.fill(number), name, (), backward)

@@ -145,7 +145,7 @@ def _index_add(
     indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
 
     def change(array: np.ndarray) -> None:
-        values = new if alpha == 1 else np.multiply(new, alpha, dtype=new.dtype, casting="unsafe")
+        values = new if alpha == 1 else new * np.asarray(alpha).astype(new.dtype)
         add_at(np.atleast_1d(array), indices, np.atleast_1d(values))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
@@ -163,7 +163,7 @@ def _checked_indices(
 ) -> Any:
     """Return the subscript of the slices at ``index``; ``new`` must have one for each."""
     places = index._array
-    if array.ndim:
+    if array.ndim or (function == "index_add_" and new.ndim):
         _check_slices(function, array, axis, places, new)
     check_range(places, array.shape[axis] if array.ndim else 1, axis, 0, *error)
     return _at_axis(axis, index)

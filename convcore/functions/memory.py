@@ -145,7 +145,10 @@ def _false(self: Tensor, *args: Any) -> bool:
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
     out = wrap(self._array, cls)
     aliased = view(self, self._array, "AliasBackward0", lambda needs, grad: grad)
     for name in ("_counter", "_grad_fn", "_output_nr", "_requires_grad", "_view"):

@@ -138,6 +138,12 @@ def tile(input: Tensor, dims: Any, *more: int) -> Tensor:
     return repeat(input, (*(1,) * (input._array.ndim - len(times)), *times))
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """Return a copy in the opposite order along the first axis: what ``reversed`` gives."""
+    return flip(self, 0) if self._array.ndim else self
+
+
 METHODS = {
+    "__reversed__": _reversed,
     "repeat": repeat,
 }

@@ -223,7 +223,8 @@ def _scatter(
 
 def _store_at(array: np.ndarray, axis: int, places: np.ndarray, values: Any) -> None:
     places, values = np.atleast_1d(places), np.atleast_1d(values)
-    np.atleast_1d(array)[_grid_key(axis, places)] = values
+    if places.size:
+        np.atleast_1d(array)[_grid_key(axis, places)] = values
 
 
 def corner(x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -169,13 +169,27 @@ def normal(
         one = not isinstance(std, Tensor)
         found = f"std >= 0.0, but found std {std:g}" if one else "all elements of std >= 0.0"
         raise RuntimeError(f"normal expects {found}")
-    drawn_shape = np.broadcast_shapes(*(given._array.shape for given in tensors))
+    drawn_shape = _joint_shape([given._array.shape for given in tensors])
     kind = tensors[0]._array.dtype if out is None else out_dtype("normal", out, dtype)
     array = np.empty(drawn_shape, kind)
     fill_normal(array, generator=generator)
     array *= scale
     array += center
     return leaf(array, requires_grad, device, out)
+
+
+def _joint_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        (a, b), rank = shapes, max(map(len, shapes))
+        for axis, (m, n) in enumerate(zip(a[::-1], b[::-1], strict=False), 1):
+            if m != n and 1 not in (m, n):
+                raise RuntimeError(
+                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                    f"non-singleton dimension {rank - axis}"
+                ) from None
+        raise
 
 
 def rand_like(

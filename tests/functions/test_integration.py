@@ -66,7 +66,7 @@ def test_gradients_are_those_of_finite_differences(rng):
 
 
 def test_slopes_at_distances_of_any_kind(torch):
-    x = np.array([1.0, 2.0, 4.0, 4.0])
+    x = np.array([1.0, 2.0, 4.0, 4.0, np.inf, 1.0, 0.0])
     for spacing in (0.0, 2, 0.5 + 1j):
         found, expected = (
             lib.gradient(lib.tensor(x), spacing=spacing)[0].numpy() for lib in (convcore, torch)

@@ -6,6 +6,7 @@ import importlib
 import math
 import types
 import warnings
+from functools import partial
 from typing import Any
 
 from convcore import Tensor, get_default_dtype, int64, linspace, tensor
@@ -13,6 +14,7 @@ from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
+from convcore.compat.torch import __config__ as __config__
 from convcore.compat.torch._switches import *  # noqa: F403
 from convcore.compat.torch.torch_version import TorchVersion
 from convcore.functions.gamma_variates import dirichlet as _sample_dirichlet  # noqa: F401
@@ -49,17 +51,28 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _assert_async(
-    condition: Tensor, message: str = "Expected Tensor with single True value"
+    condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero"
 ) -> None:
     """Raise RuntimeError with a message unless a tensor's only element is true."""
     if not condition:
         raise RuntimeError(message)
 
 
-def _check(condition: bool, message: Any = None) -> None:
-    """Raise RuntimeError unless the condition holds, with the message that a function returns."""
-    if not condition:
-        raise RuntimeError(message() if message else "Expected cond to be True, but got False.")
+def _check_with(error: type[Exception], cond: bool, message: Any = None) -> None:
+    """Raise an error unless the condition holds, with the message that a function returns."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if message is not None and not callable(message):
+        raise TypeError("message must be a callable")
+    if not cond:
+        raise error(str(message()) if message else "Expected cond to be True, but got False")
+
+
+_check = partial(_check_with, RuntimeError)
+_check_index = partial(_check_with, IndexError)
+_check_value = partial(_check_with, ValueError)
+_check_type = partial(_check_with, TypeError)
+_check_not_implemented = partial(_check_with, NotImplementedError)
 
 
 def _shape_as_tensor(input: Tensor) -> Tensor:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from convcore import get_num_threads
+from convcore import (
+    are_deterministic_algorithms_enabled,
+    get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    use_deterministic_algorithms,
+)
 from convcore.autograd.anomaly_mode import set_detect_anomaly
 
 has_lapack = has_openmp = has_spectral = True
 has_mkl = has_cuda = False
-_values = {"matmul": "highest", "debug": 0, "anomaly": False, "warn": False}
+_values = {"matmul": "highest", "anomaly": False, "warn": False}
 
 
 def get_float32_matmul_precision() -> str:
@@ -23,14 +28,19 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return what was set: results are deterministic in any case."""
-    return _values["debug"]  # type: ignore[return-value]
+    """Return 0, 1 or 2: whether deterministic algorithms are asked for, by a warning or error."""
+    if not are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if is_deterministic_algorithms_warn_only_enabled() else 2
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Store 0, 1 or 2, or 'default', 'warn' or 'error'."""
+    """Do `use_deterministic_algorithms` by 0, 1 or 2, or 'default', 'warn' or 'error'."""
     names = ("default", "warn", "error")
-    _values["debug"] = names.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    mode = names.index(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {mode}")
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 
 def is_anomaly_enabled() -> bool:
@@ -66,3 +76,5 @@ def get_num_interop_threads() -> int:
 
 def set_num_interop_threads(num_threads: int) -> None:
     """Do nothing: there is one pool; see `set_num_threads`."""
+    if not 0 < num_threads < 2**31:
+        raise RuntimeError("Expected positive number of threads")
