@@ -524,6 +524,8 @@ def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bo
             changed = np.empty(values.shape, array.dtype)
             store(changed, values)
             array[key] = changed
+    except TypeError:  # into what one mask chooses NumPy writes vectors only
+        array[(*key, ...)] = values
     except IndexError:
         check_indices(array.shape, indices)
         raise
