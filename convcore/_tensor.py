@@ -118,7 +118,7 @@ class Tensor:
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from convcore._creation.legacy import legacy_tensor
 
-        return legacy_tensor(*args, **kwargs)
+        return legacy_tensor(*args, **kwargs, kind=cls)
 
     # Shape, dtype, device, memory
 

@@ -16,7 +16,11 @@ from convcore._tensor import Tensor, wrap
 
 
 def legacy_tensor(
-    *args: Any, size: Any = None, dtype: DtypeLike = None, device: Any = None
+    *args: Any,
+    size: Any = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    kind: type[Tensor] = Tensor,
 ) -> Tensor:
     """Do what ``Tensor(...)`` does: ints and a Size are a size, a sequence is data.
 
@@ -24,6 +28,7 @@ def legacy_tensor(
     ----------
     args : nothing, sizes, a sequence or array of numbers, or a Tensor, whose memory is shared.
     size : the size, instead of those.
+    kind : the class of the result.
     dtype : the type of the elements; None for the default, or for that of a Tensor.
 
     Raises
@@ -39,9 +44,14 @@ def legacy_tensor(
     torch.Size([2, 3])
     """
     check_device(device)
-    target = _dtype.as_numpy(dtype)
     if size is not None:
         args = (Size(size),)
+    made = _made(args, dtype)
+    return made if kind is Tensor else wrap(made._array, kind)
+
+
+def _made(args: tuple, dtype: DtypeLike) -> Tensor:
+    target = _dtype.as_numpy(dtype)
     if not args:
         return wrap(np.empty(0, target))
     first = args[0]
