@@ -132,7 +132,7 @@ def _slopes_at(x: Tensor, axis: int, steps: np.ndarray, edge_order: int) -> Tens
     def weighed(first: int, count: int, *weights: Any) -> Tensor:
         total: Any = None
         for place, weight in enumerate(weights, first):
-            if not np.any(weight):  # the middle one, which may be infinite
+            if np.size(weight) and not np.any(weight):  # times what may be infinite
                 continue
             by = np.asarray(weight, x._array.dtype).reshape(-1, *(1,) * (x._array.ndim - 1 - axis))
             term = mul(slice_of(x, axis, place, place + count), wrap(by))

@@ -79,3 +79,7 @@ def test_slopes_at_distances_of_any_kind(torch):
 def test_logcumsumexp_takes_numpys_name_of_the_axis():
     found = convcore.logcumsumexp(convcore.zeros(2, 3), axis=1)
     np.testing.assert_allclose(found.exp().numpy(), [[1, 2, 3]] * 2, rtol=1e-6)
+
+
+def test_slopes_of_two_values(torch):
+    agree(torch, lambda lib, x: lib.gradient(x)[0], np.array([1.0, 3.0]))
