@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from convcore import _dtype
 from convcore._dtype_names import from_legacy_name
 
@@ -21,7 +23,9 @@ class _Determinism:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for deterministic algorithms: all are, so this only stores the two flags.
+    """Ask for deterministic algorithms: all are, and uninitialised memory is filled.
+
+    `empty` and the like then give NaN, or the largest integer, as does ``resize_`` for what is new.
 
     Parameters
     ----------
@@ -48,6 +52,14 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 def are_deterministic_algorithms_enabled() -> bool:
     """Return the ``mode`` of `use_deterministic_algorithms`; results are deterministic anyway."""
     return _Determinism.enabled
+
+
+def unset(array: np.ndarray) -> np.ndarray:
+    """Return an uninitialised array, filled if deterministic algorithms are asked for."""
+    if _Determinism.enabled:
+        kind = array.dtype.kind
+        array.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(array.dtype).max)
+    return array
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._device import device as _device
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.engine.runtime import shared
 
 __all__ = [
@@ -105,6 +105,9 @@ class _Storage:
         """Return whether it is memory that other processes may share; see `share_memory_`."""
         return shared.is_shared(self._elements)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self._elements if dtype is None else self._elements.astype(dtype)
+
     def tolist(self) -> list:
         """Return the elements as a list."""
         return self._elements.tolist()
@@ -114,6 +117,9 @@ class _Storage:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._elements[key] = value
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __eq__(self, other: object) -> bool:
         same = isinstance(other, type(self)) and self.data_ptr() == other.data_ptr()
@@ -128,13 +134,15 @@ class UntypedStorage(_Storage):
 
     Parameters
     ----------
-    memory : ndarray of uint8
+    memory : ndarray of uint8, or other numbers from 0 to 255; or how many bytes, which are zero
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__", "__weakref__")
 
-    def __init__(self, memory: np.ndarray):
-        self._elements = memory
+    def __init__(self, memory: Any = 0):
+        if isinstance(memory, int):
+            memory = np.zeros(memory, np.uint8)
+        self._elements = np.asarray(memory, np.uint8)
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -149,16 +157,21 @@ class UntypedStorage(_Storage):
         """The bytes, for `asarray` to share them."""
         return self._elements.__array_interface__
 
+    @property
+    def filename(self) -> None:
+        """None: the name of a mapped file is not kept."""
+
     def untyped(self) -> UntypedStorage:
         """Return the storage itself."""
         return self
 
+    def clone(self) -> UntypedStorage:
+        """Return a copy of the bytes."""
+        return UntypedStorage(self._elements.copy())
+
     def __getitem__(self, key: Any) -> Any:
         found = self._elements[key]
         return UntypedStorage(found) if isinstance(key, slice) else int(found)
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
 
 
 class TypedStorage(_Storage):
@@ -181,6 +194,10 @@ class TypedStorage(_Storage):
         """Return the bytes."""
         return self._untyped_storage
 
+    def clone(self) -> TypedStorage:
+        """Return a copy of the elements."""
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
 
 def is_storage(obj: Any) -> bool:
     """Return whether an object is a storage."""
@@ -188,6 +205,12 @@ def is_storage(obj: Any) -> bool:
 
 
 def as_tensor(storage: TypedStorage | UntypedStorage, dtype: np.dtype) -> Tensor:
-    """Return a storage's memory as a vector of elements of a dtype."""
+    """Return a storage's memory as a vector of elements of a dtype, which a typed one must have."""
+    if isinstance(storage, TypedStorage) and storage.dtype.numpy != dtype:
+        wanted, found = scalar_name(dtype), scalar_name(storage.dtype.numpy)
+        raise RuntimeError(
+            f"Expected a Storage of type {wanted} or an UntypedStorage, but got type {found} for "
+            "argument 1 'storage'"
+        )
     untyped = storage if isinstance(storage, UntypedStorage) else storage._untyped_storage
     return wrap(untyped._elements.view(dtype))

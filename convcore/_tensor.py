@@ -101,7 +101,7 @@ class Tensor:
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from convcore._creation.legacy import legacy_tensor
 
-        return legacy_tensor(*args, **kwargs)
+        return legacy_tensor(*args, **kwargs, kind=cls)
 
     # Shape, dtype, device, memory
 
@@ -537,7 +537,7 @@ class Tensor:
         """
         if dtype is None:
             return legacy_name(self._array.dtype)
-        dtype = getattr(dtype, "dtype", dtype)  # of LongTensor and its like
+        dtype = None if dtype is Tensor else getattr(dtype, "dtype", dtype)  # of LongTensor ...
         return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
 
     # Copies

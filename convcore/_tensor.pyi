@@ -412,6 +412,9 @@ class Tensor:
     def cdouble(self, memory_format: memory_format = ...) -> Tensor:
         """Return the tensor in torch.complex128; itself if that is its dtype."""
 
+    def bfloat16(self, memory_format: memory_format = ...) -> Tensor:
+        """Return the tensor in torch.bfloat16; itself if that is its dtype."""
+
     contiguous = _convert.contiguous
     copy_ = _convert.copy_
     cpu = _convert.cpu
@@ -814,6 +817,7 @@ class Tensor:
     roll = _rearrange.roll
     rot90 = _rearrange.rot90
     tile = _rearrange.tile
+    def __reversed__(self) -> Tensor: ...
     repeat = _rearrange.repeat
     all = _reduce.all
     any = _reduce.any

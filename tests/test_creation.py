@@ -234,6 +234,34 @@ def test_asarray_obeys_copy():
         _creation.asarray(array, dtype=_dtype.int8, copy=False)
 
 
+def test_asarray_keeps_the_graph_unless_told_not_to():
+    made = tensor([1.0, 2.0], requires_grad=True) * 2
+    assert _creation.asarray(made, copy=True).grad_fn is not None
+    for copy in (None, True):
+        cut = _creation.asarray(made, copy=copy, requires_grad=False)
+        assert cut.grad_fn is None and not cut.requires_grad
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        _creation.asarray(np.float32(3), copy=False)
+
+
+def test_asarray_reads_memory_as_numbers():
+    memory = bytearray(np.array([1, 2], "i4").tobytes())
+    found = _creation.asarray(memory, dtype=_dtype.int32)
+    found += 1
+    assert np.frombuffer(memory, "i4").tolist() == found.tolist() == [2, 3]
+    for kind in ("f2", "c8"):
+        array = np.ones(2, kind)
+        shared = _creation.asarray(memoryview(array), dtype=_dtype.of(array.dtype), copy=False)
+        assert np.shares_memory(shared._array, array)
+
+
+@pytest.mark.parametrize("of", [_creation.asarray, _creation.from_dlpack])
+def test_a_dlpack_capsule_shares_memory_and_is_writable(of):
+    made = _creation.zeros(3)
+    of(made.__dlpack__())[1] = 5
+    assert made.tolist() == [0, 5, 0]
+
+
 def test_from_dlpack_shares_memory():
     array = np.arange(3.0)
     assert np.shares_memory(_creation.from_dlpack(array)._array, array)
@@ -521,11 +549,32 @@ def test_a_buffer_shares_its_memory_with_the_tensor():
     assert part._array.tolist() == [2, 0]
     numbers = np.ones(2, "f")
     assert _creation.frombuffer(numbers, dtype=_dtype.float32, requires_grad=True).requires_grad
-    with pytest.raises(ValueError, match="buffer size must be a multiple"):
-        _creation.frombuffer(b"123", dtype=_dtype.int16)
+    with pytest.warns(UserWarning, match="The given buffer is not writable"):
+        _creation.frombuffer(b"12", dtype=_dtype.int16)
 
 
-WINDOWS = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"]
+BUFFERS = {
+    "none": ([1, 2], {}),
+    "empty": (bytearray(), {}),
+    "odd": (bytearray(3), {}),
+    "odd rest": (bytearray(4), {"offset": 1}),
+    "no count": (bytearray(4), {"count": 0}),
+    "much": (bytearray(4), {"count": 3}),
+    "far": (bytearray(4), {"offset": 4}),
+    "before": (bytearray(4), {"offset": -2}),
+}
+
+
+@pytest.mark.parametrize("case", BUFFERS)
+def test_frombuffer_refuses_what_pytorch_refuses(torch, case):
+    buffer, where = BUFFERS[case]
+    with pytest.raises(ValueError) as expected:
+        torch.frombuffer(buffer, dtype=torch.int16, **where)
+    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+        _creation.frombuffer(buffer, dtype=_dtype.int16, **where)
+
+
+WINDOWS = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -547,5 +596,7 @@ def test_a_window_rises_and_falls_alike(name):
     np.testing.assert_array_equal(getattr(_creation, name)(8)._array, window[:8].astype(F32))
     with pytest.raises(RuntimeError, match="floating point dtypes, got: int64"):
         getattr(_creation, name)(3, dtype=_dtype.int64)
-    with pytest.raises(RuntimeError, match="non-negative window_length, got -1"):
+    with pytest.raises(
+        RuntimeError, match=f"{name} requires non-negative window_length, got window_length=-1"
+    ):
         getattr(_creation, name)(-1)

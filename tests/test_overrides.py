@@ -96,3 +96,14 @@ def test_parameters_do_not_intercept():
     parameter = convcore.nn.Parameter(convcore.ones(2))
     assert not convcore.overrides.has_torch_function((parameter, convcore.ones(1)))
     assert type(parameter + 1) is convcore.Tensor
+
+
+def test_a_call_of_a_subclass_makes_one(torch):
+    for lib in (convcore, torch):
+
+        class Named(lib.Tensor):
+            pass
+
+        for made in (Named([1.0, 2.0]), Named(2), Named(lib.ones(2)), Named()):
+            assert type(made) is Named
+        assert type(Named([1.0]) * 2) is Named

@@ -326,7 +326,7 @@ def test_seeds():
     drawn = random.seed()
     assert random.initial_seed() == drawn != random.seed()
     for wrong in (2**64, -(2**63) - 1):
-        with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
             random.manual_seed(wrong)
 
 
@@ -484,3 +484,38 @@ def test_initialisation_on_the_meta_device_draws_nothing(name):
     weight = convcore.empty(3, 2, device="meta")
     assert getattr(convcore.nn.init, name)(weight) is weight
     assert convcore.equal(convcore.get_rng_state(), before)
+
+
+LOW_ENDS = [("int8", -128), ("int32", -7), ("int64", -(2**63)), ("float32", -5), ("uint8", 250)]
+
+
+@pytest.mark.parametrize("name, low", LOW_ENDS)
+def test_random_integers_up_to_the_largest(torch, both, name, low):
+    both(4)
+    ours = convcore.empty(40, dtype=getattr(convcore, name)).random_(low, None)
+    assert ours.tolist() == torch.empty(40, dtype=getattr(torch, name)).random_(low, None).tolist()
+    assert ours.min() >= low
+
+
+def test_random_integers_that_a_float_cannot_hold_warn():
+    x = convcore.empty(2)
+    with pytest.warns(UserWarning, match="from is out of bounds .-16777216, 16777216.: of larger"):
+        x.random_(-(2**30), 5)
+    with pytest.raises(TypeError, match="at most two limits"):
+        x.random_(1, 2, 3)
+
+
+def test_ranges_beyond_a_dtype_are_refused(torch):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match="uniform_ expects to-from"):
+            m.ones(2).uniform_(-3e38, 3e38)
+        with pytest.raises(RuntimeError, match="n cannot be greater than 2049 for Half type"):
+            m.randperm(3000, dtype=m.float16)
+        with pytest.raises(TypeError, match="must be int, not float"):
+            m.randint(0.5, (2,))
+
+
+def test_means_and_deviations_that_do_not_broadcast(torch):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match=r"a \(5\) must match the size of tensor b \(4\) at"):
+            m.normal(m.ones(2, 5), m.ones(4))

@@ -136,3 +136,26 @@ def test_functions_of_numpy_refuse_tensors_that_require_grad(torch):
             RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad"
         ):
             np.exp(lib.ones(2, requires_grad=True))
+
+
+def test_what_is_not_set_is_filled_where_algorithms_are_deterministic(torch):
+    makers = (
+        lambda lib: lib.empty(2),
+        lambda lib: lib.empty(2, out=lib.zeros(2)),
+        lambda lib: lib.empty(2, dtype=lib.int8),
+        lambda lib: lib.empty(2, dtype=lib.bool),
+        lambda lib: lib.Tensor(2),
+        lambda lib: lib.empty_like(lib.ones(2, dtype=lib.complex64)).real,
+        lambda lib: lib.empty_strided((2,), (2,)),
+        lambda lib: lib.ones(1).resize_(2),
+    )
+    found = []
+    for lib in (convcore, torch):
+        lib.use_deterministic_algorithms(True)
+        try:
+            found.append([make(lib).numpy() for make in makers])
+        finally:
+            lib.use_deterministic_algorithms(False)
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert np.isnan(found[0][0]).all() and found[0][2].tolist() == [127, 127]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -79,3 +80,24 @@ def test_a_storage_of_a_file_is_shared_with_tensors_and_not_with_the_file(tmp_pa
 def test_getsizeof_counts_the_bytes():
     few, many = (sys.getsizeof(convcore.ones(n).untyped_storage()) for n in (1, 1001))
     assert many - few == 4000
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_storage_is_copied_as_numbers(torch):
+    for m in (convcore, torch):
+        storage = m.tensor([1.0, 2.0]).storage()
+        copy = storage.clone()
+        storage[0] = 7
+        assert copy.tolist() == [1, 2] and m.tensor(storage).tolist() == [7, 2]
+        assert m.tensor(storage.untyped().clone(), dtype=m.int16).tolist() == [0, 16608, 0, 16384]
+        with pytest.raises(RuntimeError, match="Expected a Storage of type Short"):
+            m.tensor(storage, dtype=m.int16)
+        assert storage.untyped().filename is None
+
+
+def test_a_storage_of_so_many_bytes(torch):
+    for m in (convcore, torch):
+        storage = m.UntypedStorage(3)
+        storage.note = "kept"
+        assert weakref.ref(storage)() is storage and (storage.nbytes(), storage.note) == (3, "kept")
+        assert m.UntypedStorage([1, 2]).tolist() == [1, 2] and len(m.UntypedStorage()) == 0

@@ -88,3 +88,9 @@ def test_make_tensor_draws_what_torch_draws(name, options):
     theirs = torch.testing.make_tensor((5, 4), dtype=getattr(torch, name), device="cpu", **options)
     np.testing.assert_array_equal(made.numpy(), theirs.numpy())
     assert made.stride() == theirs.stride()
+
+
+def test_make_tensor_leaves_out_what_the_dtype_cannot_hold():
+    made = make_tensor(99, dtype=convcore.uint8, low=-9, high=3.5)
+    assert set(made.tolist()) == {0, 1, 2, 3}
+    assert set(make_tensor(99, dtype=convcore.bool, low=-9, high=9).tolist()) == {False, True}

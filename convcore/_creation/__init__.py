@@ -3,9 +3,9 @@
 data.py has tensor(), from_numpy and the like; sizes.py zeros, ones, full, empty and eye; likes.py
 their ``_like`` forms; ranges.py arange, linspace and logspace; legacy.py FloatTensor and the like;
 windows.py windows of signals;
-arguments.py the checks of arguments, memory.py new arrays in a memory format.  Every function makes
-an ndarray, and `wrap` makes that a leaf of the graph.  The one ``layout`` is torch.strided, and
-``pin_memory`` changes nothing: there is no device to copy to.
+arguments.py the checks of arguments, memory.py new arrays in a memory format, out.py ``out=``.
+Every function makes an ndarray, and `wrap` makes that a leaf of the graph.  The one ``layout`` is
+torch.strided, and ``pin_memory`` changes nothing: there is no device to copy to.
 """
 
 from convcore._creation.data import (
@@ -35,6 +35,7 @@ from convcore._creation.windows import (
     blackman_window,
     hamming_window,
     hann_window,
+    kaiser_window,
 )
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "full_like",
     "hamming_window",
     "hann_window",
+    "kaiser_window",
     "linspace",
     "logspace",
     "ones",

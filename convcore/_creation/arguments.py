@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._creation.out import written
 from convcore._device import is_meta
 from convcore._meta import meta
 from convcore._tensor import Tensor, wrap
@@ -17,7 +18,9 @@ from convcore._tensor import Tensor, wrap
 DtypeLike = _dtype.dtype | np.dtype | type | None
 
 
-def leaf(array: np.ndarray, requires_grad: bool = False, device: Any = None) -> Tensor:
+def leaf(
+    array: np.ndarray, requires_grad: bool = False, device: Any = None, out: Tensor | None = None
+) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory; on 'meta' only its shape.
 
     Raises
@@ -27,7 +30,7 @@ def leaf(array: np.ndarray, requires_grad: bool = False, device: Any = None) -> 
     """
     if is_meta(device):
         array = meta(array.shape, array.dtype)
-    made = wrap(array)
+    made = wrap(array) if out is None else written(out, array)
     if requires_grad:
         if array.dtype.kind not in "fc":
             raise RuntimeError(

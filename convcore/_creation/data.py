@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf
 from convcore._device import check_device
+from convcore._storage import UntypedStorage, is_storage
+from convcore._storage import as_tensor as elements
 from convcore._tensor import Tensor, wrap
 
 
@@ -63,13 +66,16 @@ def asarray(
     dtype: DtypeLike = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """Return ``obj`` as a tensor, sharing its memory if possible.
 
     Parameters
     ----------
+    obj : Tensor, ndarray, DLPack capsule, numbers, or object with the buffer protocol, whose bytes
+        are read as numbers of ``dtype``.
     copy : True always copies, False never does; None copies if necessary.
+    requires_grad : that of ``obj`` by default; False detaches from its graph.
 
     Raises
     ------
@@ -77,23 +83,42 @@ def asarray(
         ``copy`` is False, and ``obj`` is a sequence or has another dtype.
     """
     check_device(device)
-    if hasattr(obj, "__array_interface__") and not isinstance(obj, Tensor | np.generic):
-        obj = np.asarray(obj)  # of a storage, and of other packages' arrays
-    if copy or not isinstance(obj, Tensor | np.ndarray):
+    found = _shared(obj, dtype)
+    if found is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return leaf(copied(obj, dtype), requires_grad, device)
-    found = obj if isinstance(obj, Tensor) else wrap(_checked_array(obj))
+        return leaf(copied(obj, dtype), bool(requires_grad), device)
+    if isinstance(obj, np.generic) and copy is False:
+        raise RuntimeError(
+            "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+        )
     target = found.dtype.numpy if dtype is None else _dtype.as_numpy(dtype)
     if target != found.dtype.numpy:
         if copy is False:
             raise ValueError(
                 f"can't alias tensor with dtype '{found.dtype}' into dtype '{_dtype.of(target)}'."
             )
-        found = found.to(_dtype.of(target)) if isinstance(obj, Tensor) else as_tensor(obj, target)
-    if requires_grad and not found.requires_grad:
-        return leaf(found._array, True)
-    return found
+        found = found.to(_dtype.of(target))
+    elif copy:
+        found = found.clone()
+    if requires_grad is None or requires_grad == found.requires_grad:
+        return found
+    return leaf(found._array, requires_grad)
+
+
+def _shared(obj: Any, dtype: DtypeLike) -> Tensor | None:
+    """Return a tensor that shares the memory of an object; None of numbers and sequences."""
+    if isinstance(obj, Tensor):
+        return obj
+    if type(obj).__name__ == "PyCapsule":
+        return from_dlpack(obj)
+    if isinstance(obj, np.generic) or hasattr(obj, "__array_interface__"):
+        return wrap(_checked_array(np.asarray(obj)))  # storages and other packages' arrays, too
+    try:
+        memory = memoryview(obj)
+    except TypeError:
+        return None
+    return wrap(np.frombuffer(memory, _dtype.as_numpy(dtype)))
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -114,11 +139,32 @@ def from_numpy(array: np.ndarray) -> Tensor:
             kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         )
         raise TypeError(f"expected np.ndarray (got {name})")
+    if not array.flags.writeable:
+        _warn_read_only("NumPy array")
     return wrap(_checked_array(array))
 
 
+class _Capsule:
+    """The owner of a DLPack capsule, as NumPy asks for it, and of its memory as a writable array.
+
+    A capsule of DLPack's first version does not say whether its memory may be written to: PyTorch
+    takes that for yes, and NumPy for no.
+    """
+
+    def __init__(self, capsule: Any):
+        self.__dlpack__ = lambda **options: capsule
+        self._array = np.from_dlpack(self)
+        found = self._array.__array_interface__
+        self.__array_interface__ = {**found, "data": (found["data"][0], False)}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """Return a tensor that shares the memory of any object with ``__dlpack__``."""
+    """Return a tensor that shares the memory of any object with ``__dlpack__``, or of a capsule."""
+    if type(ext_tensor).__name__ == "PyCapsule":
+        return wrap(_checked_array(np.asarray(_Capsule(ext_tensor))))
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(
             f"from_dlpack takes an object with __dlpack__, but got {type(ext_tensor).__name__}"
@@ -149,10 +195,46 @@ def frombuffer(
     Raises
     ------
     ValueError
-        The bytes are too few, or no whole number of elements.
+        It has no bytes, too few of them, or no whole number of elements.
     """
     target = _dtype.as_numpy(dtype)
+    try:
+        memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    _check_extent(memory.nbytes, target.itemsize, count, offset)
+    if not memory.flags.writeable:
+        _warn_read_only("buffer")
     return leaf(np.frombuffer(buffer, target, count, offset), requires_grad)
+
+
+def _check_extent(length: int, item: int, count: int, offset: int) -> None:
+    """Raise ValueError unless ``count`` items of so many bytes lie within a buffer's bytes."""
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({length} bytes) minus 1"
+        )
+    if count < 0 and (length - offset) % item:
+        raise ValueError(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+            f"multiple of element size ({item})"
+        )
+    if count * item > length - offset:
+        raise ValueError(
+            f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must "
+            f"not be greater than actual buffer length ({length} bytes)"
+        )
+
+
+def _warn_read_only(what: str) -> None:
+    warnings.warn(
+        f"The given {what} is not writable: the tensor that shares its memory is non-writable, "
+        "too, and raises RuntimeError where it is written to. A clone() can be written to.",
+        stacklevel=3,
+    )
 
 
 def _checked_array(array: np.ndarray) -> np.ndarray:
@@ -172,7 +254,8 @@ def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     if isinstance(data, Tensor):
         data = data._array
     elif hasattr(data, "__array__") and not isinstance(data, np.ndarray | np.generic):
-        data = np.asarray(data)
+        is_bytes = isinstance(data, UntypedStorage) or (is_storage(data) and target is not None)
+        data = elements(data, target or _dtype.as_numpy())._array if is_bytes else np.asarray(data)
     if isinstance(data, np.ndarray):
         array = _checked_array(data)
         if target is None or target == array.dtype:
@@ -208,7 +291,11 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
         return data
     if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-    items = list(data)
+    try:
+        items = list(data)
+    except Exception:
+        kind = type(data).__name__
+        raise ValueError(f"could not determine the shape of object type '{kind}'") from None
     classes = set(map(type, items))
     if classes <= _PYTHON_NUMBERS:
         kinds.update(_dtype.number_dtype(kind()) for kind in classes)

@@ -10,16 +10,25 @@ from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, shape
 from convcore._creation.data import copied
 from convcore._device import check_device
+from convcore._settings import unset
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 
 
-def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
+def legacy_tensor(
+    *args: Any,
+    size: Any = None,
+    dtype: DtypeLike = None,
+    device: Any = None,
+    kind: type[Tensor] = Tensor,
+) -> Tensor:
     """Do what ``Tensor(...)`` does: ints and a Size are a size, a sequence is data.
 
     Parameters
     ----------
     args : nothing, sizes, a sequence or array of numbers, or a Tensor, whose memory is shared.
+    size : the size, instead of those.
+    kind : the class of the result.
     dtype : the type of the elements; None for the default, or for that of a Tensor.
 
     Raises
@@ -35,12 +44,19 @@ def legacy_tensor(*args: Any, dtype: DtypeLike = None, device: Any = None) -> Te
     torch.Size([2, 3])
     """
     check_device(device)
+    if size is not None:
+        args = (Size(size),)
+    made = _made(args, dtype)
+    return made if kind is Tensor else wrap(made._array, kind)
+
+
+def _made(args: tuple, dtype: DtypeLike) -> Tensor:
     target = _dtype.as_numpy(dtype)
     if not args:
         return wrap(np.empty(0, target))
     first = args[0]
     if len(args) > 1 or isinstance(first, Size) or _is_integer(first):
-        return wrap(np.empty(shape("new", args), target))
+        return wrap(unset(np.empty(shape("new", args), target)))
     if isinstance(first, Tensor):
         if dtype is not None and first.dtype.numpy != target:
             raise TypeError(f"expected a tensor of {_dtype.of(target)} (got {first.dtype})")

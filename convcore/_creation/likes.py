@@ -6,6 +6,7 @@ from typing import Any
 
 from convcore._creation.arguments import DtypeLike, checked_number, leaf, number_as
 from convcore._creation.memory import array_like
+from convcore._settings import unset
 from convcore._tensor import Tensor, memory_format, preserve_format
 
 
@@ -75,8 +76,5 @@ def empty_like(
     memory_format: memory_format = preserve_format,
 ) -> Tensor:
     """Return an uninitialised tensor of the size, dtype and memory format of ``input``."""
-    return leaf(
-        array_like("empty_like", input, dtype, device, memory_format, layout),
-        requires_grad,
-        device or input.device,
-    )
+    array = unset(array_like("empty_like", input, dtype, device, memory_format, layout))
+    return leaf(array, requires_grad, device or input.device)

@@ -10,8 +10,9 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
+from convcore._creation.out import laid_out, out_dtype
 from convcore._device import check_device
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, scalar_name
 
 
 def arange(
@@ -19,6 +20,7 @@ def arange(
     end: Any = None,
     step: Any = 1,
     *,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -45,14 +47,19 @@ def arange(
     given = (("start", start), ("end", end), ("step", step))
     limits = [checked_number("arange", number, name, real=True) for name, number in given]
     whole = all(isinstance(number, int | np.integer) for number in limits)
-    target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
+    if out is not None:
+        target = out_dtype("arange", out, dtype)
+    else:
+        target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
     if target.kind != "f":
-        return leaf(_integer_range(target, *limits), requires_grad, device)
+        array = _integer_range(target, *limits)
+        return leaf(laid_out(array, out), requires_grad, device, out)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
-    return leaf(_dtype.cast(first + stride * np.arange(count), target), requires_grad, device)
+    array = _dtype.cast(first + stride * np.arange(count), target)
+    return leaf(laid_out(array, out), requires_grad, device, out)
 
 
 def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
@@ -82,6 +89,7 @@ def linspace(
     end: Any,
     steps: int,
     *,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -90,8 +98,10 @@ def linspace(
 ) -> Tensor:
     """Return ``steps`` evenly spaced numbers from ``start`` to ``end`` inclusive."""
     check_device(device, layout)
+    if out is not None:
+        dtype = out_dtype("linspace", out, dtype)
     array = _spaced("linspace", start, end, steps, dtype)
-    return leaf(array, requires_grad, device)
+    return leaf(laid_out(array, out), requires_grad, device, out)
 
 
 def logspace(
@@ -100,17 +110,36 @@ def logspace(
     steps: int,
     base: float = 10.0,
     *,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the powers of ``base`` whose exponents `linspace` gives."""
+    """Return ``base`` to the powers that `linspace` gives; complex limits give complex."""
     check_device(device, layout)
-    exponents = _spaced("logspace", start, end, steps, _dtype.float64)
-    powers = np.power(float(base), exponents)
-    return leaf(_dtype.cast(powers, _dtype.as_numpy(dtype)), requires_grad, device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("logspace", out, dtype)
+    given = (
+        checked_number("logspace", one, name) for one, name in ((start, "start"), (end, "end"))
+    )
+    is_complex = any(isinstance(one, builtins.complex) for one in given)
+    if is_complex and dtype is None and out is None:
+        kind = _dtype.default_complex()
+    if is_complex and kind.kind != "c":
+        _refuse_complex("logspace", kind)
+    wide = _dtype.complex128 if is_complex else _dtype.float64
+    powers = np.power(float(base), _spaced("logspace", start, end, steps, wide))
+    array = _dtype.cast(powers, kind)
+    return leaf(laid_out(array, out), requires_grad, device, out)
+
+
+def _refuse_complex(function: str, target: np.dtype) -> None:
+    found = _dtype.C_NAMES[_dtype.default_complex().name]
+    raise RuntimeError(
+        f"torch.{function}(): inferred dtype {found} can't be safely cast to passed dtype "
+        f"{scalar_name(target)}"
+    )
 
 
 def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -> np.ndarray:
@@ -124,6 +153,8 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
         target = _dtype.default_complex()
     else:
         target = _dtype.as_numpy(dtype)
+    if is_complex and target.kind != "c":
+        _refuse_complex(function, target)
     if target.kind == "b":
         raise NotImplementedError(f"{function}() cannot count in bool")
     places = np.arange(steps)

@@ -18,14 +18,17 @@ from convcore._creation.arguments import (
     shape,
 )
 from convcore._creation.memory import empty_array
+from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
+from convcore._settings import unset
 from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
 
 
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -41,14 +44,14 @@ def zeros(
             [0., 0., 0.]])
     """
     check_device(device, layout)
-    return leaf(
-        np.zeros(shape("zeros", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device
-    )
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("zeros", out, dtype)
+    return leaf(np.zeros(shape("zeros", sizes, size), kind), requires_grad, device, out)
 
 
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -57,12 +60,14 @@ def ones(
 ) -> Tensor:
     """Return a tensor of ones; the size is several ints or one sequence of ints."""
     check_device(device, layout)
-    return leaf(np.ones(shape("ones", sizes, size), _dtype.as_numpy(dtype)), requires_grad, device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("ones", out, dtype)
+    return leaf(np.ones(shape("ones", sizes, size), kind), requires_grad, device, out)
 
 
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -77,14 +82,19 @@ def empty(
     if memory_format is None:
         memory_format = contiguous_format
     made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
-    array = made(shape("empty", sizes, size), _dtype.as_numpy(dtype))
-    return leaf(array, requires_grad, device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("empty", out, dtype)
+    array = unset(made(shape("empty", sizes, size), kind))
+    if out is not None and out._array.shape == array.shape:
+        unset(out._array)
+        return out
+    return leaf(array, requires_grad, device, out)
 
 
 def full(
     size: Sequence[int],
     fill_value: Any,
     *,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -104,16 +114,19 @@ def full(
             f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
         )
     number = checked_number("full", fill_value)
-    target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
-    return leaf(
-        np.full(shape("full", (size,)), number_as(number, target), target), requires_grad, device
-    )
+    if out is not None:
+        target = out_dtype("full", out, dtype)
+    else:
+        target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
+    array = np.full(shape("full", (size,)), number_as(number, target), target)
+    return leaf(array, requires_grad, device, out)
 
 
 def eye(
     n: int,
     m: int | None = None,
     *,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -126,7 +139,8 @@ def eye(
     for name, number in (("n", rows), ("m", columns)):
         if number < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {number}")
-    return leaf(np.eye(rows, columns, dtype=_dtype.as_numpy(dtype)), requires_grad, device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("eye", out, dtype)
+    return leaf(np.eye(rows, columns, dtype=kind), requires_grad, device, out)
 
 
 def scalar_tensor(

@@ -1,4 +1,4 @@
-"""Windows of signals, by which a piece is faded in and out: hann, hamming, blackman, bartlett."""
+"""Windows of signals, by which a piece is faded in and out: hann, hamming, blackman, kaiser ..."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ def bartlett_window(
     periodic: bool = True,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return Bartlett's window, a triangle; arguments as for `hann_window`."""
     shape = lambda phase: 1 - np.abs(phase / math.pi - 1)  # noqa: E731
-    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+    return _window("bartlett", shape, window_length, periodic, dtype, layout, device, requires_grad)
 
 
 def blackman_window(
@@ -32,12 +34,14 @@ def blackman_window(
     periodic: bool = True,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return Blackman's window, of two cosines; arguments as for `hann_window`."""
     shape = lambda phase: 0.42 - 0.5 * np.cos(phase) + 0.08 * np.cos(2 * phase)  # noqa: E731
-    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+    return _window("blackman", shape, window_length, periodic, dtype, layout, device, requires_grad)
 
 
 def hamming_window(
@@ -47,12 +51,14 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return Hamming's window, alpha - beta * cos(phase); arguments as for `hann_window`."""
     shape = lambda phase: alpha - beta * np.cos(phase)  # noqa: E731
-    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+    return _window("hamming", shape, window_length, periodic, dtype, layout, device, requires_grad)
 
 
 def hann_window(
@@ -60,7 +66,9 @@ def hann_window(
     periodic: bool = True,
     *,
     dtype: DtypeLike = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return Hann's window, a raised cosine.
@@ -82,25 +90,52 @@ def hann_window(
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     shape = lambda phase: 0.5 - 0.5 * np.cos(phase)  # noqa: E731
-    return _window(shape, window_length, periodic, dtype, device, requires_grad)
+    return _window("hann", shape, window_length, periodic, dtype, layout, device, requires_grad)
+
+
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: DtypeLike = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return Kaiser's window, I0(beta sqrt(1 - x^2)) / I0(beta); arguments as for `hann_window`.
+
+    x runs from -1 to 1.  The larger ``beta``, the smaller the side lobes, and the wider the main
+    lobe.
+    """
+    root = lambda phase: np.sqrt(np.clip(1 - (phase / math.pi - 1) ** 2, 0, 1))  # noqa: E731
+    shape = lambda phase: np.i0(beta * root(phase)) / np.i0(beta)  # noqa: E731
+    return _window("kaiser", shape, window_length, periodic, dtype, layout, device, requires_grad)
 
 
 def _window(
+    name: str,
     shape: Callable[[np.ndarray], np.ndarray],
     length: int,
     periodic: bool,
     dtype: DtypeLike,
+    layout: Any,
     device: Any,
     requires_grad: bool,
 ) -> Tensor:
     """Return the values of a shape at phases from 0 to 2 pi, the end left out of a period."""
-    check_device(device)
+    if layout is not None and "sparse" in repr(layout):
+        raise RuntimeError(f"{name}_window is not implemented for sparse types, got: {layout}")
+    check_device(device, layout)
     target = _dtype.as_numpy(dtype)
-    length = checked_int("window", "window_length", length)
+    length = checked_int(f"{name}_window", "window_length", length)
     if target.kind not in "fc":
-        raise RuntimeError(f"a window expects floating point dtypes, got: {target.name}")
+        raise RuntimeError(f"{name}_window expects floating point dtypes, got: {target.name}")
     if length < 0:
-        raise RuntimeError(f"a window requires non-negative window_length, got {length}")
+        raise RuntimeError(
+            f"{name}_window requires non-negative window_length, got window_length={length}"
+        )
     if length < 2:
         values = np.ones(length)
     else:

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_number
-from convcore._dtype import can_cast_numpy, common, get_default_dtype, result_numpy
+from convcore._dtype import (
+    can_cast_numpy,
+    common,
+    get_default_dtype,
+    number_dtype,
+    result_numpy,
+)
 from convcore._dtype import of as of_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -81,6 +87,13 @@ def _no_tensor(value: Any) -> TypeError:
     """Return the error for an operation of two numbers."""
     kind = type(value).__name__
     return TypeError(f"argument 'input' (position 1) must be Tensor, not {kind}")
+
+
+def _wrapped(number: Any, other: Any) -> Tensor:
+    """Return a number as a tensor, for an operation of two numbers."""
+    if not all(isinstance(one, complex | float | int | np.number) for one in (number, other)):
+        raise _no_tensor(other)
+    return wrap(np.asarray(number, number_dtype(number)))
 
 
 def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -185,7 +198,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
         describe(out, number=other)
         return out
     if not isinstance(other, Tensor):
-        raise _no_tensor(input)
+        other = _wrapped(other, input)
     return mul(other, input)
 
 
@@ -242,7 +255,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         describe(out, number=other)
         return out
     if not isinstance(other, Tensor):
-        raise _no_tensor(input)
+        other = _wrapped(other, input)
     return add(other, input)
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand
 from convcore.functions.order import _return_type
@@ -138,6 +140,8 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
         No bins, or a range that is not finite or runs backwards.
     """
     check_tensor("histc", input)
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
     check_kind("histogram_cpu", input, "f")
     array = input._array.reshape(-1)
     if bins <= 0:
@@ -151,15 +155,17 @@ _NO_BINS = "torch.histogram(): bins must be > 0, but got {} for dimension 0"
 
 
 def _range(function: str, array: np.ndarray, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return both ends of a histogram: of all elements if they are equal."""
+    """Return both ends of a histogram: of all elements if they are equal, for ``histc``."""
     low, high = ends
-    if low == high and array.size:
+    if low == high and array.size and function == "histc":
         low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"torch.{function}: range of [{low:g}, {high:g}] is not finite")
-    if low > high:
         if function == "histc":
-            raise RuntimeError("torch.histc: max must be larger than min")
+            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(
+            f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
+        )
+    if low > high:
         raise RuntimeError(
             "torch.histogramdd: min should not exceed max, but got "
             f"min {low:g} max {high:g} for dimension 0"
@@ -194,11 +200,48 @@ def histogram(
     """
     check_tensor("histogram", input)
     check_kind("histogram_cpu", input, "f")
+    _check_bins(input, bins, weight)
     array = input._array.reshape(-1)
     edges = _edges(array, bins, range)
     weights = None if weight is None else weight._array.reshape(-1)
-    hist = np.histogram(array, edges, weights=weights, density=density)[0]
+    hist = ignore_errstate(np.histogram, array, edges, None, density, weights)[0]
     return _HISTOGRAM(wrap(hist.astype(array.dtype)), wrap(edges))
+
+
+def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
+    """Raise RuntimeError for edges or weights of another shape or dtype than they must have."""
+    kind = C_NAMES[input._array.dtype.name]
+    if isinstance(bins, Tensor):
+        if bins._array.dtype != input._array.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
+                f"got input with dtype {kind} and bins for dimension 0 with dtype "
+                f"{C_NAMES[bins._array.dtype.name]}"
+            )
+        if bins._array.ndim != 1:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have one dimension, but got "
+                f"{bins._array.ndim} dimensions in the bins tensor for dimension 0"
+            )
+        if not bins._array.size:
+            raise RuntimeError(
+                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements "
+                "in the bins tensor for dimension 0"
+            )
+    if weight is None:
+        return
+    if weight._array.shape != input._array.shape:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+            "input tensor excluding its innermost dimension, but got input with shape "
+            f"{[*input._array.shape, 1]} and weight with shape {list(weight._array.shape)}"
+        )
+    if weight._array.dtype != input._array.dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
+            f"should have the same dtype, but got input({kind}), and "
+            f"weight({C_NAMES[weight._array.dtype.name]})"
+        )
 
 
 def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.ndarray:
@@ -206,7 +249,9 @@ def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.nda
         return bins._array
     if bins <= 0:
         raise RuntimeError(_NO_BINS.format(bins))
-    low, high = _range("histogram", array, (0.0, 0.0) if ends is None else (ends[0], ends[1]))
+    if ends is None:
+        ends = (float(array.min()), float(array.max())) if array.size else (0.0, 1.0)
+    low, high = _range("histogram", array, (ends[0], ends[1]))
     return np.linspace(low, high, bins + 1, dtype=array.dtype)
 
 

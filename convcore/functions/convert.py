@@ -322,13 +322,18 @@ def zero_(self: Tensor) -> Tensor:
 
 
 def _overwrite(x: Tensor, number: Any, name: str) -> Tensor:
-    return write(
-        x,
-        lambda array: array.fill(number),
-        name,
-        (forgotten(x),),
-        lambda needs, grad: zeros_like(grad),
-    )
+    backward = lambda needs, grad: zeros_like(grad)  # noqa: E731
+    try:
+        return write(x, lambda array: array.fill(number), name, (forgotten(x),), backward)
+    except RuntimeError:
+        if x.requires_grad or 0 not in x._array.strides:
+            raise
+    # An expanded tensor: each element that lies in memory once.
+    places = (*[slice(None) if step else 0 for step in x._array.strides], ...)
+    once = wrap(x._array[places])
+    once._counter = x._counter
+    write(once, lambda array: array.fill(number), name, (), backward)
+    return x
 
 
 # The graph
@@ -399,6 +404,7 @@ _CONVERSIONS = {
     **{"bool": _dtype.bool, "byte": _dtype.uint8, "char": _dtype.int8, "short": _dtype.int16},
     **{"int": _dtype.int32, "long": _dtype.int64, "half": _dtype.float16, "float": _dtype.float32},
     **{"double": _dtype.float64, "cfloat": _dtype.complex64, "cdouble": _dtype.complex128},
+    "bfloat16": _dtype.bfloat16,
 }
 _METHODS_ONLY = (
     *(contiguous, copy_, cpu, cuda, detach_, fill_, requires_grad_, to, type_as, zero_),

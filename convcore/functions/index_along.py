@@ -80,6 +80,16 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return out
 
 
+def _check_repeats(times: np.ndarray) -> None:
+    if times.dtype not in (np.int32, np.int64):
+        kind = scalar_name(times.dtype)
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if times.ndim > 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if times.size and times.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+
+
 @names_arguments
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
@@ -99,13 +109,15 @@ def repeat_interleave(
         There are not as many repeats as places, or one is negative.
     """
     check_tensor("repeat_interleave", input)
+    times = np.asarray(input._array if repeats is None else getattr(repeats, "_array", repeats))
+    if isinstance(repeats, Tensor) or repeats is None:
+        _check_repeats(times)
     if repeats is None:
-        return wrap(np.repeat(np.arange(input._array.size), input._array))
+        return wrap(np.repeat(np.arange(times.size), times))
     if dim is None:
         input, dim = reshape(input, -1), 0
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
-    times = repeats._array if isinstance(repeats, Tensor) else np.asarray(repeats)
     if times.dtype.kind not in "iu":
         raise TypeError(
             "repeat_interleave(): argument 'repeats' must be int or Tensor of ints, not "
@@ -141,7 +153,7 @@ def _index_add(
     indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
 
     def change(array: np.ndarray) -> None:
-        values = new if alpha == 1 else np.multiply(new, alpha, dtype=new.dtype, casting="unsafe")
+        values = new if alpha == 1 else new * np.asarray(alpha).astype(new.dtype)
         add_at(np.atleast_1d(array), indices, np.atleast_1d(values))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
@@ -159,7 +171,7 @@ def _checked_indices(
 ) -> Any:
     """Return the subscript of the slices at ``index``; ``new`` must have one for each."""
     places = index._array
-    if array.ndim:
+    if array.ndim or (function == "index_add_" and new.ndim):
         _check_slices(function, array, axis, places, new)
     check_range(places, array.shape[axis] if array.ndim else 1, axis, 0, *error)
     return _at_axis(axis, index)

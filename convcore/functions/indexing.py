@@ -8,6 +8,7 @@ axes stand where NumPy puts them.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from operator import index as as_int
 from typing import Any
@@ -166,6 +167,11 @@ def _item(item: Any) -> Any:
             item = wrap(item._array.astype(np.int64))
     array = item._array
     if array.dtype == np.uint8:  # PyTorch's masks were of bytes once
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+            "instead.",
+            stacklevel=2,
+        )
         return wrap(array.astype(bool))
     if array.dtype.kind == "b":
         return item
@@ -521,6 +527,8 @@ def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bo
             changed = np.empty(values.shape, array.dtype)
             store(changed, values)
             array[key] = changed
+    except TypeError:  # into what one mask chooses NumPy writes vectors only
+        array[(*key, ...)] = values
     except IndexError:
         check_indices(array.shape, indices)
         raise

@@ -15,7 +15,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
-from convcore.functions.arithmetic import add, mul, neg, sub
+from convcore.functions.arithmetic import add, div, mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp, log
 from convcore.functions.joining import cat
@@ -120,11 +120,23 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         steps = np.diff(spacing._array)
     else:
         h = spacing._array if isinstance(spacing, Tensor) else 1.0 if spacing is None else spacing
-        steps = np.full(size - 1, h, x._array.dtype)
+        x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
+        return div(_slopes_at(x, axis, np.ones(size - 1, x._array.dtype), edge_order), h)
+    if steps.dtype.kind == "c" and x._array.dtype.kind != "c":
+        x = cast(x, np.result_type(x._array.dtype, np.complex64))
+
+    return _slopes_at(x, axis, steps, edge_order)
+
+
+def _slopes_at(x: Tensor, axis: int, steps: np.ndarray, edge_order: int) -> Tensor:
+    """Return the slopes of values that lie so far apart."""
+    size = x._array.shape[axis]
 
     def weighed(first: int, count: int, *weights: Any) -> Tensor:
         total: Any = None
         for place, weight in enumerate(weights, first):
+            if np.size(weight) and not np.any(weight):  # times what may be infinite
+                continue
             by = np.asarray(weight, x._array.dtype).reshape(-1, *(1,) * (x._array.ndim - 1 - axis))
             term = mul(slice_of(x, axis, place, place + count), wrap(by))
             total = term if total is None else add(total, term)
@@ -148,11 +160,11 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     return cat([ends[0], inner, ends[1]], axis)
 
 
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
     check_tensor("logcumsumexp", input)
     check_kind("logcumsumexp_out_cpu", input, "f")
-    axis = wrap_dim(dim, input._array.ndim)
+    axis = wrap_dim(axis if dim is None else dim, input._array.ndim)
     array = np.atleast_1d(input._array)
     value = ignore_errstate(np.logaddexp.accumulate, array, axis) if array.size else array.copy()
     out = wrap(value.reshape(input._array.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             )
     arrays = [tensor._array for tensor in tensors]
     used = [array for array in arrays if array.shape != (0,)] or arrays[:1]
-    axis = wrap_dim(dim, used[0].ndim)
+    axis = 0 if used[0].shape == (0,) else wrap_dim(dim, used[0].ndim)
     _check_sizes(arrays, axis, used[0].shape)
     starts = []
     total = 0
@@ -279,24 +280,36 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(columns, 1)
 
 
-def meshgrid(tensors: Any, *more: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return coordinate grids of the vectors: one view for each, expanded to all sizes.
 
     Parameters
     ----------
     tensors : vectors, or numbers; several or one sequence
-    indexing : 'ij', or 'xy', which exchanges the first two axes of the grid
+    indexing : 'ij', or 'xy', which exchanges the first two axes of the grid; 'ij' if it is not
+        given, with a warning
     """
-    vectors = atleast_1d(_tensors(tensors, more, "meshgrid"))
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            stacklevel=2,
+        )
+    vectors = atleast_1d(_tensors(tensors[0], tensors[1:], "meshgrid"))
     if not vectors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for what in ("dtype", "device"):
+        if any(getattr(one, what) != getattr(vectors[0], what) for one in vectors):
+            raise RuntimeError(f"meshgrid expects all tensors to have the same {what}")
     for vector in vectors:
         if vector._array.ndim > 1:
             raise RuntimeError(
                 f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
                 f"{vector._array.ndim}D"
             )
-    if indexing not in ("ij", "xy"):
+    if indexing not in (None, "ij", "xy"):
         raise RuntimeError(
             f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )

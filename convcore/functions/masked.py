@@ -89,6 +89,11 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, in_place: bool) 
             "masked_scatter: expected self and source to have same dtypes but got "
             f"{scalar_name(x._array.dtype)} and {scalar_name(source._array.dtype)}"
         )
+    if broadcast_shape(mask._array.shape, x._array.shape) != x._array.shape:
+        raise RuntimeError(
+            f"the mask's shape {list(mask._array.shape)} cannot be expanded to the tensor's, "
+            f"{list(x._array.shape)}"
+        )
     chosen = np.broadcast_to(mask._array, x._array.shape)
     count = int(np.count_nonzero(chosen))
     if source._array.size < count:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._dtype import of
+from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
+from convcore._settings import unset
 from convcore._storage import (
     TypedStorage,
     UntypedStorage,
@@ -26,13 +27,15 @@ from convcore.autograd.views import check_writable, view
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
-from convcore.functions.shape import ints
+from convcore.functions.shape import ints, permute
 from convcore.functions.slicing import narrow
 from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
 __all__ = [
+    "empty_permuted",
     "empty_strided",
+    "from_file",
     "narrow_copy",
     "split_with_sizes",
 ]
@@ -124,7 +127,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if array.shape != shape and count <= held.size:
         _exchange(self, held[:count].reshape(shape))
     elif array.shape != shape:
-        grown = np.empty(count, array.dtype)
+        grown = unset(np.empty(count, array.dtype))
         grown[: held.size] = held
         _exchange(self, grown.reshape(shape))
     return self
@@ -149,7 +152,10 @@ def _false(self: Tensor, *args: Any) -> bool:
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError("as_subclass(): argument 'cls' must be a subclass of Tensor")
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
     out = wrap(self._array, cls)
     aliased = view(self, self._array, "AliasBackward0", lambda needs, grad: grad)
     for name in ("_counter", "_grad_fn", "_output_nr", "_requires_grad", "_view"):
@@ -196,6 +202,9 @@ def _mapped(x: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor
             "instead."
         )
     check_writable(x)
+    shapes = [np.broadcast_shapes(x._array.shape, one._array.shape) for one in others]
+    if any(shape != x._array.shape for shape in shapes):
+        raise RuntimeError(f"{name}(): the others' shapes cannot be expanded to the tensor's")
     arrays = np.broadcast_arrays(x._array, *[one._array for one in others])
     rows = [array.reshape(-1).tolist() for array in arrays]
     values = [function(*row) for row in zip(*rows, strict=True)]
@@ -267,8 +276,32 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Te
 
 def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+            f"({len(stride)})"
+        )
     extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
+
+
+def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Tensor:
+    """Return an uninitialised tensor whose axes lie in memory in the order ``physical_layout``."""
+    if sorted(physical_layout) != list(range(len(size))):
+        raise RuntimeError(
+            f"physical_layout must have each of the {len(size)} dimensions once, got "
+            f"{list(physical_layout)}"
+        )
+    dense = _creation.empty([size[axis] for axis in physical_layout], **kwargs)
+    return permute(dense, [*np.argsort(physical_layout)])
+
+
+def from_file(
+    filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **kwargs: Any
+) -> Tensor:
+    """Map the first ``size`` elements of a file: copied when written to, unless ``shared``."""
+    target = as_numpy(dtype)
+    return as_tensor(UntypedStorage.from_file(filename, shared, size * target.itemsize), target)
 
 
 _FALSE = (
@@ -282,7 +315,7 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
-FUNCTIONS_ONLY = {"empty_strided"}
+FUNCTIONS_ONLY = {"empty_permuted", "empty_strided", "from_file"}
 METHODS: dict[str, Any] = {
     "apply_": apply_,
     "as_subclass": as_subclass,

@@ -249,11 +249,18 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     ------
     ValueError
         An index is out of bounds, or a size is negative.
+    TypeError
+        Indices or sizes are no integers.
     """
     check_tensor("unravel_index", indices)
     if indices._array.dtype.kind not in "iu":
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, int | tuple | list):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     found = np.unravel_index(indices._array.astype(np.int64), sizes)

@@ -14,7 +14,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
@@ -256,6 +256,7 @@ def _extreme(
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
     check_tensor("aminmax", input)
+    check_kind("aminmax_cpu", input, "fiub")
     array = input._array
     over = axes(() if dim is None else dim, array.ndim)
     if array.size == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     check_tensor("vander", x)
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
     powers = np.arange(x._array.size if N is None else N)
     return pow(unsqueeze(x, -1), wrap(powers if increasing else powers[::-1].copy()))
 
@@ -121,7 +124,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all combinations of the vectors' elements, one a row, as itertools.product does."""
-    grids = meshgrid(_checked(tensors, "cartesian_prod"))
+    grids = meshgrid(_checked(tensors, "cartesian_prod"), indexing="ij")
     lines = [reshape(grid, -1) for grid in grids]
     return lines[0] if len(lines) == 1 else stack(lines, 1)
 
@@ -181,6 +184,13 @@ def cov(
     norm = sub(total, correction)
     if weights is not None and aweights is not None:
         norm = sub(total, div(mul(sum(mul(weights, aweights)), correction), total))
+    if norm._array <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
+            "of observations.",
+            stacklevel=2,
+        )
+        norm = wrap(np.zeros_like(norm._array))
     away = sub(x, middle)
     found = div(matmul(away, t(conj(mul(away, weight)))), norm)
     return found if found._array.size != 1 else reshape(found, ())

@@ -60,6 +60,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     check_tensor("roll", input)
     rank = input._array.ndim
     steps = tuple(shifts) if isinstance(shifts, tuple | list) else (shifts,)
+    if not steps:
+        raise RuntimeError("`shifts` required")
     if dims is None or dims == () or dims == []:
         if len(steps) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{0}")
@@ -139,6 +141,12 @@ def tile(input: Tensor, dims: Any, *more: int) -> Tensor:
     return repeat(input, (*(1,) * (input._array.ndim - len(times)), *times))
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """Return a copy in the opposite order along the first axis: what ``reversed`` gives."""
+    return flip(self, 0) if self._array.ndim else self
+
+
 METHODS = {
+    "__reversed__": _reversed,
     "repeat": repeat,
 }

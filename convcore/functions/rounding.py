@@ -28,6 +28,8 @@ def _to_integers(ufunc: Callable, does: str) -> Unary:
     name = ufunc.__name__
 
     def function(input: Tensor) -> Tensor:
+        if isinstance(input, Tensor) and input._array.dtype.kind == "c":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
         return step(f"{name.title()}Backward0", _rounded(ufunc), input)
 
     return named(function, name, does)

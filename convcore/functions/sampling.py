@@ -15,6 +15,7 @@ from convcore.functions.piecewise import zeros_like
 from convcore.random import (
     Generator,
     bernoulli,
+    count_of,
     fill_bernoulli,
     fill_log_normal,
     fill_normal,
@@ -60,20 +61,24 @@ def normal_(
 
 
 def random_(
-    self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None
+    self: Tensor, *limits: int | None, to: int | None = None, generator: Generator | None = None
 ) -> Tensor:
-    """Fill the tensor with integers from [from_, to).
+    """Fill the tensor with integers: ``random_(from, to)`` with those from [from, to).
 
-    ``random_(n)`` draws from [0, n), and ``random_()`` from all that the dtype holds exactly.
+    ``random_(to)`` draws from [0, to), ``random_(from, None)`` up to the largest one that the dtype
+    holds exactly, and ``random_()`` from 0 up to that.
 
     Raises
     ------
     RuntimeError
         The range is empty, or reaches beyond the dtype.
     """
-    if to is None and from_:
-        from_, to = 0, from_
-    fill = lambda array: fill_random(array, from_, to, generator)  # noqa: E731
+    if len(limits) > 2:
+        raise TypeError(f"random_() takes at most two limits, but {len(limits)} were given")
+    low, high = limits if len(limits) == 2 else (0, *limits) if limits else (0, to)
+    if len(limits) == 2 and high is None:
+        high = count_of(self._array.dtype)
+    fill = lambda array: fill_random(array, low or 0, high, generator)  # noqa: E731
     return _filled(self, "RandomBackward0", fill)
 
 

@@ -131,6 +131,11 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     Unlike with `gather` the other axes broadcast.
     """
     check_arguments("take_along_dim", input=input, indices=indices)
+    if indices._array.dtype != np.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{scalar_name(indices._array.dtype)}"
+        )
     if dim is None:
         return gather(reshape(input, -1), 0, reshape(indices, -1))
     axis = wrap_dim(dim, input._array.ndim)
@@ -220,7 +225,8 @@ def _scatter(
 
 def _store_at(array: np.ndarray, axis: int, places: np.ndarray, values: Any) -> None:
     places, values = np.atleast_1d(places), np.atleast_1d(values)
-    np.atleast_1d(array)[_grid_key(axis, places)] = values
+    if places.size:
+        np.atleast_1d(array)[_grid_key(axis, places)] = values
 
 
 def corner(x: Tensor, shape: tuple[int, ...]) -> Tensor:

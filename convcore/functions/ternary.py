@@ -12,7 +12,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.in_place import in_place_methods, older_order
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import _number, compute, conj, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import fitted
@@ -75,7 +75,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
     PyTorch's older order of arguments is understood, too: input, value, tensor1, tensor2.
     """
     if older:
-        value, tensor1, tensor2 = tensor1, tensor2, *older
+        value, tensor1, tensor2 = older_order("addcmul", tensor1, tensor2, *older)
 
     def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
         return (
@@ -99,7 +99,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
         All are integers: their quotient is none.
     """
     if older:
-        value, tensor1, tensor2 = tensor1, tensor2, *older
+        value, tensor1, tensor2 = older_order("addcdiv", tensor1, tensor2, *older)
     check_arguments("addcdiv", input=input, tensor1=tensor1, tensor2=tensor2)
     if tensor1._array.dtype.kind in "iub" and tensor2._array.dtype.kind in "iub":
         raise RuntimeError(

@@ -13,6 +13,7 @@ and ARM.
 from typing import TYPE_CHECKING
 
 from convcore.random import generator, rejection, sampling, tensors
+from convcore.random.fill import count_of as count_of
 from convcore.random.fill import fill_bernoulli as fill_bernoulli
 from convcore.random.fill import fill_log_normal as fill_log_normal
 from convcore.random.fill import fill_normal as fill_normal

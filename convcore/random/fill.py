@@ -5,6 +5,7 @@ Elements are drawn in the order in which they lie in memory.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import checked_number
 from convcore._meta import MetaArray
+from convcore._tensor import scalar_name
 from convcore.engine.runtime.layout import real_parts
 from convcore.random.generator import BLOCK, Generator, resolve
 
@@ -65,6 +67,11 @@ def fill_uniform(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     array = real_parts(array) if array.dtype.kind == "c" else array
+    if float(high - low) > float(np.finfo(array.dtype).max):
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{scalar_name(array.dtype)}>::max(), "
+            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
     generator = resolve(generator)
     kind = np.float64 if array.dtype == np.float64 else np.float32
     first, last = kind(low), kind(high)
@@ -147,16 +154,18 @@ def fill_random(
     if array.dtype.kind == "c":
         raise NotImplementedError(f'"random_" draws real numbers, not {_dtype.of(array.dtype)}')
     if high is None:
-        low, high = 0, _count_of(array.dtype)
+        low, high = 0, count_of(array.dtype)
         is_long = array.dtype in (np.int64, np.float64)
     else:
         _check_range(array.dtype, low, high)
         is_long = high - low >= 2**28
     generator = resolve(generator)
-    span = np.uint64(high - low) if is_long else np.uint32(high - low)
+    span = np.uint64(min(high - low, 2**64 - 1)) if is_long else np.uint32(high - low)
 
     def draw(count: int) -> np.ndarray:
         words = generator._uint64(count) if is_long else generator._uint32(count)
+        if high - low == 2**64:
+            return words.view(np.int64)
         drawn = words % span
         if low == 0:
             return drawn
@@ -165,7 +174,7 @@ def fill_random(
     _fill(array, generator, draw)
 
 
-def _count_of(dtype: np.dtype) -> int:
+def count_of(dtype: np.dtype) -> int:
     """Return the number of integers from 0 up that a dtype holds exactly, as `random_` counts."""
     if dtype.kind == "f":
         return 2 ** (np.finfo(dtype).nmant + 1) + 1
@@ -185,6 +194,12 @@ def _check_range(dtype: np.dtype, low: int, high: int) -> None:
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {_dtype.of(dtype)}")
+        if dtype.kind == "f" and abs(bound) >= count_of(dtype):
+            warnings.warn(
+                f"{name} is out of bounds [-{count_of(dtype) - 1}, {count_of(dtype) - 1}]: of "
+                f"larger integers {_dtype.of(dtype)} holds only some",
+                stacklevel=4,
+            )
 
 
 def fill_bernoulli(

@@ -84,12 +84,12 @@ class Generator:
 
         Raises
         ------
-        RuntimeError
+        ValueError
             The seed does not fit into 64 bits; a negative one stands for seed + 2**64.
         """
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
-            raise RuntimeError("Overflow when unpacking long")
+            raise ValueError("Overflow when unpacking long long")
         with self._lock:
             self._seed = seed % 2**64
             self._words = np.random.MT19937()

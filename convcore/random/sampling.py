@@ -14,17 +14,22 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, check_tensor, leaf, shape
 from convcore._creation.memory import array_like
+from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
-from convcore._tensor import Tensor, contiguous_format, wrap
-from convcore.random.fill import check_floating, fill_bernoulli
+from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore.random.fill import check_floating, count_of, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 
 __all__ = ["bernoulli", "multinomial", "randperm"]
 
 
 def bernoulli(
-    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+    input: Tensor,
+    p: float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return 1 with the probability that each element of ``input`` is, and else 0.
 
@@ -41,14 +46,17 @@ def bernoulli(
     array = array_like("bernoulli", input, None, None, contiguous_format)
     if p is None:
         check_floating("bernoulli", array)
+    if out is not None:
+        array = np.empty(array.shape, out_dtype("bernoulli", out, None))
     fill_bernoulli(array, input._array if p is None else p, generator)
-    return wrap(array)
+    return leaf(array, out=out)
 
 
 def randperm(
     n: int,
     *,
     generator: Generator | None = None,
+    out: Tensor | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
     device: Any = None,
@@ -66,7 +74,14 @@ def randperm(
     """
     check_device(device, layout)
     (n,) = shape("randperm", (n,))
-    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    if out is not None:
+        kind = out_dtype("randperm", out, dtype)
+    else:
+        kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    if n > count_of(kind):
+        raise RuntimeError(
+            f"n cannot be greater than {count_of(kind)} for {scalar_name(kind)} type."
+        )
     if is_meta(device):
         return leaf(meta((n,), kind), requires_grad, device)
     generator = resolve(generator)
@@ -77,7 +92,7 @@ def randperm(
     order = list(range(n))
     for place, partner in enumerate(partners):
         order[place], order[partner] = order[partner], order[place]
-    return leaf(np.array(order, kind), requires_grad, device)
+    return leaf(np.array(order, kind), requires_grad, device, out)
 
 
 def multinomial(

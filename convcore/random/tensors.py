@@ -10,6 +10,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, checked_int, leaf, shape
 from convcore._creation.memory import array_like
+from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
 from convcore._tensor import Tensor, memory_format, preserve_format
@@ -27,6 +28,7 @@ def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
@@ -36,14 +38,16 @@ def rand(
 ) -> Tensor:
     """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
     check_device(device, layout)
-    array = _empty(shape("rand", sizes, size), _dtype.as_numpy(dtype), device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("rand", out, dtype)
+    array = _empty(shape("rand", sizes, size), kind, device)
     fill_uniform(array, generator=generator)
-    return leaf(array, requires_grad, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
@@ -61,9 +65,10 @@ def randn(
     tensor([ 1.5410, -0.2934, -2.1788])
     """
     check_device(device, layout)
-    array = _empty(shape("randn", sizes, size), _dtype.as_numpy(dtype), device)
+    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("randn", out, dtype)
+    array = _empty(shape("randn", sizes, size), kind, device)
     fill_normal(array, generator=generator)
-    return leaf(array, requires_grad, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def randint(
@@ -71,6 +76,7 @@ def randint(
     low: int = 0,
     high: int | None = None,
     size: Sequence[int] | None = None,
+    out: Tensor | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
@@ -97,10 +103,14 @@ def randint(
     low, high = _bounds(given, low, high, usage)
     if not isinstance(size, tuple | list):
         raise TypeError(usage)
-    kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    low, high = (checked_int("randint", name, end) for name, end in (("low", low), ("high", high)))
+    if out is not None:
+        kind = out_dtype("randint", out, dtype)
+    else:
+        kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     array = _empty(shape("randint", (size,)), kind, device)
     fill_random(array, low, high, generator)
-    return leaf(array, requires_grad, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def _bounds(given: list, low: int, high: int | None, usage: str) -> tuple[int, int]:
@@ -125,6 +135,7 @@ def normal(
     std: float | Tensor = 1.0,
     size: Sequence[int] | None = None,
     *,
+    out: Tensor | None = None,
     generator: Generator | None = None,
     dtype: DtypeLike = None,
     layout: Any = None,
@@ -149,18 +160,36 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() needs a size where mean and std are numbers")
-        array = _empty(shape("normal", (size,)), _dtype.as_numpy(dtype), device)
+        kind = _dtype.as_numpy(dtype) if out is None else out_dtype("normal", out, dtype)
+        array = _empty(shape("normal", (size,)), kind, device)
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
-        return leaf(array, requires_grad, device)
+        return leaf(array, requires_grad, device, out)
     center, scale = (getattr(given, "_array", given) for given in (mean, std))
     if np.any(np.less(scale, 0)):
-        raise RuntimeError("normal expects all elements of std >= 0.0")
-    drawn_shape = np.broadcast_shapes(*(given._array.shape for given in tensors))
-    array = np.empty(drawn_shape, tensors[0]._array.dtype)
+        one = not isinstance(std, Tensor)
+        found = f"std >= 0.0, but found std {std:g}" if one else "all elements of std >= 0.0"
+        raise RuntimeError(f"normal expects {found}")
+    drawn_shape = _joint_shape([given._array.shape for given in tensors])
+    kind = tensors[0]._array.dtype if out is None else out_dtype("normal", out, dtype)
+    array = np.empty(drawn_shape, kind)
     fill_normal(array, generator=generator)
     array *= scale
     array += center
-    return leaf(array, requires_grad, device)
+    return leaf(array, requires_grad, device, out)
+
+
+def _joint_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        (a, b), rank = shapes, max(map(len, shapes))
+        for axis, (m, n) in enumerate(zip(a[::-1], b[::-1], strict=False), 1):
+            if m != n and 1 not in (m, n):
+                raise RuntimeError(
+                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                    f"non-singleton dimension {rank - axis}"
+                ) from None
+        raise
 
 
 def rand_like(

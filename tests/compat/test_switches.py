@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import convcore
-from convcore.compat.torch import _switches
+from convcore.compat import torch as door
+from convcore.compat.torch import __config__, _switches
 
 
 @pytest.fixture(params=["convcore", "torch"])
@@ -48,3 +49,19 @@ def test_anomaly_detection_is_seen_however_it_was_switched_on(switches):
     finally:
         named.set_anomaly_enabled(False)
     assert not named.is_anomaly_enabled()
+
+
+def test_conditions_are_checked(torch):
+    for lib in (door, torch):
+        lib._check_value(True)
+        with pytest.raises(IndexError, match="far"):
+            lib._check_index(False, lambda: "far")
+        with pytest.raises(TypeError, match="cond must be a bool"):
+            lib._check(3)
+
+
+def test_the_configuration_is_told():
+    assert convcore.__version__ in __config__.show()
+    assert f": {convcore.get_num_threads()}\n" in __config__.parallel_info()
+    with pytest.raises(RuntimeError, match="positive number of threads"):
+        _switches.set_num_interop_threads(-1)

@@ -241,3 +241,13 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(torch, name):
     same_error(torch, ERRORS[name])
+
+
+def test_two_numbers_are_tensors_without_axes(torch):
+    for function in (
+        lambda lib: lib.add(True, True),
+        lambda lib: lib.add(1, 2.5),
+        lambda lib: lib.mul(2, 3),
+    ):
+        ours, theirs = function(convcore), function(torch)
+        assert ours.item() == theirs.item() and str(ours.dtype) == str(theirs.dtype)

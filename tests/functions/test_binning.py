@@ -72,3 +72,23 @@ def test_values_are_numpys(rng):
     bounds = convcore.tensor([1.0, 2.0])
     assert convcore.bucketize(convcore.tensor([0.5, 1.0, 5.0]), bounds).tolist() == [0, 0, 2]
     assert convcore.tensor([1, 1, 2, 1]).unique_consecutive().tolist() == [1, 2, 1]
+
+
+HISTOGRAMS = {
+    "edges of two axes": lambda lib, x: lib.histogram(x, x.reshape(1, 2)),
+    "no edges": lambda lib, x: lib.histogram(x, x[:0]),
+    "edges of another dtype": lambda lib, x: lib.histogram(x.float(), x),
+    "few weights": lambda lib, x: lib.histogram(x, 3, weight=x[:1]),
+    "weights of another dtype": lambda lib, x: lib.histogram(x, 3, weight=x.float()),
+    "no range": lambda lib, x: lib.histogram(x, 3, range=(1, float("nan"))),
+    "histc backwards": lambda lib, x: lib.histc(x.int(), 4, 5, 1),
+}
+
+
+@pytest.mark.parametrize("case", HISTOGRAMS)
+def test_histograms_refuse_what_pytorch_refuses(torch, case):
+    same_error(torch, lambda lib, x: HISTOGRAMS[case](lib, x.detach()), np.array([1.0, 2.0]))
+
+
+def test_a_histogram_of_nothing_is_from_0_to_1():
+    assert convcore.histogram(convcore.ones(0), 2).bin_edges.tolist() == [0, 0.5, 1]

@@ -211,3 +211,17 @@ def test_new_tensors_take_the_dtype_like_torch(torch):
     ):
         agree(torch, function, np.zeros(2))
     assert convcore.zeros(1).new_ones(2, requires_grad=True).requires_grad
+
+
+def test_an_expanded_tensor_may_be_filled(torch):
+    for lib in (convcore, torch):
+        x = lib.zeros(2, 1).expand(2, 3)
+        assert x.fill_(2).tolist() == [[2, 2, 2]] * 2 and x._version == 1
+        assert x[0].zero_().tolist() == [0, 0, 0] and x[1, 1] == 2
+        with pytest.raises(RuntimeError, match="more than one element of the written-to"):
+            x.copy_(lib.ones(2, 3))
+
+
+def test_bfloat16_by_its_method():
+    pytest.importorskip("ml_dtypes")
+    assert convcore.ones(2).bfloat16().dtype is convcore.bfloat16

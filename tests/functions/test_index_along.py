@@ -9,6 +9,8 @@ import pytest
 from against_torch import agree, same_error
 from shapes import complex_or_real
 
+import convcore
+
 ALONG: dict[str, Callable] = {
     "index-select": lambda lib, x, v: x.index_select(1, lib.tensor([2, 0, 2])),
     "index-select-0d": lambda lib, x, v: lib.index_select(x, 0, lib.tensor(1)),
@@ -65,3 +67,20 @@ def test_along_an_axis_errors_like_torch(torch, name):
 def test_index_fill_refuses_complex_numbers_for_real_tensors(lib):
     with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
         lib.ones(2).index_fill(0, lib.tensor([0]), 1 + 1j)
+
+
+def test_repeats_are_one_axis_of_whole_numbers(torch):
+    for function in (
+        lambda lib, x: lib.repeat_interleave(x),
+        lambda lib, x: lib.repeat_interleave(x[0], x[0]),
+        lambda lib, x: lib.repeat_interleave(x[0].long() - 1),
+    ):
+        same_error(torch, function, np.zeros((2, 2)))
+
+
+def test_unsigned_numbers_are_subtracted_by_index(torch):
+    for m in (convcore, torch):
+        found = m.zeros(2, dtype=m.uint8).index_add(0, m.arange(2), m.ones(2).byte(), alpha=-1)
+        assert found.tolist() == [255, 255]
+        with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
+            m.zeros(()).index_add(0, m.tensor([0]), m.ones(1, 1))

@@ -438,3 +438,12 @@ def test_index_put_needs_an_index(lib):
             lib.ones(()).index_put([], lib.tensor([1.0]), accumulate)
     nowhere = (lib.tensor([], dtype=lib.int64),)
     assert lib.ones(2).index_put_(nowhere, lib.tensor([])).tolist() == [1.0, 1.0]
+
+
+def test_one_mask_takes_values_with_leading_ones(torch):
+    for shape in ((2, 3), ()):
+        for lib in (convcore, torch):
+            x = lib.zeros(shape)
+            x[True] = lib.ones((1, 1, *shape))
+            x[False] = 5
+            assert bool((x == 1).all()), (lib, shape)

@@ -63,3 +63,23 @@ def test_gradients_are_those_of_finite_differences(rng):
     assert gradgradcheck(lambda x: convcore.logcumsumexp(x, 1), (x,))
     assert gradcheck(lambda x: convcore.gradient(x, dim=1, edge_order=2)[0], (x,))
     assert gradcheck(lambda x: convcore.cumulative_trapezoid(x, x.exp()), (x,))
+
+
+def test_slopes_at_distances_of_any_kind(torch):
+    x = np.array([1.0, 2.0, 4.0, 4.0, np.inf, 1.0, 0.0])
+    for spacing in (0.0, 2, 0.5 + 1j):
+        found, expected = (
+            lib.gradient(lib.tensor(x), spacing=spacing)[0].numpy() for lib in (convcore, torch)
+        )
+        np.testing.assert_array_equal(found, expected)
+    numbers = np.array([1, 2, 4])
+    assert convcore.gradient(convcore.tensor(numbers), spacing=2)[0].tolist() == [0.5, 0.75, 1.0]
+
+
+def test_logcumsumexp_takes_numpys_name_of_the_axis():
+    found = convcore.logcumsumexp(convcore.zeros(2, 3), axis=1)
+    np.testing.assert_allclose(found.exp().numpy(), [[1, 2, 3]] * 2, rtol=1e-6)
+
+
+def test_slopes_of_two_values(torch):
+    agree(torch, lambda lib, x: lib.gradient(x)[0], np.array([1.0, 3.0]))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from against_torch import agree, same_error
 
+import convcore
+
 JOINS: dict[str, Callable] = {
     "cat": lambda lib, x, v: lib.cat([x, v]),
     "cat-1": lambda lib, x, v: lib.cat((x, v, x), dim=1),
@@ -80,3 +82,22 @@ def test_joins_of_nothing_along_an_axis_like_torch(torch):
         lambda lib, x: lib.stack([x, x], 2),
     ):
         agree(torch, function, x)
+
+
+def test_meshgrid_asks_for_its_indexing():
+    with pytest.warns(UserWarning, match="it will be required to pass the indexing argument"):
+        rows, columns = convcore.meshgrid(convcore.arange(2), convcore.arange(3))
+    assert rows.shape == columns.shape == (2, 3) and rows[1, 0] == 1 == columns[0, 1]
+
+
+def test_meshgrid_refuses_what_pytorch_refuses(torch):
+    for function in (
+        lambda lib, x: lib.meshgrid(),
+        lambda lib, x: lib.meshgrid(x, x.long(), indexing="ij"),
+        lambda lib, x: lib.meshgrid(x, lib.empty(2, device="meta"), indexing="ij"),
+    ):
+        same_error(torch, function, np.ones(2))
+
+
+def test_cat_of_nothing_along_any_axis(torch):
+    agree(torch, lambda lib, x: lib.cat([x, x], 1), np.ones(0))

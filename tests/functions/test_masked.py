@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from against_torch import agree, same_error
 
+import convcore
+
 MASKS: dict[str, Callable] = {
     "masked-fill": lambda lib, x, v: x.masked_fill(x > 0, -1),
     "masked-fill-broadcast": lambda lib, x, v: x.masked_fill(lib.tensor([[True]] * 3), 2.5),
@@ -49,3 +51,9 @@ def test_mask_errors_like_torch(torch, name):
 def test_masked_scatter_broadcasts_to_its_mask(lib):
     x, mask = lib.zeros(2), lib.tensor([[True, False], [True, True]])
     assert x.masked_scatter(mask, lib.tensor([1.0, 2.0, 3.0])).tolist() == [[1.0, 0.0], [2.0, 3.0]]
+
+
+def test_masked_scatter_in_place_does_not_grow(torch):
+    for lib in (convcore, torch):
+        with pytest.raises(RuntimeError, match="expand"):
+            lib.ones(1).masked_scatter_(lib.ones(2, 2) > 0, lib.ones(4))

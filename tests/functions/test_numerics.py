@@ -131,5 +131,6 @@ def test_indices_of_a_shape_agree_with_pytorch(torch):
     found = convcore.unravel_index(convcore.from_numpy(flat), (4, 6))
     expected = np.unravel_index(flat, (4, 6))
     assert [one.tolist() for one in found] == [one.tolist() for one in expected]
-    with pytest.raises(ValueError):
-        convcore.unravel_index(convcore.ones(1), (2,))
+    for wrong in ((convcore.ones(1), (2,)), (found[0], convcore.ones(1)), (found[0], (2, 0.5))):
+        with pytest.raises(TypeError, match=r"expected '(indices|shape)'"):
+            convcore.unravel_index(*wrong)

@@ -187,3 +187,8 @@ def test_extremes_of_nothing_agree_with_pytorch(torch, call):
     results = [call(m.from_numpy(x)).numpy() for m in (convcore, torch)]
     assert results[0].shape == results[1].shape
     np.testing.assert_array_equal(*results)
+
+
+def test_complex_numbers_have_no_least():
+    with pytest.raises(NotImplementedError, match=r"aminmax_cpu. not implemented for 'ComplexFl"):
+        convcore.aminmax(convcore.tensor([1j]))

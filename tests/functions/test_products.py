@@ -78,3 +78,9 @@ def test_gradients_are_those_of_finite_differences(rng):
     assert gradcheck(lambda a, b: convcore.cross(a, b, dim=1), (a, b))
     assert gradcheck(convcore.cov, (a,))
     assert gradcheck(convcore.block_diag, (a, b))
+
+
+def test_too_few_observations_have_no_covariance(torch):
+    for lib in (convcore, torch):
+        with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+            assert lib.cov(lib.ones(2, 1)).isnan().all()

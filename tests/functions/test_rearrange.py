@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from against_torch import same_error
+from against_torch import agree, same_error
 from shapes import agree_of_other_layouts, agree_of_shapes
 
 SAME: dict[str, Callable] = {
@@ -54,3 +54,9 @@ def test_rearranged_of_other_layouts_like_torch(torch, rng, seed, name):
 @pytest.mark.parametrize("name", ERRORS)
 def test_rearranged_errors_like_torch(torch, name):
     same_error(torch, ERRORS[name], np.zeros((2, 3, 4)))
+
+
+def test_reversed_gives_a_tensor(torch):
+    for shape in ((3, 2), (4,), ()):
+        x = np.arange(np.prod(shape), dtype="f").reshape(shape)
+        agree(torch, lambda lib, x: reversed(x), x)

@@ -266,3 +266,24 @@ def _products(m, dtype):
     x, dt = m.arange(1, 300, 90), getattr(m, dtype)
     found = [m.prod(x, dtype=dt), m.prod(x, 0, dtype=dt), x.prod(0, True, dtype=dt)]
     return found if dtype == "bool" else [*found, m.cumprod(x, 0, dtype=dt)]
+
+
+TYPED = {
+    "sum": lambda lib, x, **how: lib.sum(x, 0, **how),
+    "prod": lambda lib, x, **how: lib.prod(x, 0, **how),
+    "cumsum": lambda lib, x, **how: lib.cumsum(x, 0, **how)[1],
+    "cumprod": lambda lib, x, **how: lib.cumprod(x, 0, **how)[1],
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_the_dtype_of_out_is_computed_in(torch, name):
+    x = np.array([[1.5, 2.5], [2.0, 3.0]])
+    function = TYPED[name]
+    for lib in (convcore, torch):
+        given = lib.tensor(x)
+        assert function(lib, given, dtype=lib.int32).dtype is lib.int32
+        out = lib.empty(0, dtype=lib.int64)
+        assert function(lib, given, out=out).tolist() == ([3, 5] if "sum" in name else [2, 6])
+        with pytest.raises(RuntimeError, match="to have dtype float, but got long int instead"):
+            function(lib, given, out=out, dtype=lib.float32)

@@ -72,3 +72,10 @@ def test_reflected_and_in_place_forms_are_the_same_functions():
     x //= 1
     assert x.tolist() == [2, 1]
     assert convcore.tensor([1.5]).floor_().item() == 1
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc"])
+def test_complex_numbers_are_not_rounded(torch, name):
+    for m in (convcore, torch):
+        with pytest.raises(NotImplementedError, match=f"{name} is not supported for complex"):
+            getattr(m, name)(m.tensor([1j]))

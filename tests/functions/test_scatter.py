@@ -89,3 +89,8 @@ def test_scatter_multiply_like_torch(torch, rng):
     with pytest.raises(RuntimeError, match="no gradient"):
         function_with_grad = convcore.ones(2, requires_grad=True)
         function_with_grad.scatter(0, convcore.tensor([0]), 2.0, reduce="multiply")
+
+
+def test_take_along_dim_takes_int64_only(torch):
+    function = lambda lib, x: lib.take_along_dim(x, lib.tensor([0]).int(), dim=0)  # noqa: E731
+    same_error(torch, function, np.ones(2))

@@ -102,5 +102,7 @@ def test_older_order_of_arguments(name):
     x, a, b = convcore.tensor([1.0]), convcore.tensor([6.0]), convcore.tensor([2.0])
     expected = getattr(convcore, name)(x, a, b, value=3).item()
     assert expected == {"addcmul": 37.0, "addcdiv": 10.0}[name]
-    assert getattr(convcore, name)(x, 3, a, b).item() == expected
-    assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected
+    with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
+        assert getattr(convcore, name)(x, 3, a, b).item() == expected
+    with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
+        assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import math
 import types
+import warnings
+from functools import partial
 from typing import Any
 
-from convcore import Tensor, int64, tensor
+import numpy as np
+
+from convcore import Tensor, get_default_dtype, int64, tensor
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
 from convcore.compat import names
 from convcore.compat.inert import stand_in
+from convcore.compat.torch import __config__ as __config__
 from convcore.compat.torch._switches import *  # noqa: F403
 from convcore.compat.torch.torch_version import TorchVersion
 from convcore.functions.gamma_variates import dirichlet as _sample_dirichlet  # noqa: F401
@@ -29,6 +35,9 @@ ScriptModule, ScriptFunction, ScriptObject = (
 PyTorchFileReader = stand_in("torch.PyTorchFileReader")
 PyTorchFileWriter = stand_in("torch.PyTorchFileWriter")
 complex32 = chalf = stand_in("torch.complex32")
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = (
+    stand_in(f"torch.float8_{n}") for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+)
 classes = stand_in("torch.classes")
 
 
@@ -44,22 +53,49 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _assert_async(
-    condition: Tensor, message: str = "Expected Tensor with single True value"
+    condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero"
 ) -> None:
     """Raise RuntimeError with a message unless a tensor's only element is true."""
     if not condition:
         raise RuntimeError(message)
 
 
-def _check(condition: bool, message: Any = None) -> None:
-    """Raise RuntimeError unless the condition holds, with the message that a function returns."""
-    if not condition:
-        raise RuntimeError(message() if message else "Expected cond to be True, but got False.")
+def _check_with(error: type[Exception], cond: bool, message: Any = None) -> None:
+    """Raise an error unless the condition holds, with the message that a function returns."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if message is not None and not callable(message):
+        raise TypeError("message must be a callable")
+    if not cond:
+        raise error(str(message()) if message else "Expected cond to be True, but got False")
+
+
+_check = partial(_check_with, RuntimeError)
+_check_index = partial(_check_with, IndexError)
+_check_value = partial(_check_with, ValueError)
+_check_type = partial(_check_with, TypeError)
+_check_not_implemented = partial(_check_with, NotImplementedError)
 
 
 def _shape_as_tensor(input: Tensor) -> Tensor:
     """Return a tensor's sizes as a tensor."""
     return tensor(tuple(input.shape), dtype=int64)
+
+
+def range(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+    """Return start, start + step, ... up to ``end``, which is included; deprecated in PyTorch."""
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
+        "values in [start, end).",
+        stacklevel=2,
+    )
+    start, end = (0, start) if end is None else (start, end)
+    out = options.pop("out", None)
+    if options.get("dtype") is None:
+        options["dtype"] = get_default_dtype() if out is None else out.dtype
+    values = tensor(start + step * np.arange(math.floor((end - start) / step) + 1), **options)
+    return values if out is None else out.resize_(values.shape).copy_(values)
 
 
 def typename(value: Any) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-import convcore
 from convcore import Tensor
 from convcore.nn import functional as F
 
-__all__ = ["batch_norm", "embedding", "instance_norm", "kaiser_window", "range"]
+__all__ = [
+    "batch_norm",
+    "constant_pad_nd",
+    "embedding",
+    "instance_norm",
+    "native_channel_shuffle",
+]
 
 
 def of_a_method(name: str) -> Callable | None:
@@ -87,30 +89,6 @@ def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return what `F.channel_shuffle` returns of the same arguments."""
     return F.channel_shuffle(input, groups)
-
-
-def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Tensor:
-    """Return numbers from start to end, end included; PyTorch deprecates it for `arange`."""
-    warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is "
-        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
-        "values in [start, end).",
-        stacklevel=2,
-    )
-    start, end = (0, start) if end is None else (start, end)
-    values = start + step * np.arange(int((end - start) / step) + 1)
-    options["dtype"] = options.get("dtype") or convcore.get_default_dtype()
-    return convcore.tensor(values, **options)
-
-
-def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, **_: Any
-) -> Tensor:
-    """Return Kaiser's window; a periodic one is a longer one without its last value."""
-    from scipy.signal import windows
-
-    values = windows.kaiser(window_length, float(beta), sym=not periodic)
-    return convcore.tensor(values, dtype=dtype or convcore.get_default_dtype())
 
 
 # Functions that take their arguments in one order in both places.

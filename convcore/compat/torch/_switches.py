@@ -82,3 +82,5 @@ def get_num_interop_threads() -> int:
 
 def set_num_interop_threads(num_threads: int) -> None:
     """Do nothing: there is one pool; see `set_num_threads`."""
+    if not 0 < num_threads < 2**31:
+        raise RuntimeError("Expected positive number of threads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -55,3 +56,13 @@ def forward_only(name: str, function: Callable) -> Callable:
         return out
 
     return forward
+
+
+def older_order(name: str, value: Any, tensor1: Tensor, tensor2: Tensor) -> tuple:
+    """Return the arguments of `addcmul` and the like, given in the order of older PyTorch."""
+    warnings.warn(
+        f"This overload of {name} is deprecated: {name}(input, value, tensor1, tensor2); "
+        f"consider {name}(input, tensor1, tensor2, *, value=value)",
+        stacklevel=4,
+    )
+    return value, tensor1, tensor2

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import can_cast_numpy
+from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_apart, check_writable
@@ -38,6 +39,26 @@ NAMES = frozenset(_TABLE.split())
 _PRODUCTS = "addbmm addmm addmv addr baddbmm bmm dot inner matmul mm mv"
 _BY_PRODUCT = frozenset(_PRODUCTS.split())
 
+# Functions that compute in the dtype of ``out``.
+_TYPED = {"cumprod", "cumsum", "prod", "sum"}
+# Functions whose results are written only into tensors of their own dtype, and what they say else.
+_FOUND = "Found dtype {found} but expected {wanted}"
+_NAMED = "Expected out tensor to have dtype {wanted_c}, but got {found_c} instead"
+_SCALAR = "expected scalar_type {wanted} but found {found}"
+_EXACT = {
+    **dict.fromkeys(("abs", "ceil", "fix", "floor", "frac", "neg", "negative"), _FOUND),
+    **dict.fromkeys(("round", "sgn", "sign", "trunc"), _FOUND),
+    **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), _SCALAR),
+    **dict.fromkeys(("max", "min"), _NAMED),
+    "mode": "expected scalar type '{wanted}' but got '{found}' for {which} output",
+    "nonzero": "nonzero: Expected out tensor to have scalar type {wanted} but got scalar type "
+    "{found}",
+    "all": "all only supports bool tensor for result, got: {found}",
+    "any": "any only supports bool tensor for result, got: {found}",
+    "complex": "Expected object of scalar type {wanted} but got scalar type {found} for argument "
+    "'out'",
+}
+
 
 def with_out(name: str, function: Callable) -> Callable:
     """Return a function that takes ``out``, a tensor or as many as there are results.
@@ -58,15 +79,25 @@ def with_out(name: str, function: Callable) -> Callable:
             raise better
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         _check(name, outs, (*args, *kwargs.values()))
+        if name in _TYPED:
+            kwargs["dtype"] = _result_dtype(kwargs.get("dtype"), outs[0])
         results = function(*args, **kwargs)
         several = isinstance(results, tuple)
-        _store(outs, results if several else (results,))
+        _store(name, outs, results if several else (results,))
         if not several:
             return outs[0]
         return type(results)(*outs) if hasattr(results, "_fields") else outs
 
     accepting.__module__, accepting.__qualname__ = "convcore.functions", name  # for pickle
     return accepting
+
+
+def _result_dtype(dtype: Any, out: Tensor) -> Any:
+    """Return the dtype of ``out`` for a function that is given the dtype to compute in."""
+    if dtype is not None and dtype is not out.dtype:
+        wanted, found = (C_NAMES[one._name] for one in (dtype, out.dtype))
+        raise RuntimeError(f"Expected out tensor to have dtype {wanted}, but got {found} instead")
+    return out.dtype
 
 
 def _check(name: str, outs: tuple, args: tuple) -> None:
@@ -91,22 +122,38 @@ def _tensors(args: tuple) -> Iterable[Tensor]:
                 yield one
 
 
-def _store(outs: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> None:
+def _store(name: str, outs: tuple[Tensor, ...], results: tuple[Tensor, ...]) -> None:
     if len(outs) != len(results):
         raise TypeError(
             f"argument 'out' must be a tuple of {len(results)} Tensors, not {len(outs)}"
         )
     for out, result in zip(outs, results, strict=True):
-        dtypes = result._array.dtype, out._array.dtype
-        if not can_cast_numpy(*dtypes):
-            found, wanted = map(scalar_name, dtypes)
-            raise RuntimeError(
-                f"result type {found} can't be cast to the desired output type {wanted}"
-            )
+        _check_dtype(name, result._array.dtype, out._array.dtype)
         if out._array.shape == result._array.shape:
             check_writable(out)
     for out, result in zip(outs, results, strict=True):
         _write(out, result._array)
+
+
+def _check_dtype(name: str, result: np.dtype, out: np.dtype) -> None:
+    """Raise RuntimeError unless results of a dtype are written into tensors of the other."""
+    if name in ("all", "any") and out.name in ("bool", "uint8"):
+        return
+    if name in _EXACT and result != out:
+        names = {"found": scalar_name(out), "wanted": scalar_name(result)}
+        names |= {"found_c": C_NAMES[out.name], "wanted_c": C_NAMES[result.name]}
+        names["which"] = "indices" if result == np.int64 else "values"
+        raise RuntimeError(_EXACT[name].format(**names))
+    if not can_cast_numpy(result, out):
+        if name in ("cat", "concat", "concatenate"):
+            wanted = scalar_name(out)
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {wanted}"
+            )
+        raise RuntimeError(
+            f"result type {scalar_name(result)} can't be cast to the desired output type "
+            f"{scalar_name(out)}"
+        )
 
 
 def _write(out: Tensor, array: np.ndarray) -> None:
@@ -121,6 +168,6 @@ def _write(out: Tensor, array: np.ndarray) -> None:
                 "t.resize_(0).",
                 stacklevel=5,
             )
-        out._array = np.empty(array.shape, out._array.dtype)
+        out._array = np.empty_like(array, out._array.dtype, subok=False)
     ignore_errstate(np.copyto, out._array, array, casting="unsafe")
     out._counter[0] += 1

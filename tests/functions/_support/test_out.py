@@ -72,3 +72,28 @@ def test_an_operand_may_be_the_output():
 def test_every_name_of_the_table_is_a_function_that_can_be_pickled():
     assert {name for name in NAMES if not hasattr(convcore, name)} == set()
     assert pickle.loads(pickle.dumps(convcore.tanh)) is convcore.tanh
+
+
+OTHER_DTYPES = {
+    "neg": lambda lib, x: lib.neg(x, out=lib.empty(4)),
+    "floor": lambda lib, x: lib.floor(x, out=lib.empty(4, dtype=lib.int64)),
+    "all": lambda lib, x: lib.all(x, out=lib.empty((), dtype=lib.int64)),
+    "cummax": lambda lib, x: lib.cummax(x, 0, out=(lib.empty(4).short(), lib.empty(4).long())),
+    "complex": lambda lib, x: lib.complex(x, x, out=lib.empty(4)),
+    "cat": lambda lib, x: lib.cat([x, x], out=lib.empty(0, dtype=lib.uint8)),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_DTYPES)
+def test_some_functions_write_only_their_own_dtype(torch, name):
+    same_error(torch, lambda lib, x: OTHER_DTYPES[name](lib, x.detach()), X[0])
+
+
+def test_nonzero_and_max_say_which_dtype_they_write():
+    x = convcore.tensor([1.0, 0.0])
+    with pytest.raises(RuntimeError, match="to have scalar type Long but got scalar type Float"):
+        convcore.nonzero(x, out=convcore.empty(2, 1))
+    with pytest.raises(RuntimeError, match="to have dtype long int, but got int"):
+        convcore.max(x, 0, out=(convcore.empty(()), convcore.empty((), dtype=convcore.int32)))
+    truth = convcore.empty((), dtype=convcore.uint8)
+    assert convcore.any(x, out=truth) is truth and truth.item() == 1
