@@ -12,6 +12,7 @@ from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
 from convcore._creation.out import laid_out, out_dtype
 from convcore._device import check_device
+from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
 
 
@@ -135,7 +136,7 @@ def logspace(
 
 
 def _refuse_complex(function: str, target: np.dtype) -> None:
-    found = _dtype.C_NAMES[_dtype.default_complex().name]
+    found = C_NAMES[_dtype.default_complex().name]
     raise RuntimeError(
         f"torch.{function}(): inferred dtype {found} can't be safely cast to passed dtype "
         f"{scalar_name(target)}"

@@ -137,7 +137,7 @@ def conj(input: Any) -> Any:
         return _conj(input) if input._array.dtype.kind == "c" else input
     if not isinstance(input, _OPERANDS):
         raise _no_tensor(input)
-    return input.conjugate()
+    return input.conjugate()  # type: ignore[union-attr]
 
 
 def _conj(x: Tensor) -> Tensor:
