@@ -45,7 +45,7 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
 def _lacks(error: AttributeError) -> Callable[[Any], bool]:
     found, kind = error.obj, type(error.obj)
     if kind in _NUMBERS:  # one that may have been made of the argument
-        return lambda value: value is found or (type(value) is kind and value == found)
+        return lambda value: value is found or (type(value) is kind and repr(value) == repr(found))
     return lambda value: value is found and not isinstance(value, Tensor)
 
 
