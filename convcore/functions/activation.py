@@ -24,7 +24,7 @@ from convcore.functions._support.dispatch import backward_of, compiled, flat_in
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import forward_only, in_place
 from convcore.functions._support.naming import names_arguments
-from convcore.functions.arithmetic import add, div, mul, sub
+from convcore.functions.arithmetic import _number, add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
 from convcore.functions.piecewise import masked
@@ -209,7 +209,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
     if elementwise.computes("threshold", array.dtype):
         out = wrap(elementwise.forward("threshold", array, op[1:]))
     else:
-        out = wrap(np.asarray(np.where(array <= least, array.dtype.type(value), array)))
+        out = wrap(np.asarray(np.where(array <= least, _number(value, array.dtype), array)))
     if mode.enabled:
         backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))

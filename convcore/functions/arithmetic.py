@@ -135,7 +135,7 @@ def conj(input: Any) -> Any:
     """Return the complex conjugate of a tensor or number; of a real one, itself."""
     if isinstance(input, Tensor):
         return _conj(input) if input._array.dtype.kind == "c" else input
-    if not isinstance(input, _OPERANDS):
+    if not isinstance(input, int | float | complex):
         raise _no_tensor(input)
     return input.conjugate()  # type: ignore[union-attr]
 

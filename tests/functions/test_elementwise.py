@@ -259,3 +259,17 @@ def test_gradient_of_a_complex_exponent_of_a_negative_number(torch):
         lib.pow(lib.tensor([-2.0], dtype=lib.float64), n).abs().sum().backward()
         found.append(n.grad.numpy())
     np.testing.assert_allclose(*found)
+
+
+@pytest.mark.parametrize("power", [0.5, 2.0, 3.0, 1.5])
+def test_integers_to_a_power_that_is_a_float_are_of_the_default_dtype(power):
+    x = convcore.arange(4)
+    for out in (x**power, convcore.pow(x, power), x.to(convcore.uint8) ** power):
+        assert out.dtype is convcore.float32
+        np.testing.assert_allclose(out.numpy(), np.arange(4.0) ** power, rtol=1e-6)
+    assert (x**2).dtype is convcore.int64
+
+
+def test_powers_of_integers_agree_with_pytorch(torch):
+    for power in (0.5, 2.0, 3.0, 2, 3):
+        agree(torch, lambda m, x, n=power: x**n, np.arange(5))

@@ -45,8 +45,10 @@ from convcore.engine.runtime.checks import (
 )
 from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout
 
-# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.
-_MOST_CACHED = 4096
+# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One is
+# 4 KB on average, however large the maps: it grows with the kernel's taps only.  So the four caches
+# hold some 16 MB at most where shapes are random.
+_MOST_CACHED = 1024
 
 
 class Executable:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import typename
 
@@ -26,30 +28,27 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         return error
-    to_blame = _lacks(error) if isinstance(error, AttributeError) else _is_too_large
-    for position, (argument, value) in enumerate(given.items(), 1):
-        for one in value if isinstance(value, list | tuple) else (value,):
-            if to_blame(one):
-                place = f"{name}(): argument '{argument}' (position {position})"
-                if isinstance(error, AttributeError):
-                    return TypeError(f"{place} must be Tensor, not {typename(one)}")
-                return RuntimeError(f"{place} is too large: {one}")
-        if to_blame(value):
-            return TypeError(
-                f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
-                f"not {typename(value)}"
-            )
+    for to_blame in _judges(error):
+        for position, (argument, value) in enumerate(given.items(), 1):
+            for one in (value, *value) if isinstance(value, list | tuple) else (value,):
+                if to_blame(one):
+                    place = f"{name}(): argument '{argument}' (position {position})"
+                    if isinstance(error, AttributeError):
+                        return TypeError(f"{place} must be Tensor, not {typename(one)}")
+                    return RuntimeError(f"{place} is too large: {one}")
     return error
 
 
-def _lacks(error: AttributeError) -> Callable[[Any], bool]:
-    found, kind = error.obj, type(error.obj)
-    if kind in _NUMBERS:  # one that may have been made of the argument
-        return lambda value: value is found or (type(value) is kind and value == found)
-    return lambda value: value is found and not isinstance(value, Tensor)
-
-
-_NUMBERS = (bool, int, float, complex)
+def _judges(error: Exception) -> tuple[Callable[[Any], bool], ...]:
+    """Return what to ask of each argument whether it is to blame: the surest question first."""
+    if not isinstance(error, AttributeError):
+        return (_is_too_large,)
+    found = error.obj
+    lacks = lambda value: value is found and not isinstance(value, Tensor)  # noqa: E731
+    if type(found) not in (bool, int, float, complex):
+        return (lacks,)
+    # A number that may have been made of the argument.
+    return lacks, lambda value: isinstance(value, bool | int | float | complex | np.generic)
 
 
 def _is_too_large(value: Any) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -127,3 +130,42 @@ def test_an_operand_gets_a_batch_axis_or_is_refused_by_name():
     words = r"Expected 4D \(unbatched\) or 5D \(batched\) grad_output to conv3d, .*\[3, 6, 5\]"
     with pytest.raises(ValueError, match=words):
         one.batched(3, "grad_output")
+
+
+def _bytes_of_forward(sizes, channels=16, kernel=3):
+    """Return what one more executable of a layer takes, by Python's own count."""
+    x = executables.Operand((1, channels, *sizes), _strides((1, channels, *sizes)), FLOAT)
+    w_shape = (channels, channels, kernel, kernel)
+    key = (*x, w_shape, _strides(w_shape), FLOAT, current(), 1, 0, 1, 1)
+    executables.forward_executable(*key)  # what is made once for all
+    executables.forward_executable.cache_clear()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    executables.forward_executable(*key)
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return after - before
+
+
+def _strides(shape):
+    return tuple(4 * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+FLOAT = np.dtype("float32")
+
+
+def test_executables_take_memory_by_taps_and_not_by_the_size_of_maps():
+    small, large = (_bytes_of_forward((n, n)) for n in (20, 2000))
+    assert large < small + 1024
+    assert large < 8192
+
+
+def test_caches_of_executables_are_bounded():
+    makers = (
+        executables.forward_executable,
+        executables.input_grad_executable,
+        executables.weight_grad_executable,
+        executables.transpose_executable,
+    )
+    limits = [maker.cache_info().maxsize for maker in makers]
+    assert sum(limits) * 8192 <= 32 << 20

@@ -1,0 +1,96 @@
+"""Random calls of every public function: right, or one clear error; the short form.
+
+The long form is ``python tests/fuzz/functions.py --calls 100000``.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+_SPEC = spec_from_file_location("function_fuzz", Path(__file__).with_name("functions.py"))
+functions = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(functions)
+
+# Calls of the short form.
+CALLS = 2500
+
+
+@pytest.mark.subprocess
+def test_random_calls_are_right_or_clear_errors(tmp_path):
+    found = functions.hunt(0, CALLS, "", False, tmp_path)
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["sum", "matmul", "clamp", "gather", "split", "conv2d"])
+def test_random_calls_agree_with_pytorch(torch, name):
+    place = [f for f in functions.public_functions() if f.name == name][-1]
+    wrong = [(seed, functions.finding(seed, place, compare=True)) for seed in range(40)]
+    assert [one for one in wrong if one[1]] == []
+
+
+def test_a_seed_makes_the_same_call_again():
+    for seed in (3, 44, 1789):
+        first, second = (functions.Draw(seed) for _ in range(2))
+        arrays = first.array(), second.array()
+        assert arrays[0].dtype == arrays[1].dtype and arrays[0].strides == arrays[1].strides
+        assert arrays[0].tobytes() == arrays[1].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (KeyError("x"), "KeyError"),
+        (OverflowError("large"), "OverflowError"),
+        (TypeError("'int' object has no attribute '_array'"), "internal"),
+        (RecursionError("deep"), "RecursionError"),
+        (ValueError(), "no text"),
+        (TypeError("argument 'dim' must be int"), ""),
+    ],
+)
+def test_errors_are_judged_by_class_and_text(error, what):
+    assert functions._bad_error(error).startswith(what)
+    assert bool(functions._bad_error(error)) == bool(what)
+
+
+def test_a_hang_and_a_crash_are_findings(tmp_path, monkeypatch):
+    child = tmp_path / "child.py"
+    child.write_text(
+        "import os, signal, sys\n"
+        "start, stop, only, compare, progress = sys.argv[2:]\n"
+        "if int(start) > 1: sys.exit(0)\n"
+        "open(progress, 'w').write(start.zfill(20))\n"
+        "os.kill(os.getpid(), signal.SIGALRM if start == '0' else signal.SIGSEGV)\n"
+    )
+    monkeypatch.setattr(functions, "HERE", Path(child))
+    found = functions.hunt(0, 4, "", False, tmp_path)
+    assert [(seed, what.split(":")[0]) for seed, _, what in found] == [
+        (0, "hangs"),
+        (1, "dies of SIGSEGV"),
+    ]
+
+
+def test_differences_are_told(torch):
+    import convcore
+
+    for ours, theirs, what in (
+        (convcore.ones(2), torch.ones(3), "shape"),
+        (convcore.ones(2), torch.ones(2).long(), "dtype"),
+        (convcore.ones(2), torch.zeros(2), "value"),
+        ((convcore.ones(2),), (torch.ones(2), torch.ones(2)), "1 results"),
+        (1, 2, "1, not 2"),
+    ):
+        assert next(functions._differences(ours, theirs)).startswith(what)
+    assert find_spec("torch") and not [*functions._differences(convcore.ones(2), torch.ones(2))]
+
+
+def test_arrays_lie_in_memory_as_they_are_said_to():
+    values = np.arange(12.0).reshape(3, 4)
+    for lay in ("turned", "stepped", "backward", "unaligned", "readonly"):
+        lying = functions._laid(values.copy(), lay)
+        assert np.array_equal(lying, values), lay
+    assert not functions._laid(values.copy(), "unaligned").flags.aligned
+    assert functions._laid(values, "repeated").strides[0] == 0
