@@ -39,11 +39,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     TypeError
         One of them is not a bool.
     """
-    for position, (name, value) in enumerate((("mode", mode), ("warn_only", warn_only)), 1):
+    for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
         if not isinstance(value, bool):
             raise TypeError(
-                f"_set_deterministic_algorithms(): argument '{name}' (position {position}) must be "
-                f"bool, not {type(value).__name__}"
+                f"_set_deterministic_algorithms(): argument {name} must be bool, not "
+                f"{type(value).__name__}"
             )
     _Determinism.enabled = mode
     _Determinism.warn_only = warn_only

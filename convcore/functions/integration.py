@@ -122,8 +122,8 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         h = spacing._array if isinstance(spacing, Tensor) else 1.0 if spacing is None else spacing
         x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
         return div(_slopes_at(x, axis, np.ones(size - 1, x._array.dtype), edge_order), h)
-    if steps.dtype.kind == "c" and x._array.dtype.kind != "c":
-        x = cast(x, np.result_type(x._array.dtype, np.complex64))
+    if steps.dtype.kind in "fc":
+        x = cast(x, np.result_type(x._array.dtype, steps.dtype))
 
     return _slopes_at(x, axis, steps, edge_order)
 

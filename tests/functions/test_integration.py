@@ -72,6 +72,17 @@ def test_slopes_at_distances_of_any_kind(torch):
             lib.gradient(lib.tensor(x), spacing=spacing)[0].numpy() for lib in (convcore, torch)
         )
         np.testing.assert_array_equal(found, expected)
+    places = np.array([0, 1, 3, 4, 5, 7, 8.5])
+    for dtype in ("float64", "int64", "complex64"):
+        kinds = [
+            str(
+                lib.gradient(lib.tensor(x).float(), spacing=(lib.tensor(places.astype(dtype)),))[
+                    0
+                ].dtype
+            )
+            for lib in (convcore, torch)
+        ]
+        assert kinds[0] == kinds[1]
     numbers = np.array([1, 2, 4])
     assert convcore.gradient(convcore.tensor(numbers), spacing=2)[0].tolist() == [0.5, 0.75, 1.0]
 
