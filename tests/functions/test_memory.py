@@ -110,3 +110,19 @@ def test_strides_may_be_chosen(torch):
         assert (x.stride(), x.dtype) == ((1, 2), m.float64)
         assert m.empty_strided((2, 0), (1, 2)).shape == (2, 0)
         assert m.arange(6).as_strided_((2, 2), (3, 1)).tolist() == [[0, 1], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda x: x.unsafe_split(2),
+        lambda x: x.unsafe_split_with_sizes([1, 3]),
+        lambda x: x.unsafe_chunk(2),
+    ],
+)
+def test_parts_that_are_no_views_may_be_changed(torch, rng, split):
+    def changed(lib, x):
+        first, second = split(x.clone())
+        return first.mul_(2), second.exp_()
+
+    agree(torch, changed, rng.normal(size=4))
