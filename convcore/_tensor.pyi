@@ -678,6 +678,9 @@ class Tensor:
     triangular_solve = _matrices.triangular_solve
     narrow_copy = _memory.narrow_copy
     split_with_sizes = _memory.split_with_sizes
+    unsafe_chunk = _memory.unsafe_chunk
+    unsafe_split = _memory.unsafe_split
+    unsafe_split_with_sizes = _memory.unsafe_split_with_sizes
     apply_ = _memory.apply_
     as_subclass = _memory.as_subclass
     fill_diagonal_ = _memory.fill_diagonal_

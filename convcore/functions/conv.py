@@ -21,6 +21,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.ranks import of_rank
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_errors import ConvError, conv_error
 from convcore.functions._support.errstate import ignore_errstate
@@ -143,6 +144,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     The bias is (C_out,), ``pad`` the number of zeros at both ends; the result is (OT, N, C_out).
     Raises RuntimeError for other shapes.
     """
+    check_arguments("conv_tbc", input=input, weight=weight, bias=bias)
     shapes = [tensor._array.shape for tensor in (input, weight, bias)]
     if [len(shape) for shape in shapes] != [3, 3, 1]:
         raise RuntimeError(

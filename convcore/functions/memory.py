@@ -29,7 +29,7 @@ from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import ints, permute
 from convcore.functions.slicing import narrow
-from convcore.functions.splitting import split
+from convcore.functions.splitting import chunk, split
 from convcore.functions.strided import as_strided
 
 __all__ = [
@@ -38,6 +38,9 @@ __all__ = [
     "from_file",
     "narrow_copy",
     "split_with_sizes",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
 ]
 
 
@@ -174,6 +177,21 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into views of the given sizes."""
     return split(input, list(split_sizes), dim)
+
+
+def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return copies of what `split` gives, so that each may be changed in place."""
+    return tuple([clone(part) for part in split(tensor, split_size_or_sections, dim)])
+
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return copies of what `split_with_sizes` gives."""
+    return unsafe_split(input, list(split_sizes), dim)
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return copies of what `chunk` gives."""
+    return tuple([clone(part) for part in chunk(input, chunks, dim)])
 
 
 # Element by element, in Python

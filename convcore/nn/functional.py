@@ -40,4 +40,4 @@ from convcore.functions.rms_norm import *  # noqa: F403
 from convcore.functions.softmax import *  # noqa: F403
 from convcore.nn import grad as grad
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [name for name in dir() if not name.startswith("_") and name != "grad"]

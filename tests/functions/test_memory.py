@@ -142,3 +142,19 @@ def test_map_in_place_does_not_grow(torch):
     for lib in (convcore, torch):
         with pytest.raises(RuntimeError, match="expand"):
             lib.ones(1).map_(lib.ones(2, 2), lambda a, b: b)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda x: x.unsafe_split(2),
+        lambda x: x.unsafe_split_with_sizes([1, 3]),
+        lambda x: x.unsafe_chunk(2),
+    ],
+)
+def test_parts_that_are_no_views_may_be_changed(torch, rng, split):
+    def changed(lib, x):
+        first, second = split(x.clone())
+        return first.mul_(2), second.exp_()
+
+    agree(torch, changed, rng.normal(size=4))

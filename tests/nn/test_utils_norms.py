@@ -170,6 +170,34 @@ def test_parametrizations_of_ones_own(torch):
     check(torch, run)
 
 
+@pytest.mark.parametrize(
+    "inverse", [lambda x: (x, x), lambda x: x.double(), lambda x: x[:1], lambda x: None]
+)
+def test_inverse_of_a_further_parametrization_keeps_what_it_takes(torch, inverse):
+    def run(lib):
+        class Same(lib.nn.Module):
+            def forward(self, x):
+                return x
+
+            def right_inverse(self, x):
+                return inverse(x)
+
+        p, layer = module_of(lib, "parametrize"), lib.nn.Linear(2, 2)
+        p.register_parametrization(layer, "weight", lib.nn.Identity())
+        p.register_parametrization(layer, "weight", Same())
+
+    assert isinstance(told(torch, run), tuple)
+    check(torch, run)
+
+
+def test_a_complex_weight_is_divided_by_its_spectral_norm(lib):
+    layer = lib.nn.Linear(2, 2, dtype=lib.complex64)
+    layer.weight = lib.nn.Parameter(lib.diag(lib.tensor([3 + 4j, 1j])))
+    lib.nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=9)
+    found = layer.weight.diagonal().tolist()
+    assert found == pytest.approx([0.6 + 0.8j, 0.2j], abs=1e-5)
+
+
 def test_refused_parametrization_changes_nothing():
     class Triangle(nn.Module):
         def forward(self, x):

@@ -89,6 +89,8 @@ class _FractionalMaxPoolNd(Module):
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         self.kernel_size = self._each(kernel_size)
+        if len(self.kernel_size) == 3 and min(self.kernel_size) <= 0:  # PyTorch's check of volumes
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
         self.output_size = None if output_size is None else self._each(output_size)
@@ -129,8 +131,3 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _pool = at_call(functional.fractional_max_pool3d)
     _each = staticmethod(_triple)
-
-    def __init__(self, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
-        if not all(one > 0 for one in _triple(kernel_size)):
-            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
-        super().__init__(kernel_size, *args, **kwargs)

@@ -51,13 +51,13 @@ def left_vector(matrix: Tensor, v: Tensor, eps: float) -> Tensor:
 
 @no_grad()
 def right_vector(matrix: Tensor, u: Tensor, eps: float) -> Tensor:
-    """Return the normalized product of a transposed matrix and a left vector's estimate."""
-    return unit_vector(mv(matrix.t(), u), eps)
+    """Return the normalized product of the adjoint of a matrix and a left vector's estimate."""
+    return unit_vector(mv(matrix.t().conj(), u), eps)
 
 
 def largest_singular_value(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """Return the estimate u^T W v, differentiable by the matrix."""
-    return dot(u.clone(), mv(matrix, v.clone()))
+    """Return the estimate u^H W v, differentiable by the matrix."""
+    return dot(u.clone().conj(), mv(matrix, v.clone()))
 
 
 def check_iterations(n_power_iterations: int) -> None:

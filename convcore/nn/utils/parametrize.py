@@ -259,7 +259,9 @@ def register_parametrization(
         old = getattr(module, tensor_name)
         if not unsafe:
             names = f"module.{tensor_name}.", f"parametrization(module.{tensor_name})."
-            _check_kept(parametrization(old), old, "the `unsafe`", *names)
+            new = parametrization(old)
+            _check_kept(new, old, "the `unsafe`", *names)
+            _check_inverse(parametrization, new, f"module.{tensor_name}")
         chain = module.parametrizations[tensor_name]
         chain.append(parametrization)
         chain.unsafe |= unsafe
@@ -278,6 +280,28 @@ def register_parametrization(
     module.parametrizations[tensor_name] = chain
     module.__class__ = _parametrized(base, tuple(module.parametrizations))
     return module
+
+
+def _check_inverse(parametrization: Any, value: Tensor, name: str) -> None:
+    """Raise ValueError unless a further parametrization's inverse keeps shape and dtype."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    try:
+        new = parametrization.right_inverse(value)
+    except NotImplementedError:
+        return
+    if not isinstance(new, Tensor):
+        raise ValueError(
+            f"parametrization.right_inverse must return a tensor. Got: {type(new).__name__}"
+        )
+    for what in ("dtype", "shape"):
+        was, now = getattr(value, what), getattr(new, what)
+        if was != now:
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {what} "
+                f"as {name}, unless the `unsafe` flag is enabled.\n{name}.{what}: {was}\n"
+                f"returned {what}: {now}"
+            )
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
