@@ -89,13 +89,6 @@ def _no_tensor(value: Any) -> TypeError:
     return TypeError(f"argument 'input' (position 1) must be Tensor, not {kind}")
 
 
-def _wrapped(number: Any, other: Any) -> Tensor:
-    """Return a number as a tensor, for an operation of two numbers."""
-    if not all(isinstance(one, complex | float | int | np.number) for one in (number, other)):
-        raise _no_tensor(other)
-    return wrap(np.asarray(number, number_dtype(number)))
-
-
 def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the sum or product of two arrays of different shapes or dtypes."""
     value = elementwise.by_channel(kernel, *((a, b) if a.size >= b.size else (b, a)))
@@ -137,7 +130,7 @@ def conj(input: Any) -> Any:
         return _conj(input) if input._array.dtype.kind == "c" else input
     if not isinstance(input, int | float | complex):
         raise _no_tensor(input)
-    return input.conjugate()  # type: ignore[union-attr]
+    return input.conjugate()
 
 
 def _conj(x: Tensor) -> Tensor:
@@ -198,7 +191,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
         describe(out, number=other)
         return out
     if not isinstance(other, Tensor):
-        other = _wrapped(other, input)
+        other = wrap(np.asarray(other, number_dtype(other)))
     return mul(other, input)
 
 
@@ -255,7 +248,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         describe(out, number=other)
         return out
     if not isinstance(other, Tensor):
-        other = _wrapped(other, input)
+        other = wrap(np.asarray(other, number_dtype(other)))
     return add(other, input)
 
 

@@ -31,7 +31,6 @@ CALLS = {
     "index_copy": (lambda: X.index_copy(0, 3, X), "'index' (position 3)"),
     "masked_fill_": (lambda: X.clone().masked_fill_(1, 0), "'mask'"),
     "masked_scatter": (lambda: X.masked_scatter(MASK, 1), "'source' (position 3)"),
-    "mul": (lambda: convcore.mul("1", -1), "'input' (position 1)"),
     "multi_margin_loss": (
         lambda: F.multi_margin_loss(X, convcore.tensor(0), weight=[1]),
         "'weight' (position 3)",
