@@ -68,12 +68,6 @@ class _Convolutions:
         all outputs of its tile, where a direct sum spoils only the outputs whose kernel touches it.
         Strict mode uses direct sums, which take longer: float32 then has the error of float32
         summation alone.  float64 and complex convolutions are always direct sums.
-
-        Long direct sums are added in blocks in strict mode.  Otherwise `indirect` adds the products
-        of an output one after another, which is faster and rounds more: where all are positive, by
-        about a quarter of the root of their number, in eps of float32 relative to the output.  For
-        a 7x7 kernel over 256 channels that was 66 eps, and 4 in strict mode; of products of both
-        signs it is below 3.
         """
         return current().strict
 

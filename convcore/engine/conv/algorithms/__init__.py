@@ -48,13 +48,7 @@ from convcore.engine.conv.algorithms.grouped import GROUPED
 from convcore.engine.conv.algorithms.im2col import IM2COL
 from convcore.engine.conv.algorithms.indirect import INDIRECT
 from convcore.engine.conv.algorithms.pointwise import POINTWISE
-from convcore.engine.conv.algorithms.problem import (
-    FORWARD,
-    WEIGHT_GRAD,
-    Algorithm,
-    PassPlan,
-    Problem,
-)
+from convcore.engine.conv.algorithms.problem import Algorithm, PassPlan, Problem
 from convcore.engine.conv.algorithms.stride_decomposition import STRIDE_DECOMPOSITION
 from convcore.engine.conv.algorithms.winograd import WINOGRAD
 
@@ -77,10 +71,6 @@ ALGORITHMS = (
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 
 # How good a choice is; the least is taken.
-# Where all products are positive the error of such a sum is the root of their number, over 4, in
-# float32's eps: 512 stay below 9, 12,544 (7x7 of 256 channels) reach 66, in blocks 4.
-LONGEST_STRICT_CHAIN = 512
-
 _FORCED, _GOOD, _UNPROFITABLE, _FORBIDDEN, _IMPOSSIBLE = range(5)
 
 
@@ -105,15 +95,6 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
     return kernel, plan._replace(refused=tuple(refused.items()))
 
 
-def _products(problem: Problem) -> int:
-    """Return how many products are added up to one element of what the pass computes, at most."""
-    g = problem.geometry
-    if problem.pass_name == WEIGHT_GRAD:
-        return g.n * g.pixels
-    channels = g.c_in if problem.pass_name == FORWARD else g.c_out
-    return channels // g.groups * g.taps
-
-
 def _verdict(
     algorithm: Algorithm, problem: Problem, selection: Selection
 ) -> tuple[int, str | None]:
@@ -124,8 +105,6 @@ def _verdict(
         return _FORBIDDEN, "forbidden"
     if selection.strict and not algorithm.direct:
         return _FORBIDDEN, "strict mode"
-    if selection.strict and algorithm.one_chain and _products(problem) > LONGEST_STRICT_CHAIN:
-        return _FORBIDDEN, "strict mode: many products one after another"
     if algorithm.name == selection.algorithm:
         return _FORCED, None
     if reason := algorithm.unprofitable(problem):

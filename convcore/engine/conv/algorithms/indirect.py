@@ -80,4 +80,4 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return indirect_correlation.correlation(problem, _NAME)
 
 
-INDIRECT = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable, one_chain=True)
+INDIRECT = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)

@@ -163,9 +163,6 @@ class Algorithm(NamedTuple):
     unprofitable : function from a problem to a reason why another is faster, or None
     direct : bool
         Whether it adds up the products themselves; strict mode refuses all others.
-    one_chain : bool
-        Whether it adds all products of an output one after another, so that rounding grows with the
-        root of their number; strict mode refuses it where they are many.
     """
 
     name: str
@@ -174,7 +171,6 @@ class Algorithm(NamedTuple):
     impossible: Callable[[Problem], str | None] = never
     unprofitable: Callable[[Problem], str | None] = never
     direct: bool = True
-    one_chain: bool = False
 
 
 def dense_problem(
