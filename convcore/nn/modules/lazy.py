@@ -135,21 +135,6 @@ class LazyLinear(_Lazy, Linear):
             self.reset_parameters()
 
 
-def _signature_but_channels(convolution: Any) -> inspect.Signature:
-    """Return a convolution's signature without in_channels."""
-    _, *rest = inspect.signature(convolution).parameters.values()
-    return inspect.Signature(rest)
-
-
-class _SignatureOfConv:
-    """The signature of lazy convolutions, made when it is asked for: that takes long at import."""
-
-    def __get__(self, layer: Any, owner: Any) -> inspect.Signature:
-        if layer is not None or owner.__init__ is not _LazyConvNd.__init__:
-            raise AttributeError("__signature__")
-        return _signature_but_channels(owner.cls_to_become)
-
-
 class _LazyConvNd(_Lazy, _ConvNd):
     """A convolution whose ``in_channels`` are those of its first input."""
 
@@ -157,11 +142,18 @@ class _LazyConvNd(_Lazy, _ConvNd):
     weight: Any
     bias: Any
 
-    __signature__ = _SignatureOfConv()
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the arguments of the convolution that it becomes, but for in_channels."""
+        super().__init_subclass__(**kwargs)
+        _, *rest = inspect.signature(cls.cls_to_become).parameters.values()  # type: ignore[arg-type]
+        signature = inspect.Signature(rest)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        options = _signature_but_channels(self.cls_to_become).bind(*args, **kwargs).arguments
-        self._initialize(**options)
+        def initialize(self: _LazyConvNd, *args: Any, **kwargs: Any) -> None:
+            self._initialize(**signature.bind(*args, **kwargs).arguments)
+
+        one = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        initialize.__signature__ = inspect.Signature([one, *rest])  # type: ignore[attr-defined]
+        cls.__init__ = initialize  # type: ignore[method-assign]
 
     def _initialize(self, out_channels: int, **options: Any) -> None:
         made: dict[str, Any] = {name: options.get(name) for name in ("device", "dtype")}
