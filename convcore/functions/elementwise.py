@@ -239,11 +239,10 @@ _POWERS: dict[float, Callable] = {
 def _power(array: Any, n: Any) -> np.ndarray:
     """Return array ** n, of arrays or of an array and a number."""
     short = None
-    exact = type(n) is int or array.dtype.kind not in "iu"  # a root of integers is a default float
-    if type(n) in (int, float) and (
-        array.dtype.kind == "f" or (n > 0 and exact and array.dtype.kind != "b")
-    ):
-        short = _POWERS.get(n)
+    if type(n) in (int, float):
+        # A float power of integers is a default float.
+        kinds = "fc" + "iu" * (type(n) is int) if n > 0 else "f"
+        short = _POWERS.get(n) if array.dtype.kind in kinds else None
     if short is None:
         bools = _is_bool(array) and _is_bool(n)  # for which NumPy has no power
         return compute(np.greater_equal if bools else np.power, array, n)

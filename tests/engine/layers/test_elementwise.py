@@ -143,6 +143,7 @@ def converted(op, params, array, grad):
     return value, gradient.astype(dtype)
 
 
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("gaps", GAPS)
 @pytest.mark.parametrize("name", UNARY)
