@@ -11,7 +11,7 @@ import numpy as np
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import retain_grad
-from convcore.autograd.node import Edge, GradientEdge, edge
+from convcore.autograd.node import Edge, GradientEdge, accumulator, edge
 from convcore.autograd.traversal import Traversal
 
 Tensors = Tensor | Sequence[Tensor]
@@ -166,12 +166,15 @@ def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
     return zeros
 
 
+_DIFFERENTIABLE = (Tensor, GradientEdge)  # an edge stands for a tensor
+
+
 def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
-    if isinstance(tensors, Tensor | GradientEdge):
-        return (tensors,)  # an edge stands for a tensor
+    if isinstance(tensors, _DIFFERENTIABLE):
+        return (tensors,)
     tensors = tuple(tensors)
     for tensor in tensors:
-        if not isinstance(tensor, Tensor | GradientEdge):
+        if not isinstance(tensor, _DIFFERENTIABLE):
             raise TypeError(f"expected a Tensor, but got {type(tensor).__name__}")
     return tensors
 
@@ -185,11 +188,14 @@ def _check_inputs(inputs: Sequence[Tensor]) -> None:
 def _edges(roots: Sequence[Tensor]) -> list[Edge]:
     edges: list[Edge] = []
     for number, root in enumerate(roots):
-        if isinstance(root, Tensor) and not root.requires_grad:
+        if not isinstance(root, Tensor):
+            edges.append(edge(root))
+            continue
+        if not root.requires_grad:
             raise RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
-        edges.append(edge(root))
+        edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
 
 
@@ -207,7 +213,7 @@ def _grads(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
 
 
 def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
-    if isinstance(root, GradientEdge):
+    if not isinstance(root, Tensor):
         if not isinstance(gradient, Tensor):
             raise RuntimeError("an output that is a GradientEdge needs its gradient to be given")
         return gradient

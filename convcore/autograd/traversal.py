@@ -101,12 +101,12 @@ class Traversal:
 
     def run(self) -> None:
         """Run the pass: visit every node that is ready until none is."""
-        if mode.depth >= _DEEPEST:
+        depth = mode.depth
+        if depth >= _DEEPEST:
             self._run_in_thread()
             return
         before = mode.enabled, mode.traversal
-        mode.enabled, mode.traversal = self.create_graph, self
-        mode.depth += 1
+        mode.enabled, mode.traversal, mode.depth = self.create_graph, self, depth + 1
         ready, ready_leaves = self.ready, self.ready_leaves
         try:
             while ready_leaves or ready:
@@ -116,7 +116,7 @@ class Traversal:
                     self._visit(heappop(ready)[1])
         finally:
             mode.enabled, mode.traversal = before
-            mode.depth -= 1
+            mode.depth = depth
 
     def _run_in_thread(self) -> None:
         """Run the pass in a new thread: passes nested in passes use up a thread's stack."""
