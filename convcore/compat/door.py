@@ -54,9 +54,7 @@ class Facade(types.ModuleType):
                 value = getattr(source, name)
             except AttributeError:
                 continue
-            # Not a module that the source only imports, such as NumPy.
-            is_module = isinstance(value, types.ModuleType)
-            if not is_module or value.__name__ == f"{source.__name__}.{name}":
+            if not isinstance(value, types.ModuleType) or _is_shown(source, name, value):
                 return self._kept(name, value)
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -103,6 +101,15 @@ class Facade(types.ModuleType):
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}: convcore in PyTorch's place>"
+
+
+def _is_shown(source: types.ModuleType, name: str, module: types.ModuleType) -> bool:
+    """Return whether a module is a name of `source`, not only imported there as NumPy is."""
+    if module.__name__ == f"{source.__name__}.{name}":
+        return True
+    # One of another place, under its own name: F.grad is nn.grad.
+    path = module.__name__.replace("convcore", "torch", 1)
+    return path.endswith(f".{name}") and names.is_module(path)
 
 
 def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:

@@ -316,10 +316,11 @@ print([n for n in ("np", "warnings", "names", "F", "Callable", "of_a_method", "_
        if hasattr(torch, n)], hasattr(F, "np"))
 print(all(hasattr(torch, n) for n in ("nn", "zero_", "permute_copy", "rms_norm", "batch_norm",
                                       "kaiser_window", "_foreach_add_", "backends")))
+print(F.grad.conv2d_input is torch.nn.grad.conv2d_input)
 """,
         tmp_path,
     )
-    assert printed.splitlines() == ["[] False", "True"]
+    assert printed.splitlines() == ["[] False", "True", "True"]
 
 
 def test_operations_are_counted(tmp_path):
