@@ -15,7 +15,7 @@ from convcore.cli.machine import cpu_name
 if TYPE_CHECKING:
     from convcore.verify.runner import Findings
 
-_SHORT, _LONG = 45.0, 3600.0
+_SHORT, _LONG = 36.0, 3600.0
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
