@@ -110,17 +110,19 @@ class DataUnpickler(_Unpickler):
         self._left = n_bytes + _FREE
         self._constructors = constructors
         self._trusted: dict[int, Any] = {}
+        self._kinds: tuple[type, ...] = ()  # the classes among them
         self._made: dict[int, Any] = {}  # what has been called into being, of the kinds to build
 
     def trust(self, value: Any) -> Any:
         """Let this file call a function or class that the user has allowed; return it."""
+        if isinstance(value, type) and not self._is_trusted(value):
+            self._kinds += (value,)
         self._trusted[id(value)] = value
         return value
 
     def _keep(self, value: Any) -> Any:
         """Remember what a call has made, if attributes may be set on it; return it."""
-        kinds = [trusted for trusted in self._trusted.values() if isinstance(trusted, type)]
-        if type(value) in _WITH_ATTRIBUTES or isinstance(value, tuple(kinds)):
+        if type(value) in _WITH_ATTRIBUTES or isinstance(value, self._kinds):
             self._made[id(value)] = value
         return value
 
