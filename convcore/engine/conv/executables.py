@@ -45,9 +45,9 @@ from convcore.engine.runtime.checks import (
 )
 from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout
 
-# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One is
-# 4 KB on average, however large the maps: it grows with the kernel's taps only.  So the four caches
-# hold some 16 MB at most where shapes are random.
+# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One
+# of a 3x3 kernel takes less than 8 KB, however large the maps: four full caches of such hold less
+# than 32 MB (tests/engine/conv/test_executables.py).  It grows with the kernel's taps.
 _MOST_CACHED = 1024
 
 
