@@ -182,6 +182,10 @@ def _check_places(array: np.ndarray) -> None:
         )
 
 
+# More pieces than elements are empty ones: so many are made, and more would run on for hours.
+_MOST_EMPTY = 1 << 16
+
+
 def _check_number(name: str, number: int, length: int) -> None:
     """Raise rather than make endless empty pieces."""
     if number > length + _MOST_EMPTY:
@@ -189,9 +193,6 @@ def _check_number(name: str, number: int, length: int) -> None:
             f"argument '{name}' must be at most {length + _MOST_EMPTY} for an axis of size "
             f"{length}, got {number}"
         )
-
-
-_MOST_EMPTY = 1 << 16
 
 
 def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
