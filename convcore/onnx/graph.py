@@ -1,0 +1,128 @@
+"""Nets made of ONNX graphs: nodes are submodules, called in the graph's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convcore import Tensor, nn
+from convcore.onnx.naming import distinct, identifier
+from convcore.onnx.values import Value, value_of
+
+
+class Step(NamedTuple):
+    """One call: a module's name, the names of its inputs and outputs, and which are let go."""
+
+    module: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    released: tuple[str, ...] = ()
+
+
+class Graph(nn.Module):
+    """A net made of an ONNX graph.
+
+    Every node is a submodule under its name in the graph (``naming.py`` has the rule), so that
+    hooks, ``get_submodule`` and ``named_parameters`` work as for any net.  Weights are parameters
+    of the node that uses them.
+
+    Parameters
+    ----------
+    modules : dict of str to Module
+        By name, in the order of the steps.
+    steps : sequence of Step
+    inputs, outputs : sequence of str
+        Names in the graph.
+    constants : dict of str to value
+        What nodes take besides inputs, weights and other nodes' outputs.
+
+    Attributes
+    ----------
+    input_names, output_names : tuple of str
+        The graph's own names, in order.
+    """
+
+    def __init__(
+        self,
+        modules: Mapping[str, nn.Module],
+        steps: Sequence[Step],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        constants: Mapping[str, Value],
+    ) -> None:
+        super().__init__()
+        for name, module in modules.items():
+            self.add_module(name, module)
+        self.input_names, self.output_names = tuple(inputs), tuple(outputs)
+        self.constants = dict(constants)
+        self.steps = with_releases(steps, self.output_names)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the graph's output, or a tuple of them.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The graph's inputs, in order or by name (made a Python identifier): tensors or arrays.
+
+        Raises
+        ------
+        TypeError
+            An input is missing, unknown or given twice.
+        """
+        results = self.run(self._bound(args, kwargs))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, given: Mapping[str, Value]) -> list[Value]:
+        """Return all outputs for values by their names in the graph."""
+        values = {**self.constants, **given}
+        for name, inputs, outputs, released in self.steps:
+            result = self._modules[name](*[values[each] if each else None for each in inputs])
+            if len(outputs) == 1:
+                values[outputs[0]] = result
+            else:
+                values.update(zip(outputs, result, strict=False))
+            for each in released:
+                del values[each]
+        # A constant is the model's own: what is done to a result must not change it.
+        return [
+            values[name].clone() if isinstance(self.constants.get(name), Tensor) else values[name]
+            for name in self.output_names
+        ]
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Value]:
+        if len(args) > len(self.input_names):
+            raise TypeError(
+                f"forward() takes the {len(self.input_names)} inputs {self.input_names}, "
+                f"got {len(args)}"
+            )
+        identifiers = distinct(map(identifier, self.input_names))
+        names = dict(zip(identifiers, self.input_names, strict=True))
+        given = dict(zip(self.input_names, args, strict=False))
+        for key, value in kwargs.items():
+            name = names.get(key)
+            if name is None or name in given:
+                reason = "unknown" if name is None else "given twice"
+                raise TypeError(f"forward(): input {key!r} is {reason}; inputs are {list(names)}")
+            given[name] = value
+        missing = [key for key, name in names.items() if name not in given]
+        if missing:
+            raise TypeError(f"forward(): missing inputs {missing}")
+        return {
+            name: value_of(value) if isinstance(value, np.ndarray) else value
+            for name, value in given.items()
+        }
+
+
+def with_releases(steps: Sequence[Step], kept: Iterable[str]) -> tuple[Step, ...]:
+    """Return steps that let go of each result after its last use."""
+    kept, computed = set(kept), {name for step in steps for name in step.outputs if name}
+    seen: set[str] = set()
+    result = []
+    for step in reversed(steps):
+        names = {name for name in (*step.inputs, *step.outputs) if name in computed}
+        result.append(step._replace(released=tuple(sorted(names - seen - kept))))
+        seen |= names
+    return tuple(reversed(result))

@@ -1,0 +1,54 @@
+"""Names of modules, parameters and arguments after the names in an ONNX graph."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from onnx import NodeProto
+
+
+def identifier(name: str) -> str:
+    """Return a name as a Python identifier: every other character is an underscore."""
+    name = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"_{name}" if not name or name[0].isdigit() else name
+
+
+def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return names of which each is new: the first of the endings _1, _2 and so on makes it so."""
+    used, result = set(taken), []
+    for name in names:
+        free, number = name, 0
+        while free in used:
+            number += 1
+            free = f"{name}_{number}"
+        used.add(free)
+        result.append(free)
+    return result
+
+
+def module_names(nodes: Sequence[NodeProto], taken: Iterable[str]) -> list[str]:
+    """Return the names of the modules of a graph's nodes.
+
+    A node's own name, with ``.``, which separates modules, replaced by ``_``; a node without a name
+    is ``<optype>_<k>``, where k counts the nodes of its type from 0.  A name that is taken gets the
+    first of the endings _1, _2 and so on that makes it new; names that nodes have go first.
+
+    Parameters
+    ----------
+    nodes : sequence of NodeProto
+    taken : iterable of str
+        Names that no node may have.
+    """
+    taken = set(taken)
+    own = distinct((node.name.replace(".", "_") for node in nodes if node.name), taken)
+    seen: Counter[str] = Counter()
+    made = []
+    for node in nodes:
+        made.append(f"{node.op_type}_{seen[node.op_type]}")
+        seen[node.op_type] += 1
+    made = [name for name, node in zip(made, nodes, strict=True) if not node.name]
+    rest = iter(distinct(made, taken | set(own)))
+    given = iter(own)
+    return [next(given if node.name else rest) for node in nodes]

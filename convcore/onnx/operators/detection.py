@@ -1,0 +1,148 @@
+"""Boxes: non-maximum suppression, pooling of regions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import convcore
+from convcore.onnx.operators.registry import operator
+from convcore.onnx.values import Value, array_of, value_of
+
+
+@operator("NonMaxSuppression")
+def non_max_suppression(
+    boxes: Value,
+    scores: Value,
+    most: Value = None,
+    overlap: Value = None,
+    least: Value = None,
+    *,
+    center_point_box: int = 0,
+) -> Value:
+    """Return (image, class, box) of the best boxes, without those that overlap a better one."""
+    limit = 0 if most is None else int(array_of(most).reshape(-1)[0])
+    iou = 0.0 if overlap is None else float(array_of(overlap).reshape(-1)[0])
+    floor = -np.inf if least is None else float(array_of(least).reshape(-1)[0])
+    corners, points = _corners(array_of(boxes), center_point_box), array_of(scores)
+    found = [
+        (image, label, box)
+        for image in range(points.shape[0])
+        for label in range(points.shape[1])
+        for box in _best(corners[image], points[image, label], limit, iou, floor)
+    ]
+    return value_of(np.array(found, np.int64).reshape(-1, 3))
+
+
+def _corners(boxes: np.ndarray, center: int) -> np.ndarray:
+    """Return boxes as (least y, least x, largest y, largest x)."""
+    if center:
+        x, y, w, h = np.moveaxis(boxes, -1, 0)
+        return np.stack((y - h / 2, x - w / 2, y + h / 2, x + w / 2), -1)
+    a, b = boxes[..., :2], boxes[..., 2:]
+    return np.concatenate((np.minimum(a, b), np.maximum(a, b)), -1)
+
+
+def _best(boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, floor: float) -> list[int]:
+    order = [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > floor]
+    kept: list[int] = []
+    for box in order:
+        if len(kept) >= limit:
+            break
+        if not kept or (_overlaps(boxes[box], boxes[kept]) <= iou).all():
+            kept.append(box)
+    return kept
+
+
+def _overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the intersection over the union of a box with each of others."""
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    common = np.prod(np.maximum(high - low, 0), -1)
+    areas = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], -1)
+    return common / np.maximum(areas - common, np.finfo(float).tiny)
+
+
+@operator("RoiAlign")
+def roi_align(
+    x: Value,
+    rois: Value,
+    images: Value,
+    *,
+    version: int,
+    coordinate_transformation_mode: str = "half_pixel",
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+) -> Value:
+    """Return for each region the mean or maximum of bilinear samples in a grid of bins.
+
+    The method is that of Mask R-CNN (arXiv 1703.06870, section 3).
+    """
+    half = 0.5 if version >= 16 and coordinate_transformation_mode == "half_pixel" else 0.0
+    regions = array_of(rois).astype(np.float64) * spatial_scale - half
+    pooled = []
+    for (left, top, right, bottom), image in zip(regions, array_of(images), strict=True):
+        height, width = bottom - top, right - left
+        if not half:
+            height, width = max(height, 1.0), max(width, 1.0)
+        rows = sampling_ratio or max(1, int(np.ceil(height / output_height)))
+        columns = sampling_ratio or max(1, int(np.ceil(width / output_width)))
+        y = top + (np.arange(output_height * rows) + 0.5) * height / (output_height * rows)
+        across = left + (np.arange(output_width * columns) + 0.5) * width / (output_width * columns)
+        samples = x[int(image)][:, None, None] * _bilinear(x, y, across)[None]
+        bins = samples.reshape(
+            x.shape[1], output_height, rows, output_width, columns, *samples.shape[3:]
+        )
+        # The standard's maximum is over the four weighted pixels of each sample.
+        summed = bins.sum((-2, -1))
+        pooled.append(summed.mean((2, 4)) if mode == "avg" else bins.amax((2, 4, 5, 6)))
+    empty = x.new_zeros(0, x.shape[1], output_height, output_width)
+    return convcore.stack(pooled) if pooled else empty
+
+
+def _bilinear(x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
+    """Return the weights (rows, columns, H, W) of the pixels around each sample."""
+    weights = [_tent(p, n) for p, n in ((rows, x.shape[2]), (columns, x.shape[3]))]
+    grid = weights[0][:, None, :, None] * weights[1][None, :, None, :]
+    return value_of(grid.astype(array_of(x).dtype))
+
+
+def _tent(places: np.ndarray, size: int) -> np.ndarray:
+    inside = (places >= -1) & (places <= size)
+    at = np.clip(places, 0, size - 1)
+    return np.maximum(0, 1 - np.abs(at[:, None] - np.arange(size))) * inside[:, None]
+
+
+@operator("MaxRoiPool")
+def max_roi_pool(
+    x: Value, rois: Value, *, pooled_shape: list[int], spatial_scale: float = 1.0
+) -> Value:
+    """Return for each region (image, x1, y1, x2, y2) the maximum of each of its bins."""
+    pooled = []
+    for image, *corners in array_of(rois):
+        left, top, right, bottom = (int(np.floor(c * spatial_scale + 0.5)) for c in corners)
+        parts = [
+            _bins(first, max(last - first + 1, 1), count, size)
+            for first, last, count, size in (
+                (top, bottom, pooled_shape[0], x.shape[2]),
+                (left, right, pooled_shape[1], x.shape[3]),
+            )
+        ]
+        rows = [
+            convcore.stack([_largest(x[int(image)], row, column) for column in parts[1]], -1)
+            for row in parts[0]
+        ]
+        pooled.append(convcore.stack(rows, -2))
+    return convcore.stack(pooled) if pooled else x.new_zeros(0, x.shape[1], *pooled_shape)
+
+
+def _bins(first: int, length: int, count: int, size: int) -> list[slice]:
+    step = length / count
+    edges = [(int(np.floor(k * step)), int(np.ceil((k + 1) * step))) for k in range(count)]
+    return [slice(min(max(a + first, 0), size), min(max(b + first, 0), size)) for a, b in edges]
+
+
+def _largest(image: Value, rows: slice, columns: slice) -> Value:
+    part = image[:, rows, columns]
+    return part.amax((1, 2)) if part.numel() else image.new_zeros(image.shape[0])

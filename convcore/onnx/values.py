@@ -1,0 +1,99 @@
+"""Values of ONNX as convcore's: tensors, arrays of what tensors cannot hold, dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+import convcore
+from convcore import Tensor
+from convcore.onnx.errors import OnnxError
+
+# What flows between nodes: a tensor; an array of strings or of small floats; a sequence; nothing.
+Value = Any
+
+
+def value_of(array: np.ndarray) -> Value:
+    """Return an array as a tensor, or as it is where tensors have no such dtype."""
+    array = np.asarray(array)
+    if array.dtype.name == "bfloat16":
+        return convcore.from_numpy(array.astype(np.float32)).to(convcore.bfloat16)
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1:
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        if not array.flags.writeable:
+            array = array.copy()
+        return convcore.from_numpy(array)
+    return array
+
+
+def array_of(value: Value) -> np.ndarray:
+    """Return a value as an array, without its gradient."""
+    if not isinstance(value, Tensor):
+        return np.asarray(value)
+    if value.dtype is convcore.bfloat16:
+        return _bfloat16(value.detach().to(convcore.float32).numpy())
+    return value.detach().numpy()
+
+
+def _bfloat16(array: np.ndarray) -> np.ndarray:
+    return array.astype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
+
+
+def constant_of(proto: TensorProto) -> Value:
+    """Return a stored tensor as a value.
+
+    Raises
+    ------
+    OnnxError
+        Its data does not fit its shape, or its type is unknown.
+    """
+    if proto.data_location == TensorProto.EXTERNAL:
+        raise OnnxError(f"tensor {proto.name!r} lies in another file")
+    try:
+        return value_of(numpy_helper.to_array(proto))
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise OnnxError(f"tensor {proto.name!r} cannot be read: {error}") from error
+
+
+def dtype_of(code: int) -> np.dtype:
+    """Return the NumPy dtype of an ONNX type's number.
+
+    Raises
+    ------
+    OnnxError
+        There is no type of that number.
+    """
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(code))
+    except KeyError:
+        raise OnnxError(f"unknown data type {code}") from None
+
+
+def integers(value: Value) -> list[int]:
+    """Return a value as a list of ints: an axes, shape or repeats input."""
+    return [int(each) for each in array_of(value).reshape(-1)]
+
+
+def by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of values that computes on their arrays."""
+
+    def compute(*values: Value, **options: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = function(*(None if v is None else array_of(v) for v in values), **options)
+        if isinstance(result, tuple):
+            return tuple(value_of(each) for each in result)
+        return value_of(result)
+
+    return compute
+
+
+def is_differentiable(value: Value) -> bool:
+    """Return whether a value is a tensor of floats, so that a gradient can pass through it."""
+    return (
+        isinstance(value, Tensor)
+        and value.is_floating_point()
+        and value.dtype is not convcore.bfloat16
+    )
