@@ -15,6 +15,7 @@ How a number comes about:
 ``worker``     the process in which one peer computes and is timed
 ``process``    the environment that it gets, and the parent's end of it
 ``runner``     who is asked what, in which order, and how long it will take
+``progress``   how far it is: a bar, or lines
 
 What is made of it:
 
@@ -23,7 +24,8 @@ What is made of it:
 ``records``    the files that a run leaves, and the cells that have become slower since an older run
 ``report``     tables for a terminal
 ``page``       pages in Markdown
-``chart``      pictures
+``chart``      pictures of layers
+``nets_chart``  pictures of nets
 
 Nothing here changes ``os.environ``: variables go into the copy that a child process is given.
 """

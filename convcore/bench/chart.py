@@ -44,6 +44,11 @@ def save_chart(file: Path, outcome: Outcome, request: Request) -> None:
     """
     lines = growths(outcome) if "scaling" in request.suites else []
     figure = _growth_figure(lines) if lines else _ratio_figure(outcome, request)
+    write_figure(figure, file)
+
+
+def write_figure(figure: Figure, file: Path) -> None:
+    """Write a figure, as text that is the same for the same run; the ending says the format."""
     # Keeps the hour of drawing out of the file.
     metadata = {"Date": None} if file.suffix.lower() == ".svg" else None
     # Written whole or not at all.
@@ -72,6 +77,8 @@ def _ratio_figure(outcome: Outcome, request: Request) -> Figure:
     threads = sorted(request.threads)
     height = len(drawn) * (_ROW_INCHES * len(names) + _HEAD_INCHES) + 0.6
     figure = Figure((4.0 * len(passes) + 3.0, height), layout="constrained")
+    if request.algorithm:
+        figure.suptitle(f"convcore held to {request.algorithm}", fontsize=11)
     panels = figure.subplots(len(drawn), len(passes), squeeze=False, sharey=True, sharex="row")
     for (peer, kinds), row in zip(drawn.items(), panels, strict=True):
         for name, axes in zip(passes, row, strict=True):

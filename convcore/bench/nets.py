@@ -6,11 +6,13 @@ train and run every net in turn, each in its own process.
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,12 +23,15 @@ import numpy as np
 import convcore
 from convcore.bench.layers import FORMATS
 from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_turns
-from convcore.bench.peers import OURS, Peer
+from convcore.bench.peers import OURS, Peer, is_installed, title
 from convcore.bench.process import WorkerError, WorkerProcess
+from convcore.bench.progress import Step
 
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
-PEERS = ("torch", "onnxruntime", "openvino")
+PEERS = ("torch", "torch_bfloat16", "onnxruntime", "openvino")
+# These read a file, which PyTorch writes.
+_READERS = ("onnxruntime", "openvino")
 # Behind the formats of PyTorch's nets that torch.compile has made faster.
 _COMPILED = " compiled"
 
@@ -34,22 +39,31 @@ _COMPILED = " compiled"
 _STEP = {"lr": 1e-3, "momentum": 0.9}
 # Outputs of one net in two libraries, over the largest: rounding, some fifty layers deep.
 _TOLERANCE = 1e-3
+# And where one of them computes in bfloat16, whose eps is 2^-7.
+_BFLOAT16_TOLERANCE = 0.1
+_BFLOAT16 = ("torch_bfloat16",)
+# About what a training step of a library takes for each multiply-add of the forward pass on one
+# thread, and what its process takes to start; for the guess at the start only.
+_SECONDS_A_MULTIPLY_ADD, _STARTING_SECONDS = 6e-11, 3.0
 
 # (library, memory format of its tensors); the format is empty where the library chooses.
 Variant = tuple[str, str]
+Precision = Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Net:
     """A function of convcore.models, its options, and the (C, H, W) pictures it takes.
 
-    ``loss`` names the function of nn.functional that training minimises.
+    ``loss`` names the function of nn.functional that training minimises; ``multiply_adds`` is
+    about what a picture takes, which a guess at the time is made from.
     """
 
     name: str
     function: str
     batch: int
     picture: tuple[int, int, int]
+    multiply_adds: float
     loss: str = "cross_entropy"
     classes: int = 1000
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -60,13 +74,14 @@ class Net:
 
 
 NETS = (
-    Net("ResNet-18", "resnet18", 8, (3, 224, 224)),
-    Net("ResNet-50", "resnet50", 8, (3, 224, 224)),
-    Net("MobileNetV2", "mobilenet_v2", 8, (3, 224, 224)),
-    Net("VGG-16", "vgg16", 4, (3, 224, 224)),
+    Net("ResNet-18", "resnet18", 8, (3, 224, 224), 1.8e9),
+    Net("ResNet-50", "resnet50", 8, (3, 224, 224), 4.1e9),
+    # 0.3e9, but its time is that of its memory.
+    Net("MobileNetV2", "mobilenet_v2", 8, (3, 224, 224), 1.5e9),
+    Net("VGG-16", "vgg16", 4, (3, 224, 224), 15.5e9),
     # The maps of 32 to 256 channels.
-    Net("U-Net", "unet", 2, (3, 256, 256), "binary_cross_entropy", options={"depth": 3}),
-    Net("LeNet", "lenet", 64, (1, 28, 28), "nll_loss", 10),
+    Net("U-Net", "unet", 2, (3, 256, 256), 10e9, "binary_cross_entropy", options={"depth": 3}),
+    Net("LeNet", "lenet", 64, (1, 28, 28), 1e6, "nll_loss", 10),
 )
 
 
@@ -92,8 +107,10 @@ def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     assert task in TASKS
     if peer == OURS:
         return FORMATS if task == TRAIN else ("",)
-    if peer != "torch":
+    if peer in _READERS:
         return () if task == TRAIN else ("",)
+    if peer != "torch":
+        return FORMATS
     return FORMATS + tuple(format + _COMPILED for format in FORMATS) if compiled else FORMATS
 
 
@@ -139,15 +156,23 @@ def net_call(peer: Peer, net: Net, task: str, format: str, folder: Path) -> Call
     if peer.library is None:
         return peer.net_call(folder / "net.onnx", pictures(net, task))
     plain = format.removesuffix(_COMPILED)
-    return task_call(peer.library, net, task, plain, folder / "weights.npz", plain != format)
+    weights = folder / "weights.npz"
+    return task_call(peer.library, net, task, plain, weights, plain != format, peer.precision)
 
 
 def task_call(
-    library: Any, net: Net, task: str, format: str, weights: Path, compiled: bool = False
+    library: Any,
+    net: Net,
+    task: str,
+    format: str,
+    weights: Path,
+    compiled: bool = False,
+    precision: Precision = nullcontext,
 ) -> Callable[[], Any]:
     """Return a function that does a task; it returns the outputs, or the loss before the step.
 
     compiled : whether the library's ``compile`` has made the net faster
+    precision : makes the context of the forward pass and the loss
     """
     model = loaded(library, net, weights)
     x = library.from_numpy(pictures(net, task))
@@ -158,11 +183,13 @@ def task_call(
     if compiled:
         model = library.compile(model)
     if task == TRAIN:
-        return _training_step(library, net, model, x)
-    return _inference(library, model, x)
+        return _training_step(library, net, model, x, precision)
+    return _inference(library, model, x, precision)
 
 
-def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], Any]:
+def _training_step(
+    library: Any, net: Net, model: Any, x: Any, precision: Precision
+) -> Callable[[], Any]:
     loss_of = getattr(library.nn.functional, net.loss)
     optimizer = library.optim.SGD(model.parameters(), **_STEP)
     library.manual_seed(0)
@@ -174,7 +201,8 @@ def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], A
 
     def step() -> Any:
         optimizer.zero_grad()
-        loss = loss_of(model(x), target)
+        with precision():
+            loss = loss_of(model(x), target)
         loss.backward()
         optimizer.step()
         return loss
@@ -182,13 +210,13 @@ def _training_step(library: Any, net: Net, model: Any, x: Any) -> Callable[[], A
     return step
 
 
-def _inference(library: Any, model: Any, x: Any) -> Callable[[], Any]:
+def _inference(library: Any, model: Any, x: Any, precision: Precision) -> Callable[[], Any]:
     optimize = getattr(library, "optimize_for_inference", None)
     if optimize is not None:
         model = optimize(model, x)
 
     def run() -> Any:
-        with library.no_grad():
+        with library.no_grad(), precision():
             return model(x)
 
     return run
@@ -218,25 +246,37 @@ class NetCell:
 
     def ratio(self, peer: str) -> Quartiles | None:
         """Return a peer's time over ours, each side's better format, round by round."""
-        ours, theirs = self.best(OURS), self.best(peer)
-        if ours is None or theirs is None:
-            return None
-        return quartiles(paired_ratios(self.seconds[ours], self.seconds[theirs]))
+        return self.speed(OURS, peer)
 
-    def error(self) -> float:
-        """Return how far results lie apart, over the largest element."""
-        all_results = list(self.results.values())
-        if not all_results:
+    def speed(self, library: str, base: str) -> Quartiles | None:
+        """Return a library's speed over another's; None where either was not timed."""
+        mine, other = self.best(library), self.best(base)
+        if mine is None or other is None:
+            return None
+        rounds = min(len(self.seconds[mine]), len(self.seconds[other]))  # after Ctrl-C
+        return quartiles(paired_ratios(self.seconds[mine], self.seconds[other][:rounds]))
+
+    def error(self, bfloat16: bool = False) -> float:
+        """Return how far results lie apart, over the largest element; 0 for fewer than two.
+
+        bfloat16 : of those computed in bfloat16, from the first; otherwise of all others
+        """
+        first = next(iter(self.results.values()), None)
+        if first is None:
             return math.nan
-        first = all_results[0]
+        others = [r for (peer, _), r in self.results.items() if (peer in _BFLOAT16) == bfloat16]
         scale = float(np.abs(first).max(initial=1e-30))
-        return max(float(np.abs(other - first).max(initial=0)) for other in all_results) / scale
+        apart = (float(np.abs(other - first).max(initial=0)) for other in others)
+        return max(apart, default=0.0) / scale
 
     @property
     def wrong(self) -> bool:
         """Whether a library computed something else."""
         # A training step draws what dropout leaves out: its loss is compared by the tests.
-        return self.task != TRAIN and not self.error() <= _TOLERANCE
+        if self.task == TRAIN:
+            return False
+        near = self.error(bfloat16=True) <= _BFLOAT16_TOLERANCE
+        return not (near and self.error() <= _TOLERANCE)
 
     def as_data(self) -> dict[str, Any]:
         """Return the cell for a JSON file."""
@@ -253,32 +293,65 @@ class NetCell:
             "threads": self.threads,
             "input": self.net.input_shape(self.task),
             "difference": self.error(),
+            "difference_in_bfloat16": self.error(bfloat16=True),
             "failed": self.failed,
             "variants": variants,
         }
 
 
+@dataclass
+class Effort:
+    """A guess at how long a run takes, in seconds, and how much of that is done."""
+
+    nets: Sequence[Net]
+    peers: Sequence[str]
+    threads: Sequence[int]
+    rounds: int
+    compiled: bool = False
+    started: float = field(default_factory=time.monotonic)
+    _done: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """Return about how many seconds all of it takes."""
+        return sum(
+            len(self.variants(task)) * self.of_variant(net, task, threads)
+            for net, task, threads in itertools.product(self.nets, TASKS, self.threads)
+        )
+
+    def variants(self, task: str) -> list[Variant]:
+        """Return what does a task: every library in every format."""
+        return [(p, f) for p in (OURS, *self.peers) for f in formats_of(p, task, self.compiled)]
+
+    def of_variant(self, net: Net, task: str, threads: int) -> float:
+        """About seconds: a library starts, calls twice, calibrates, and has its rounds."""
+        call = _SECONDS_A_MULTIPLY_ADD / threads * net.multiply_adds * net.input_shape(task)[0]
+        call /= 1 if task == TRAIN else 3
+        return _STARTING_SECONDS + (4 + self.rounds) * max(call, 0.02)
+
+    def step(self, text: str, effort: float) -> Step:
+        """Return the progress, before a step of some effort; what is left goes by the clock."""
+        gone, done = time.monotonic() - self.started, self._done
+        self._done += effort
+        left = gone / done * (self.whole - done) if done > 0 else self.whole
+        return Step(text, min(1.0, done / self.whole), max(0.0, left))
+
+
 def measure(
-    environment: Mapping[str, str],
-    nets: Sequence[Net],
-    peers: Sequence[str],
-    threads: int,
-    rounds: int,
-    compiled: bool = False,
-) -> Iterator[NetCell]:
-    """Measure every task of every net; yield cells as they come.
+    environment: Mapping[str, str], threads: int, effort: Effort, cells: list[NetCell]
+) -> Iterator[Step]:
+    """Measure every task of every net; yield progress, and fill ``cells`` as they come.
 
     Parameters
     ----------
     environment : mapping
         The workers', for that many threads.
-    nets : sequence of Net
-    peers : sequence of str
-        Out of `PEERS`.  Those that read a file need PyTorch, which writes it.
-    threads, rounds : int
-    compiled : bool
-        Whether PyTorch also has its turns with ``torch.compile``, which takes a minute a net and
-        a C++ compiler.
+    threads : int
+    effort : Effort
+        The nets; peers out of `PEERS`, of which those that read a file need PyTorch, which writes
+        it; rounds; and whether PyTorch also has its turns with ``torch.compile``, which takes a
+        minute a net and a C++ compiler.
+    cells : list of NetCell
 
     Raises
     ------
@@ -289,35 +362,38 @@ def measure(
     def start(peer: str) -> WorkerProcess:
         return WorkerProcess(peer, threads, environment)
 
-    for net in nets:
+    readers = set(_READERS) & set(effort.peers)
+    for net in effort.nets:
         with tempfile.TemporaryDirectory() as folder:
             weights = str(Path(folder, "weights.npz"))
             with start(OURS) as worker:
                 worker.ask("save_net_weights", net=net.name, file=weights)
             for task in TASKS:
-                if task != TRAIN and "torch" in peers and len(peers) > 1:
+                if task != TRAIN and readers and is_installed("torch"):
                     file = str(Path(folder, "net.onnx"))
                     with start("torch") as worker:
                         worker.ask(
                             "export_net", net=net.name, task=task, weights=weights, file=file
                         )
                 cell = NetCell(net, task, threads)
-                variants = [(p, f) for p in (OURS, *peers) for f in formats_of(p, task, compiled)]
-                _measure(cell, variants, rounds, folder, start)
-                yield cell
+                yield from _measure(cell, effort, folder, start)
+                cells.append(cell)
 
 
 def _measure(
-    cell: NetCell,
-    variants: Sequence[Variant],
-    rounds: int,
-    folder: str,
-    start: Callable[[str], WorkerProcess],
-) -> None:
+    cell: NetCell, effort: Effort, folder: str, start: Callable[[str], WorkerProcess]
+) -> Iterator[Step]:
     """Run each variant once, then time them in turn; leave out a peer if one of its fails."""
+    # Here, not above: it loads the kernels, which a worker has not before its peer.
+    from convcore.bench.results import counted
+
+    variants = effort.variants(cell.task)
+    each = effort.of_variant(cell.net, cell.task, cell.threads)
+    name = f"{cell.net.name}, {cell.task}, {counted(cell.threads)}"
     with ExitStack() as stack:
         workers: dict[Variant, WorkerProcess] = {}
         for peer, format in variants:
+            yield effort.step(f"{name}: {title(peer)} {format}".rstrip(), each / 2)
             if peer in cell.failed:
                 continue
             worker = stack.enter_context(start(peer))
@@ -330,8 +406,11 @@ def _measure(
             else:
                 workers[peer, format] = worker
         timed = {variant: partial(worker.ask, "time") for variant, worker in workers.items()}
+        rounds = effort.rounds
         for variant, seconds in take_turns(timed, dict.fromkeys(workers, rounds), rounds):
             cell.seconds.setdefault(variant, []).append(seconds)
+            text = f"{name}: round {len(cell.seconds[variant])} of {rounds}"
+            yield effort.step(text, each / 2 / rounds)
 
 
 def _prepare(cell: NetCell, worker: WorkerProcess, variant: Variant, folder: str) -> None:

@@ -6,7 +6,7 @@ thread; the two take turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -160,6 +160,12 @@ class Cost:
         """Return the cost for a JSON file."""
         one = self.operation
         return {"operation": one.name, "limit_us": one.limit, "seconds": self.seconds}
+
+
+def seconds_of(peers: Sequence[str], rounds: int) -> float:
+    """Return about how many seconds it takes: a sample's 15 ms, and processes that start."""
+    libraries = 1 + len(peers)
+    return 3.0 * libraries + 0.015 * libraries * rounds * len(OPERATIONS)
 
 
 def measure(

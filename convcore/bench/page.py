@@ -42,9 +42,10 @@ def as_page(
         The chart's file, relative to the page; empty for none.
     """
     found = promises(outcome, request)
+    held = f" --algorithm {request.algorithm}" if request.algorithm else ""
     growth = tables.growth(outcome) if "scaling" in request.suites else ((), [])
     return _page(
-        ["# What `convcore bench` measured", ""],
+        [f"# What `convcore bench{held}` measured", ""],
         [f"    {command}", "", _conditions(outcome, machine), "", verdict(outcome)],
         _section("## Figures and their limits", tables.limits(found)),
         _section("## Geometric means", tables.layer_means(outcome, request), _RATIO),
@@ -57,14 +58,19 @@ def as_page(
 
 
 def as_nets_page(
-    cells: Sequence[NetCell], peers: Sequence[str], machine: Mapping[str, Any], command: str
+    cells: Sequence[NetCell],
+    peers: Sequence[str],
+    machine: Mapping[str, Any],
+    command: str,
+    picture: str,
 ) -> str:
-    """Return the page of a run of nets; ``machine`` and ``command`` as for `as_page`."""
+    """Return the page of a run of nets; the last three as for `as_page`."""
     found = net_promises(cells, peers)
     return _page(
         ["# What `convcore bench --nets` measured", ""],
         [f"    {command}", "", f"{machine['cpu']}, {machine['date']}."],
         _section("## Figures and their limits", tables.limits(found)),
+        ["", f"![Speed of nets beside PyTorch's]({picture})"] if picture else [],
         _section("## Nets", tables.nets(cells, peers), f"Each side's better format. {_RATIO}"),
         _section("## Geometric means", tables.net_means(cells, peers)),
         _section("## Every library and format", tables.variants(cells)),

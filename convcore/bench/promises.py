@@ -78,7 +78,12 @@ class Promise:
 
 
 def promises(outcome: Outcome, request: Request) -> list[Promise]:
-    """Return all promises that a run of layers can tell about."""
+    """Return all promises that a run of layers can tell about.
+
+    Of an algorithm that the user chose, only errors are promised.
+    """
+    if request.algorithm is not None:
+        return list(_of_errors(outcome))
     found: list[Promise] = []
     if "table" in request.suites:
         found += _of_table(outcome, request)

@@ -46,7 +46,7 @@ def as_data(outcome: Outcome, request: Request, machine: Mapping[str, Any]) -> d
 
     ``machine`` is what the caller knows about it: the CPU's name, its load.
     """
-    names = ("suites", "rounds", "budget", "isa", "strict", "keep", "seed")
+    names = ("suites", "rounds", "budget", "isa", "strict", "algorithm", "keep", "seed")
     return {
         "version": VERSION,
         "machine": {"system": platform.platform(), "python": sys.version, **machine},
@@ -148,9 +148,9 @@ def save(
     machine : mapping
         What the caller knows of it: ``cpu`` and ``date`` at least.
     command : str
-        What the user ran; the page shows it.
+        What the user ran; the page shows it, and the JSON has it.
     """
-    data = as_data(outcome, request, machine)
+    data = {**as_data(outcome, request, machine), "command": command}
     data["promises"] = [asdict(promise) for promise in promises(outcome, request)]
     if files.json is not None:
         _write(files.json, json.dumps(data, indent=1, allow_nan=False) + "\n")
@@ -272,7 +272,8 @@ def _name(cell: Mapping[str, Any]) -> str:
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield warnings about differences that make two runs hard to compare."""
-    for place, name in (("machine", "cpu"), ("request", "isa"), ("request", "strict")):
+    held = (("request", name) for name in ("isa", "strict", "algorithm"))
+    for place, name in (("machine", "cpu"), *held):
         old, new = before[place].get(name), after[place].get(name)
         if old != new:
             yield f"{name} was {old} and is {new}"

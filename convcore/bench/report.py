@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from convcore.bench import tables
 from convcore.bench.measuring import Quartiles, quartiles
@@ -28,7 +30,10 @@ from convcore.bench.results import (
     verdict,
     whole,
 )
+from convcore.bench.tables import Rows
 
+# What a table puts between two columns.
+_GAP = 3
 # A comparison shows so many cells each way; the rest are only counted.
 _MOST_CHANGES = 20
 # Columns of text; those that may be long give way in a narrow terminal.  All others are numbers.
@@ -54,17 +59,17 @@ def print_cells(console: Console, outcome: Outcome, request: Request) -> None:
     """
     large = [cell for cell in outcome.cells if not cell.small]
     if large:
-        console.print(_cell_table(large, outcome, request))
+        _print_cells(console, large, outcome, request)
     if small := [cell for cell in outcome.cells if cell.small]:
         console.print("Cells that take PyTorch under 50 us:")
-        console.print(_cell_table(small, outcome, request))
+        _print_cells(console, small, outcome, request)
 
 
 def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
     """Print geometric means and the worst cells, errors, growth, what failed, and the verdict."""
     caption = "Geometric means; above 1, convcore is faster:"
     _print(console, caption, tables.layer_means(outcome, request))
-    errors: tables.Rows = [
+    errors: Rows = [
         (algorithm or "?", dtype, f"{error:.2f}", f"{allowed:g}")
         for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items()
     ]
@@ -107,7 +112,7 @@ def print_promises(console: Console, found: Sequence[Promise]) -> None:
 
 def print_costs(console: Console, costs: Sequence[Cost], peers: Sequence[str]) -> None:
     """Print a row an operation: microseconds a call, by library, and what is promised."""
-    rows: tables.Rows = []
+    rows: Rows = []
     for cost in costs:
         times = [f"{1e6 * quartiles(cost.seconds[peer]).median:.1f}" for peer in (OURS, *peers)]
         limit = cost.operation.limit
@@ -153,7 +158,31 @@ def _print(console: Console, caption: str, table: tables.Table) -> None:
     drawn = _table(headings)
     for row in rows:
         drawn.add_row(*row)
-    console.print(drawn)
+    _print_table(console, drawn, headings, rows)
+
+
+def _print_table(console: Console, drawn: Table, headings: Sequence[str], rows: Rows) -> None:
+    """Print a table; in a terminal too narrow for its words, a row as a block of lines."""
+    if _least_width(headings, rows) <= console.width:
+        console.print(drawn)
+        return
+    for row in rows:
+        block = Table.grid(padding=(0, 2))
+        for heading, text in zip(headings, row, strict=False):
+            if text:
+                block.add_row(f"[dim]{heading}[/]", text)
+        console.print(block)
+        console.print()
+
+
+def _least_width(headings: Sequence[str], rows: Rows) -> int:
+    """Return the width below which a table would break words, or numbers."""
+    width = 0
+    for heading, *texts in zip_longest(headings, *rows, fillvalue=""):
+        plain = [Text.from_markup(text).plain for text in (heading, *texts)]
+        parts = [text.split() if heading in _LONG else [text] for text in plain]
+        width += _GAP + max((len(part) for some in parts for part in some), default=0)
+    return width
 
 
 def _table(headings: Sequence[str]) -> Table:
@@ -165,18 +194,22 @@ def _table(headings: Sequence[str]) -> Table:
     return table
 
 
-def _cell_table(cells: Sequence[Cell], outcome: Outcome, request: Request) -> Table:
+def _print_cells(
+    console: Console, cells: Sequence[Cell], outcome: Outcome, request: Request
+) -> None:
     peers = [f"{title(peer)}\n/ convcore" for peer in request.peers]
     dtype = ["dtype"] if len(request.dtypes) > 1 else []
     numbers = ["threads", "ms", "GFLOP/s", "% of\npeak", *peers, "error,\neps"]
-    table = _table(["layer", "pass", "format", *dtype, "algorithm", *numbers])
+    headings = ["layer", "pass", "format", *dtype, "algorithm", *numbers]
+    drawn = _table(headings)
     before = None
     for cell in cells:
         if before not in (None, cell.layer.name):
-            table.add_section()
-        table.add_row(*_row(cell, outcome, request, first=before != cell.layer.name))
+            drawn.add_section()
+        drawn.add_row(*_row(cell, outcome, request, first=before != cell.layer.name))
         before = cell.layer.name
-    return table
+    rows = [_row(cell, outcome, request, first=True) for cell in cells]
+    _print_table(console, drawn, [name.replace("\n", " ") for name in headings], rows)
 
 
 def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[str]:
@@ -198,8 +231,8 @@ def _row(cell: Cell, outcome: Outcome, request: Request, first: bool) -> list[st
     ]
 
 
-def _change_rows(changes: Sequence[Change]) -> tables.Rows:
-    rows: tables.Rows = []
+def _change_rows(changes: Sequence[Change]) -> Rows:
+    rows: Rows = []
     for change in changes[:_MOST_CHANGES]:
         both = (Quartiles(**change.before), Quartiles(**change.after))
         rows.append((change.cell, title(change.peer), *map(_ratio, both)))

@@ -44,6 +44,8 @@ class Request:
     isa: str = "native"
     strict: bool = False
     """Whether convcore is held to direct summation."""
+    algorithm: str | None = None
+    """What convcore is held to, in every pass that it can compute; None chooses freely."""
     keep: bool = False
     seed: int = 0
 

@@ -1,4 +1,4 @@
-"""Run a benchmark: start the workers, check their results, time them in turn, report progress.
+"""Run a benchmark: start the workers, check their results, time them in turn, yield progress.
 
 Exact results are computed first; then every cell is checked and timed.
 """
@@ -6,13 +6,11 @@ Exact results are computed first; then every cell is checked and timed.
 from __future__ import annotations
 
 import itertools
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,13 +20,13 @@ from convcore.bench.layers import Layer
 from convcore.bench.measuring import take_turns
 from convcore.bench.peers import OURS
 from convcore.bench.process import WorkerError, WorkerProcess, worker_environment
+from convcore.bench.progress import Step
 from convcore.bench.results import Cell, Outcome, Request, counted
 
 # The oracle is NumPy in float64: its worker is the NumPy peer's, asked to solve and to judge.
 _ORACLE = "numpy"
 # A median of fewer rounds is none.
 LEAST_ROUNDS = 3
-_LINE_SECONDS = 20.0
 
 Workers = Mapping[tuple[str, int], WorkerProcess]
 
@@ -74,7 +72,7 @@ def run(
         for solver in solvers[1:]:
             solver.close()
         for (peer, threads), worker in workers.items():
-            outcome.workers[f"{peer}@{threads}"] = _describe(worker, request.strict)
+            outcome.workers[f"{peer}@{threads}"] = _describe(worker, request)
         yield effort.step("the speed of a large matrix product", 0.0)
         for threads, ruler in rulers.items():
             outcome.peaks[threads] = ruler.ask("measure_peak", dtypes=request.dtypes)
@@ -126,11 +124,11 @@ def _solve(request: Request, solvers: list[WorkerProcess], root: Path) -> Iterat
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _describe(worker: WorkerProcess, strict: bool) -> dict[str, Any]:
+def _describe(worker: WorkerProcess, request: Request) -> dict[str, Any]:
     """Return what a worker says it is made of; a peer that cannot even start computes nothing."""
     try:
-        if strict and worker.peer == OURS:
-            worker.ask("forbid_winograd")
+        if worker.peer == OURS:
+            worker.ask("choose_algorithm", algorithm=request.algorithm, strict=request.strict)
         return worker.ask("describe")
     except WorkerError as error:
         if error.peer == OURS:
@@ -212,24 +210,16 @@ def _check(cell: Cell, worker: WorkerProcess, folder: Path, judge: WorkerProcess
     return True
 
 
-@dataclass(frozen=True)
-class Step:
-    """Progress: what is being done, and how much of the whole has been."""
-
-    text: str
-    done: float
-    """Between 0 and 1."""
-    left: float | None = None
-    """Seconds that the rest will take; None as long as nobody knows."""
-
-
 class Effort:
-    """A guess at how long each step takes, and how much of the whole is done."""
+    """A guess at how long each step takes, and how much of the whole is done.
+
+    ``whole``: about how many seconds all of it takes, before anything is known of the machine.
+    """
 
     def __init__(self, request: Request) -> None:
         self._request = request
         cells = len(request.passes) * len(request.formats) * len(request.threads)
-        self._whole = sum(
+        self.whole = sum(
             self.of_oracle(layer) + cells * self.of_cell(layer) for layer, _ in request.problems
         )
         self._steps_done = 0.0
@@ -238,7 +228,7 @@ class Effort:
     @property
     def done(self) -> float:
         """Return how much of the whole has been done, between 0 and 1."""
-        return min(1.0, self._steps_done / self._whole)
+        return min(1.0, self._steps_done / self.whole)
 
     def step(self, text: str, effort: float, now: float | None = None) -> Step:
         """Add a step's effort to what has been done; return the progress."""
@@ -254,7 +244,7 @@ class Effort:
         """Return how many seconds the rest takes at the pace since the mark; 0 if there is none."""
         then, steps_then = self._mark
         steps = self._steps_done - steps_then
-        return (now - then) / steps * (self._whole - self._steps_done) if steps else 0.0
+        return (now - then) / steps * (self.whole - self._steps_done) if steps else 0.0
 
     def of_oracle(self, layer: Layer) -> float:
         """About seconds: the slow oracle, twice a pass, at some 20 GFLOP/s."""
@@ -281,44 +271,3 @@ def rounds_within(rounds: int, left: float | None, ahead: float) -> int:
     if left is None or ahead <= left:
         return rounds
     return min(rounds, max(LEAST_ROUNDS, int(rounds * left / ahead)))
-
-
-def follow(steps: Iterable[Step]) -> None:
-    """Take all steps, and show each on standard error."""
-    if sys.stderr.isatty():
-        _with_bar(steps)
-    else:
-        _with_lines(steps)
-
-
-def _with_bar(steps: Iterable[Step]) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("starting", total=1.0, left="")
-        for step in steps:
-            bar.update(task, description=step.text, completed=step.done, left=_left(step))
-
-
-def _with_lines(steps: Iterable[Step]) -> None:
-    said = time.monotonic()
-    for step in steps:
-        if time.monotonic() - said >= _LINE_SECONDS:
-            said = time.monotonic()
-            print(f"{step.done:4.0%} {_left(step)} {step.text}", file=sys.stderr, flush=True)
-
-
-def _left(step: Step) -> str:
-    if step.left is None:
-        return ""
-    minutes, seconds = divmod(round(step.left), 60)
-    return f"{minutes}:{seconds:02d} left"

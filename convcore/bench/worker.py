@@ -65,9 +65,9 @@ class Worker:
             "variables": variables_that_matter(os.environ),
         }
 
-    def forbid_winograd(self) -> None:
-        """Hold convcore to strict mode."""
-        self.peer.forbid_winograd()
+    def choose_algorithm(self, algorithm: str | None, strict: bool) -> None:
+        """Hold convcore to an algorithm, or to strict mode."""
+        self.peer.choose_algorithm(algorithm, strict)
 
     def measure_peak(self, dtypes: list[str]) -> dict[str, float]:
         """Return the speed of a large matrix product in each dtype, in GFLOP/s."""
@@ -136,7 +136,7 @@ class Worker:
         self.calls = {ONLY: call}
         peak.forget()  # the file's copy of the weights
         computed = call()
-        np.save(result, computed.detach().numpy() if self.peer.library else computed)
+        np.save(result, computed.detach().float().numpy() if self.peer.library else computed)
         call()  # what is allocated by the second call too, such as momenta
         return peak.added
 

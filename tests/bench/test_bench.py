@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convcore import cli
+from convcore import backends, cli
 from convcore.bench import measuring, peers, problem, process, runner, worker
 from convcore.bench.layers import DTYPES, FORMATS, PASSES, parse_layer, pass_calls
 from convcore.bench.measuring import take_turns
@@ -658,6 +658,29 @@ def test_bench_held_to_strict_mode_computes_without_winograd(tmp_path):
     data = json.loads(file.read_text())
     assert data["request"]["strict"]
     assert {cell["algorithm"] for cell in data["cells"]} == {"indirect"}
+
+
+@pytest.mark.subprocess
+def test_bench_held_to_an_algorithm_computes_by_it_where_it_can(tmp_path):
+    pytest.importorskip("rich")
+    file, page = tmp_path / "x.json", tmp_path / "x.md"
+    layers = ["--layer", "1,16,9,9,16,3,1,1", "--layer", "1,4,9,9,4,3,1,1,1,4"]
+    arguments = ["--formats", "contiguous", "--threads", "1", "--rounds", "1", "--peers", "none"]
+    given = [*layers, "--algorithm", "im2col", "--json", str(file), "--page", str(page)]
+    assert cli.main(["bench", "--passes", "forward", *arguments, *given]) == 0
+    data = json.loads(file.read_text())
+    dense, depthwise = (cell["algorithm"] for cell in data["cells"])
+    assert dense == "im2col" and data["request"]["algorithm"] == "im2col"
+    assert depthwise == plan_of_forced("im2col", "1,4,9,9,4,3,1,1,1,4")
+    assert all(promise["text"].startswith("error of ") for promise in data["promises"])
+    assert data["command"].startswith("convcore bench --passes forward ")
+    assert page.read_text().startswith("# What `convcore bench --algorithm im2col` measured\n")
+
+
+def plan_of_forced(algorithm, spec):
+    """Return what computes a layer's forward pass where an algorithm is forced."""
+    with backends.conv.flags(algorithm=algorithm):
+        return plan_conv(parse_layer(spec).geometry, "float32").forward.algorithm
 
 
 def test_oracle_is_what_results_are_compared_with(solved):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -17,6 +19,7 @@ from convcore.bench.nets import (
     RUN_ONE,
     TASKS,
     TRAIN,
+    Effort,
     NetCell,
     formats_of,
     make_net,
@@ -24,7 +27,7 @@ from convcore.bench.nets import (
     save_weights,
     task_call,
 )
-from convcore.bench.peers import OURS
+from convcore.bench.peers import OURS, load_peer
 from convcore.bench.promises import net_promises
 
 
@@ -50,6 +53,7 @@ def test_who_does_what_in_which_format():
     assert formats_of("torch", TRAIN, True) == both + compiled
     assert formats_of(OURS, TRAIN, True) == both
     assert formats_of("openvino", RUN, True) == ("",)
+    assert formats_of("torch_bfloat16", TRAIN, True) == both
 
 
 def test_ratios_are_of_each_sides_better_format():
@@ -65,6 +69,107 @@ def test_ratios_are_of_each_sides_better_format():
     cell.results = {(OURS, ""): np.array([1.0, 2.0]), ("torch", ""): np.array([1.0, 2.1])}
     assert cell.error() == pytest.approx(0.05)
     assert cell.wrong
+    # bfloat16 is off by more, and is wrong beyond a tenth
+    cell.results = {(OURS, ""): np.array([1.0, 2.0]), ("torch_bfloat16", ""): np.array([1.0, 2.1])}
+    assert cell.error() == 0 and cell.error(bfloat16=True) == pytest.approx(0.05)
+    assert not cell.wrong
+    cell.results["torch_bfloat16", ""] = np.array([1.0, 2.3])
+    assert cell.wrong
+
+
+def test_speeds_are_over_another_library_round_by_round():
+    cell = NetCell(NETS[0], RUN, 1)
+    cell.seconds = {
+        ("torch_bfloat16", "contiguous"): [1.0, 2.0],
+        ("torch", "contiguous"): [3.0] * 2,
+    }
+    assert cell.speed("torch_bfloat16", "torch").median == pytest.approx(2.25)
+    assert cell.speed(OURS, "torch") is None
+    cell.seconds["torch", "contiguous"].append(1.0)  # interrupted before the other's turn
+    assert cell.speed("torch_bfloat16", "torch").median == pytest.approx(2.25)
+
+
+def chart_cells():
+    """Two nets' inference on two numbers of threads, three libraries."""
+    cells = []
+    for threads, net in itertools.product((1, 2), NETS[:2]):
+        cell = NetCell(net, RUN, threads)
+        cell.seconds = {(OURS, ""): [1.0] * 3, ("torch", "contiguous"): [2.0] * 3}
+        if net is NETS[0]:
+            cell.seconds["torch_bfloat16", "contiguous"] = [0.5] * 3
+        cells.append(cell)
+    return cells
+
+
+def test_chart_has_a_bar_a_library_and_net(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    from convcore.bench import nets_chart
+
+    figures = []
+    monkeypatch.setattr(nets_chart, "write_figure", lambda figure, file: figures.append(figure))
+    peers = ("torch", "torch_bfloat16", "onnxruntime")
+    nets_chart.save_nets_chart(tmp_path / "x.svg", chart_cells(), peers)
+    (figure,) = figures
+    for axes, threads in zip(figure.axes, (1, 2), strict=True):
+        assert axes.get_title() == f"inference, {threads} thread{'s' * (threads > 1)}"
+        bars = [(float(bar.get_y()), float(bar.get_height())) for bar in axes.patches]
+        assert bars == [(1.0, 1.0), (1.0, 1.0), (1.0, 3.0)]  # ours of two nets, bfloat16's of one
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *("PyTorch", "convcore", "PyTorch bfloat16"),
+    ]
+    cells = [NetCell(NETS[0], RUN, 1)]
+    with pytest.raises(ValueError, match="PyTorch's, which was not measured"):
+        nets_chart.save_nets_chart(tmp_path / "x.svg", cells, peers)
+
+
+def test_guess_of_a_run_grows_with_what_is_asked():
+    def whole(nets, peers, rounds):
+        return Effort(nets, peers, (1,), rounds).whole
+
+    small = whole(NETS[-1:], (), 1)
+    assert 4 * 3 < small < whole(NETS[-1:], ("torch",), 1) < whole(NETS[:1], ("torch",), 1)
+    assert whole(NETS[:1], ("torch",), 1) < whole(NETS[:1], ("torch",), 9)
+    effort = Effort(NETS[-1:], (), (1,), 1)
+    assert effort.step("a", effort.whole / 2).done == 0
+    assert effort.step("b", effort.whole / 2).done == pytest.approx(0.5)
+    assert effort.step("c", 0.0).left == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("flags", "isa", "words"),
+    [
+        ({"avx2"}, "native", "this processor has no bfloat16 arithmetic"),
+        ({"avx512_bf16"}, "avx2", "needs --isa native"),
+        ({"avx512_bf16"}, "native", ""),
+    ],
+)
+def test_bfloat16_needs_a_processor_that_has_it(flags, isa, words, monkeypatch):
+    from convcore.cli.bench import nets as command
+    from convcore.cli.errors import UsageError
+
+    monkeypatch.setattr(command, "cpu_flags", lambda: frozenset(flags))
+    if words:
+        with pytest.raises(UsageError, match=words):
+            command._require_bfloat16(isa)
+    else:
+        command._require_bfloat16(isa)
+        effort = Effort(NETS[:1], ("torch_bfloat16",), (1,), 1)
+        about, _ = command._announcements(effort)
+        assert "autocast('cpu', bfloat16)" in about and "avx512_bf16" in about
+
+
+def test_bfloat16_net_is_close_to_ours_and_keeps_its_weights(torch, tmp_path):
+    lenet, weights = net_named("lenet"), tmp_path / "weights.npz"
+    save_weights(make_net(convcore, lenet), weights)
+    peer = load_peer("torch_bfloat16")
+    ours = task_call(convcore, lenet, RUN, "", weights)().numpy()
+    call = task_call(torch, lenet, RUN, "contiguous", weights, precision=peer.precision)
+    theirs = call()
+    apart = np.abs(theirs.float().numpy() - ours).max() / np.abs(ours).max()
+    assert 1e-5 < apart < 0.1  # rounded, and the same net
+    step = task_call(torch, lenet, TRAIN, "contiguous", weights, precision=peer.precision)
+    assert np.isfinite(step().item())
 
 
 def test_promises_are_of_what_was_measured():
@@ -120,7 +225,15 @@ def test_pytorch_computes_the_same(tmp_path):
     assert "| LeNet | training step | " in text
     assert "PyTorch, training step: geometric mean of 1" in text
     assert text.count("| PyTorch | NHWC |") == 3
-    train, run, one = json.loads(file.read_text())
+    saved = json.loads(file.read_text())
+    assert saved["command"] == "convcore bench --nets lenet --peers torch --rounds 1 " + " ".join(
+        ("--json", os.path.relpath(file), "--page", os.path.relpath(page))
+    )
+    train, run, one = saved["measured"]
+    assert f"    {saved['command']}\n" in text
+    assert "![Speed of nets beside PyTorch's](nets.svg)" in text
+    assert "inference, " in page.with_suffix(".svg").read_text()
+    assert done.stdout.startswith("LeNet: 3 tasks, 1 round each: about ")
     assert [train["task"], run["task"], one["task"]] == list(TASKS)
     assert set(train["variants"]) == {
         f"{library}/{format}"
@@ -141,7 +254,7 @@ def test_wrong_names_are_refused():
     assert "--nets measures whole nets" in done.stderr
     done = bench("lenet", "--csv", "nets.csv")
     assert done.returncode == 2
-    assert "--csv is for layers; --nets has --json and --page" in done.stderr
+    assert "--csv is for layers, not for --nets" in done.stderr
     done = bench("lenet", "--page", "nowhere/nets.md")
     assert done.returncode == 2
     assert "--page: there is no directory nowhere" in done.stderr

@@ -68,5 +68,5 @@ def test_overhead_suite_end_to_end(tmp_path, capsys):
         assert one.name in printed
     assert ("PyTorch" in printed) == bool(find_spec("torch"))
     saved = json.loads(file.read_text())
-    assert [entry["operation"] for entry in saved] == [one.name for one in OPERATIONS]
-    assert all(len(entry["seconds"]["convcore"]) == 1 for entry in saved)
+    assert [entry["operation"] for entry in saved["measured"]] == [one.name for one in OPERATIONS]
+    assert all(len(entry["seconds"]["convcore"]) == 1 for entry in saved["measured"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import itertools
 import json
 import math
 
 import pytest
 
-from convcore.bench import measuring, promises, records, results, runner
+from convcore.bench import measuring, progress, promises, records, results
 from convcore.bench.layers import FORMATS, PASSES, parse_layer
 from convcore.bench.page import as_page
 from convcore.bench.promises import EXPECTED, MARGIN
@@ -407,12 +408,42 @@ def test_page_of_an_interrupted_run_says_so(outcome):
     assert "cells are missing" in as_page(outcome, request(DENSE, OTHER), MACHINE, "", "")
 
 
+# --- narrow terminals ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 200])
+def test_tables_break_no_word(width, outcome):
+    pytest.importorskip("rich")
+    from rich.console import Console
+
+    from convcore.bench import report
+
+    def words(width):
+        console = Console(width=width, file=io.StringIO(), color_system=None)
+        asked = request(DENSE, OTHER)
+        report.print_workers(console, outcome, "CPU")
+        report.print_cells(console, outcome, asked)
+        report.print_summary(console, outcome, asked)
+        lines = console.file.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        return {word for line in lines for word in line.split() if word[0].isalnum()}
+
+    assert words(400) == words(width)
+
+
 # --- progress -------------------------------------------------------------------------------------
 
 
 def test_progress_outside_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
-    clock = itertools.count(step=15.0)
-    monkeypatch.setattr(runner.time, "monotonic", lambda: next(clock))
-    runner.follow([runner.Step("a", 0.1), runner.Step("b", 0.5, 75.0), runner.Step("c", 0.9, 15.0)])
+    clock = itertools.count(step=3.0)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    step = progress.Step
+    progress.follow([step("a", 0.1), step("b", 0.5, 75.0), step("c", 0.9, 15.0)])
     lines = capsys.readouterr().err.splitlines()
     assert lines == [" 50% 1:15 left b"]
+
+
+def test_guessed_durations_are_in_round_words():
+    words = {3: "a few seconds", 12: "about 10 seconds", 47: "about 50 seconds"}
+    words |= {70: "about a minute", 130: "about 2 minutes", 5400: "about 1.5 hours"}
+    assert {seconds: progress.about(seconds) for seconds in words} == words

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ OURS = "convcore"
 PEERS = {
     OURS: (("convcore",), "convcore", "libraries"),
     "torch": (("torch",), "PyTorch", "libraries"),
+    "torch_bfloat16": (("torch",), "PyTorch bfloat16", "libraries"),
     "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes"),
     "openvino": (("openvino",), "OpenVINO", "runtimes"),
     "numpy": (("numpy",), "NumPy", "numpy_scipy"),
@@ -32,6 +34,8 @@ PEERS = {
 }
 # Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
 SLOW = ("scipy",)
+# Of whole nets only: a layer is checked in float32's eps, and bfloat16's is 65,536 times that.
+NETS_ONLY = ("torch_bfloat16",)
 # Asked by a run that has a minute for everything.
 QUICK = ("torch", "numpy")
 
@@ -51,6 +55,9 @@ class Peer:
 
     most_rounds: int = 1_000_000
     """Rounds after which it sits out, so that a slow peer does not take the user's time."""
+
+    rounds_to_bfloat16: bool = False
+    """Whether its nets compute in bfloat16, with 8 bits of precision, wherever it sees fit."""
 
     library: Any = None
     """The module, of those with PyTorch's names: small operations and nets are written in them."""
@@ -82,6 +89,10 @@ class Peer:
     def to_numpy(self, result: Any) -> np.ndarray:
         """Return a call's result as an array, (N, C, H, W) in any strides."""
         return result
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """Return a context in which its nets compute forward."""
+        return nullcontext()
 
     def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
         """Return a run of a net in an ONNX file, of those peers that read one."""

@@ -1,8 +1,12 @@
-"""convcore and PyTorch: what programs of either call, without a graph, each gradient alone."""
+"""convcore and PyTorch: what programs of either call, without a graph, each gradient alone.
+
+PyTorch's nets also in bfloat16, as ``torch.autocast("cpu", torch.bfloat16)`` computes them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -37,9 +41,10 @@ class _Convcore(Peer):
             "OpenMP": str(threads.openmp() or "none"),
         }
 
-    def forbid_winograd(self) -> None:
-        """Hold this process to strict mode: direct summation only."""
-        self.library.backends.conv.strict = True
+    def choose_algorithm(self, algorithm: str | None, strict: bool) -> None:
+        """Hold this process to an algorithm where it is possible, or to direct summation."""
+        conv = self.library.backends.conv
+        conv.algorithm, conv.strict = algorithm, strict
 
     def algorithm(self, layer: Layer, pass_name: str, dtype: str, channels_last: bool) -> str:
         plan = self._engine.plan_conv(layer.geometry, np.dtype(dtype), channels_last)
@@ -88,4 +93,11 @@ class _PyTorch(Peer):
         return result.numpy()
 
 
-MAKERS = {OURS: _Convcore, "torch": _PyTorch}
+class _PyTorchBfloat16(_PyTorch):
+    rounds_to_bfloat16 = True
+
+    def precision(self) -> AbstractContextManager[Any]:
+        return self.library.autocast("cpu", dtype=self.library.bfloat16)
+
+
+MAKERS = {OURS: _Convcore, "torch": _PyTorch, "torch_bfloat16": _PyTorchBfloat16}

@@ -1,0 +1,113 @@
+"""Commands on the site's pages print what the pages say.
+
+Blocks are of three kinds: lines of Python with what they print, which doctest runs; commands, which
+run here; and files, in whose folder the page's commands run.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = sorted([*(DOCS / "start").glob("*.rst"), *(DOCS / "howto").glob("*.rst")])
+BLOCK = re.compile(
+    r"^\.\. code-block:: (?P<kind>\S+)\n(?: +:caption: (?P<file>\S+)\n)?\n"
+    r"(?P<text>(?: {4}.*\n|\n)+)",
+    re.MULTILINE,
+)
+FILE = re.compile(r"(?:tests|benchmarks|wheels)/[\w/]+\.(?:py|md)")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+# Commands that install, build or measure, and what runs them.
+ELSEWHERE = {
+    "pip install": ".ci/run, job clean",
+    "git clone": ".ci/run, every job",
+    "pip wheel": ".ci/run, job poor",
+    "wheels/": ".ci/run wheels",
+    "convcore bench --quick": ".ci/run, job main",
+}
+
+
+def blocks(page):
+    """Yield (kind, file, text) of each code block of a page."""
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        yield found["kind"], found["file"], textwrap.dedent(found["text"]).strip("\n") + "\n"
+
+
+def commands(text):
+    """Yield (command, what it prints) of a block."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield command, printed
+
+
+def run(command, folder):
+    """Run a command of this Python in a folder; return what it prints."""
+    words = shlex.split(command)
+    settings = {name: value for name, value in (word.split("=") for word in words if "=" in word)}
+    program, *arguments = words[len(settings) :]
+    start = {"convcore": ["-m", "convcore"], "python": []}[program]
+    done = subprocess.run(
+        [sys.executable, "-P", *start, *arguments],
+        cwd=folder,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_commands_print_what_the_page_says(page, tmp_path):
+    for kind, file, text in blocks(page):
+        if file:
+            (tmp_path / file).write_text(text)
+            continue
+        assert kind == "console", f"a block of {kind} has no caption: nothing would run it"
+        for command, printed in commands(text):
+            if not command.startswith(tuple(ELSEWHERE)):
+                got = run(command, tmp_path)
+                assert doctest.OutputChecker().check_output(printed, got, OPTIONS), got
+
+
+def test_every_command_that_runs_elsewhere_is_on_a_page():
+    found = [
+        command
+        for page in PAGES
+        for kind, _, text in blocks(page)
+        if kind == "console"
+        for command, _ in commands(text)
+    ]
+    assert [start for start in ELSEWHERE if not any(c.startswith(start) for c in found)] == []
+
+
+def test_no_block_escapes():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert text.count("code-block::") == len(list(blocks(page))), page
+        assert "::\n\n" not in text.replace(".. code-block::", ""), page
+
+
+def test_files_that_pages_name_are_there():
+    named = {
+        name
+        for page in DOCS.rglob("*.rst")
+        if not {"generated", "auto_tutorials"} & set(page.parts)
+        for name in re.findall(
+            r"(?:tests|benchmarks|wheels)/[\w/]+\.(?:py|md)", page.read_text("utf-8")
+        )
+    }
+    assert len(named) > 5
+    assert [name for name in sorted(named) if not (DOCS.parent / name).exists()] == []
