@@ -3,7 +3,8 @@
 ``import convcore`` does not load it. Sub-commands import what they need when they run, so that
 ``convcore --help`` is fast and ``convcore info`` needs no extra.
 
-Exit codes: 0 success, 1 a wrong result, 2 a usage error or a missing extra, 130 interrupted.
+Exit codes: 0 success, 1 a wrong result, 2 a usage error or a missing extra, 130 interrupted, 141
+nobody reads the output any longer, as after ``| head -1``.
 """
 
 from __future__ import annotations
@@ -12,13 +13,34 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from convcore.cli import bench, demo, info, plan, run, summary, verify
+import convcore
+from convcore.cli import bench, completion, demo, info, plan, run, summary, verify
 from convcore.cli.errors import UsageError
+from convcore.cli.overview import overview
+from convcore.cli.parser import Parser
+from convcore.cli.terminal import reader_is_gone, silence_output
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with ``argv``, by default ``sys.argv[1:]``; return the exit code."""
-    arguments = _parser().parse_args(argv)
+    try:
+        try:
+            return _run(argv)
+        finally:
+            print(end="", flush=True)  # what is left is written here, where its failure is met
+    except BrokenPipeError:
+        if not reader_is_gone():
+            raise
+        silence_output()
+        return 141
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    given = sys.argv[1:] if argv is None else list(argv)
+    arguments = _parser().parse_args(given, argparse.Namespace(argv=given))
+    if arguments.command is None:
+        print(overview())
+        return 0
     try:
         return arguments.run(arguments)
     except UsageError as error:
@@ -30,8 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="convcore", description="Convolutions on the CPU.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser = Parser(
+        prog="convcore",
+        description="Convolutional nets on the CPU. Without a command: what one can do with it.",
+    )
+    parser.add_argument("--version", action="version", version=f"convcore {convcore.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (run, bench, info, verify, plan, summary, demo):
         module.add_command(commands)
+    completion.add_command(commands, parser)
     return parser

@@ -4,66 +4,131 @@ from __future__ import annotations
 
 import argparse
 import pickle
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from convcore.cli.errors import UsageError, count, require_extra
 
+# Seconds of an epoch on two cores, for the estimate at the start; progress then goes by the clock.
+_DIGITS_EPOCH, _RESNET_DIGITS_EPOCH, _PATCHES_EPOCH = 0.25, 0.55, 2.5
+_DIGITS_EPOCHS = 30
+# Enough for nineteen patches in twenty: the maps are of a net that has learned.
+_MAPS_EPOCHS = 2
+_SCALES = ("own", "one")
+
 
 def add_command(commands: argparse._SubParsersAction) -> None:
-    """Add ``demo`` to the parser."""
+    """Add ``demo`` to the parser, and its subjects to that."""
     parser = commands.add_parser(
         "demo",
         help="filter photographs, show a net's feature maps, or train a net; draws a picture",
-        description="photo: apply Gabor and Sobel filters to scikit-learn's sample photographs, "
-        "and compute the gradient of the responses' energy with respect to the pixels. digits: "
-        "train a small net on scikit-learn's handwritten digits, in well under a minute, and show "
-        "one digit's feature maps and input gradient, captured by hooks. maps: show the input of "
-        "every convolution of a ResNet-18 for a photograph, captured by hooks. training: train a "
-        "ResNet-8 on the digits, and another on patches of sample photographs of scikit-learn and "
-        "matplotlib, and draw the learning curves. Each draws one picture.",
+        description="Demonstrations, each of which draws one picture. Without a network: all data "
+        "are scikit-learn's and matplotlib's samples.",
     )
-    parser.add_argument("subject", choices=("photo", "digits", "maps", "training"))
+    subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
+    for add in (_add_photo, _add_digits, _add_maps, _add_training):
+        add(subjects)
+
+
+def _add_subject(
+    subjects: argparse._SubParsersAction, name: str, text: str, description: str
+) -> argparse.ArgumentParser:
+    """Add a subject, with the one option that all have."""
+    parser = subjects.add_parser(name, help=text, description=description)
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="the picture; default: photo.png ..."
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path(f"{name}.png"),
+        help=f"the picture; its ending is the format; default: {name}.png",
     )
-    parser.add_argument("--epochs", type=count, metavar="N", help="epochs of digits and training")
+    return parser
+
+
+def _add_photo(subjects: argparse._SubParsersAction) -> None:
+    parser = _add_subject(
+        subjects,
+        "photo",
+        "filter photographs, and backpropagate to the pixels",
+        "Apply Gabor and Sobel filters to scikit-learn's sample photographs, and compute the "
+        "gradient of the responses' energy with respect to the pixels.",
+    )
+    parser.set_defaults(run=_photo)
+
+
+def _add_digits(subjects: argparse._SubParsersAction) -> None:
+    parser = _add_subject(
+        subjects,
+        "digits",
+        "train a small net to read digits, and look inside it",
+        "Train a small net on scikit-learn's handwritten digits, and show one digit's feature maps "
+        "and input gradient, captured by hooks.",
+    )
     parser.add_argument(
-        "--seed", type=int, default=0, help="random seed of digits, maps and training"
+        "--epochs", type=count, metavar="N", default=_DIGITS_EPOCHS, help="default: %(default)s"
+    )
+    _add_seed(parser)
+    _add_scale(parser, "one")
+    parser.set_defaults(run=_digits)
+
+
+def _add_maps(subjects: argparse._SubParsersAction) -> None:
+    parser = _add_subject(
+        subjects,
+        "maps",
+        "show what each convolution of a net is given, for a photograph",
+        "Show the input of every convolution of a net for a photograph, captured by hooks. The net "
+        f"is a ResNet-8, trained for {_MAPS_EPOCHS} epochs to tell patches of three photographs "
+        "apart; or, with --weights, a ResNet-18 with the weights of a checkpoint.",
     )
     parser.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",
-        help="a checkpoint for maps; default: random weights",
+        help="a checkpoint of a ResNet-18 for ImageNet, in place of a net trained here",
     )
-    parser.set_defaults(run=run)
+    _add_seed(parser)
+    _add_scale(parser, "own")
+    parser.set_defaults(run=_maps)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Compute, draw and save; print what was done and the picture's file."""
-    if arguments.subject in ("photo", "maps"):
-        require_extra("demo", "sklearn", "matplotlib")
-    else:
-        require_extra("demo", "sklearn", "matplotlib", "rich")
-    output: Path = arguments.output or Path(f"{arguments.subject}.png")
+def _add_training(subjects: argparse._SubParsersAction) -> None:
+    parser = _add_subject(
+        subjects,
+        "training",
+        "train two nets, and draw their learning curves",
+        "Train a ResNet-8 on the digits, and another on patches of sample photographs of "
+        "scikit-learn and matplotlib; draw the losses and accuracies, in training and held out.",
+    )
+    parser.add_argument(
+        "--epochs", type=count, metavar="N", help="default: 15 of the digits, 8 of the patches"
+    )
+    _add_seed(parser)
+    parser.set_defaults(run=_training)
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=0, help="random seed; default: 0")
+
+
+def _add_scale(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--scale",
+        choices=_SCALES,
+        default=default,
+        help="colours of the maps: each map its own scale, or one for a convolution's maps, which "
+        "shows how strong they are beside one another; default: %(default)s",
+    )
+
+
+def _prepare(arguments: argparse.Namespace, *modules: str) -> None:
+    """Raise for a missing package or a picture that cannot be written, before anything runs."""
+    require_extra("demo", "sklearn", "matplotlib", *modules)
+    output: Path = arguments.output
     if not output.absolute().parent.is_dir():
         raise UsageError(f"--output: there is no directory {output.parent}")
-    _check_format(output)
-    if arguments.subject == "photo":
-        _photo(output)
-    elif arguments.subject == "digits":
-        _digits(output, arguments.epochs or 30, arguments.seed)
-    elif arguments.subject == "maps":
-        _maps(output, arguments.weights, arguments.seed)
-    else:
-        _training(output, arguments.epochs, arguments.seed)
-    print(f"Saved to {output}")
-    return 0
-
-
-def _check_format(output: Path) -> None:
-    """Raise for a picture format that cannot be written, before anything is computed."""
     from matplotlib.figure import Figure
 
     allowed = Figure().canvas.get_supported_filetypes()
@@ -74,92 +139,144 @@ def _check_format(output: Path) -> None:
         )
 
 
-def _photo(output: Path) -> None:
+def _photo(arguments: argparse.Namespace) -> int:
+    _prepare(arguments)
     from convcore.demo.photo import describe, load_photographs, respond
     from convcore.demo.picture import save_picture
 
+    _announce("photo", "two photographs, six filters", 2.0)
     responses = respond(load_photographs())
-    save_picture(responses, output)
+    save_picture(responses, arguments.output)
     print(describe(responses))
+    return _saved(arguments)
 
 
-def _maps(output: Path, weights: Path | None, seed: int) -> None:
+def _maps(arguments: argparse.Namespace) -> int:
+    _prepare(arguments, "rich")
     import convcore
     from convcore.demo import maps
     from convcore.demo.maps_picture import save_picture
     from convcore.demo.photo import load_photographs
 
-    convcore.manual_seed(seed)
-    try:
-        net = maps.make_net(weights)
-    except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
-        raise UsageError(f"--weights: {error}") from error
-    found = maps.see(net, load_photographs().pixels[0])
-    save_picture(found, output)
+    convcore.manual_seed(arguments.seed)
+    if arguments.weights is None:
+        net, name = _learned()
+    else:
+        try:
+            net, name = maps.load_net(arguments.weights), f"ResNet-18 of {arguments.weights.name}"
+        except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
+            raise UsageError(f"--weights: {error}") from error
+        _announce("maps", "one photograph", 5.0)
+    found = maps.see(net, load_photographs().pixels[0], imagenet=arguments.weights is not None)
+    save_picture(found, name, arguments.scale == "one", arguments.output)
     _, height, width = found.photograph.shape
     n_weights = sum(parameter.numel() for parameter in net.parameters())
     print(
-        f"ResNet-18, {n_weights:,} parameters, looked at {width} x {height} pixels in "
+        f"{name}, {n_weights:,} parameters, looked at {width} x {height} pixels in "
         f"{found.seconds:.2f} s; hooks saw the inputs of {len(found.inputs)} convolutions"
     )
+    return _saved(arguments)
 
 
-def _digits(output: Path, epochs: int, seed: int) -> None:
+def _learned() -> tuple[Any, str]:
+    """Train a net for the maps; return it and what a picture calls it."""
+    from convcore.demo import training
+
+    _announce("maps", "a ResNet-8 is trained first", 3.0 + _MAPS_EPOCHS * _PATCHES_EPOCH)
+    task = training.patches_task()
+    net = training.make_net(task)
+    last = _train(net, task, _MAPS_EPOCHS)[-1]
+    print(
+        f"{_MAPS_EPOCHS} epochs over {len(task.train)} patches in {last.seconds:.1f} s; of the "
+        f"{len(task.test)} held out, {last.accuracy:.1%} are right"
+    )
+    return net, f"ResNet-8, trained to tell {len(task.classes)} photographs apart"
+
+
+def _digits(arguments: argparse.Namespace) -> int:
+    _prepare(arguments, "rich")
     import convcore
     from convcore.demo import digits, training
     from convcore.demo.digits_picture import save_picture
 
-    convcore.manual_seed(seed)
-    task, net = training.digits_task(seed), digits.Reader()
+    epochs = arguments.epochs
+    plural = "" if epochs == 1 else "s"
+    convcore.manual_seed(arguments.seed)
+    _announce("digits", f"{epochs} epoch{plural}", 2.0 + epochs * _DIGITS_EPOCH)
+    task, net = training.digits_task(arguments.seed), digits.Reader()
     print(net)
     last = _train(net, task, epochs)[-1]
-    plural = "" if epochs == 1 else "s"
     print(
         f"{epochs} epoch{plural} over {len(task.train)} digits in {last.seconds:.1f} s; of "
         f"the {len(task.test)} held out, {last.accuracy:.1%} are read right"
     )
     image, label = task.test[0]
-    save_picture(digits.look(net, image, int(label)), last.accuracy, output)
+    look = digits.look(net, image, int(label))
+    save_picture(look, last.accuracy, arguments.scale == "one", arguments.output)
+    return _saved(arguments)
 
 
-def _training(output: Path, epochs: int | None, seed: int) -> None:
+def _training(arguments: argparse.Namespace) -> int:
+    _prepare(arguments, "rich")
     import convcore
     from convcore.demo import training
     from convcore.demo.training_picture import SHOWN, Run, save_picture
 
-    convcore.manual_seed(seed)
+    convcore.manual_seed(arguments.seed)
+    tasks = (training.digits_task(arguments.seed), training.patches_task())
+    first, second = (arguments.epochs or task.epochs for task in tasks)
+    seconds = 5.0 + first * _RESNET_DIGITS_EPOCH + second * _PATCHES_EPOCH
+    _announce("training", f"two nets, {first} and {second} epochs", seconds)
     runs = []
-    for task in (training.digits_task(seed), training.patches_task()):
+    for task in tasks:
         net = training.make_net(task)
-        steps = _train(net, task, epochs)
+        steps = _train(net, task, arguments.epochs)
         last = steps[-1]
         print(
             f"{task.name}: {last.number} batches of {len(task.train)} images in "
-            f"{last.seconds:.1f} s; of {len(task.test)} held out, {last.accuracy:.1%} are right"
+            f"{last.seconds:.1f} s; of {len(task.test)} held out, {last.accuracy:.1%} are right",
+            flush=True,
         )
         chosen = convcore.randperm(len(task.test))[:SHOWN]
         images, labels = (tensor[chosen] for tensor in task.test.tensors)
         answers = training.answers(net, images)
         runs.append(Run(task, steps, images.numpy(), labels.tolist(), answers))
-    save_picture(runs, output)
+    save_picture(runs, arguments.output)
+    return _saved(arguments)
+
+
+def _announce(subject: str, what: str, seconds: float) -> None:
+    """Say on standard error what is about to run, and for how long."""
+    from convcore.bench.progress import about
+
+    print(f"{subject}: {what}; {about(seconds)} on two cores", file=sys.stderr, flush=True)
+
+
+def _saved(arguments: argparse.Namespace) -> int:
+    print(f"Saved to {arguments.output}")
+    return 0
 
 
 def _train(net: Any, task: Any, epochs: int | None) -> list:
-    """Train behind a progress bar on standard error, which then vanishes; return all steps."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    """Train, and show progress on standard error; return all steps."""
+    from convcore.bench.progress import follow
 
+    steps: list = []
+    follow(_progress(net, task, epochs, steps))
+    return steps
+
+
+def _progress(net: Any, task: Any, epochs: int | None, steps: list) -> Iterator[Any]:
+    """Yield the progress of training, and fill ``steps``."""
+    from convcore.bench.progress import Step
     from convcore.demo import training
 
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn()
     n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
-    steps, tested = [], ""
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(task.name, total=n_batches)
-        for step in training.train(net, task, epochs):
-            steps.append(step)
-            if step.accuracy is not None:
-                tested = f", right {step.accuracy:.1%}"
-            text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
-            progress.update(bar, description=text, advance=1)
-    return steps
+    tested = ""
+    for step in training.train(net, task, epochs):
+        steps.append(step)
+        if step.accuracy is not None:
+            tested = f", right {step.accuracy:.1%}"
+        text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
+        left = step.seconds / step.number * (n_batches - step.number)
+        yield Step(text, step.number / n_batches, left)

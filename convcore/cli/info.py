@@ -10,6 +10,9 @@ from collections.abc import Iterator
 
 from convcore.cli.diagnosis import Facts, diagnose
 from convcore.cli.machine import cpu_flags, cpu_name, instruction_sets
+from convcore.cli.terminal import columns, fitted
+
+_WIDEST = 96
 
 _VARIABLES = (
     "OPENBLAS_CORETYPE",
@@ -46,13 +49,19 @@ def add_command(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the facts and the diagnosis."""
     for name, value in _facts():
-        print(f"{name:<16}{value}")
+        print(fitted(f"{name:<16}{value}"))
     problems = diagnose(_diagnosed())
     print()
     print("Misconfigured:" if problems else "Nothing is misconfigured.")
     for problem in problems:
-        print(textwrap.fill(problem, 96, initial_indent="  - ", subsequent_indent="    "))
+        print(_paragraph(problem))
     return 0
+
+
+def _paragraph(text: str) -> str:
+    width = min(columns() or _WIDEST, _WIDEST)
+    indents = {"initial_indent": "  - ", "subsequent_indent": "    "}
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False, **indents)
 
 
 def _facts() -> Iterator[tuple[str, str]]:

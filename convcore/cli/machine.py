@@ -15,6 +15,8 @@ LEVELS = {
     "AVX2+FMA": {"avx2", "fma"},
     "AVX-512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
 }
+# What computes in bfloat16: x86's two and arm64's.
+BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 _SHOWN = ("sse4_2", "avx", "f16c", "fma", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl",
           "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "asimdhp", "sve", "sve2")  # fmt: skip
 

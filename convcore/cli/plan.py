@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from convcore.bench.layers import FIELDS, FORMATS, PASSES, Layer, parse_layer
 from convcore.cli.errors import UsageError
+from convcore.cli.terminal import fitted
 
 if TYPE_CHECKING:
     from convcore.engine.conv.plan import PassPlan
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         layer = parse_layer(arguments.layer)
         with selected(forbidden=arguments.forbid, **asked):
-            print(describe(layer, arguments.dtype, arguments.format))
+            print(fitted(describe(layer, arguments.dtype, arguments.format)))
     except ValueError as error:
         raise UsageError(str(error)) from None
     return 0

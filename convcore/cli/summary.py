@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from convcore.cli.errors import UsageError
+from convcore.cli.terminal import fitted
 
 DTYPES = ("float32", "float64")
 
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = inspection.summary(model, shape, dtype=dtype, depth=arguments.depth)
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"{arguments.model} cannot take {list(shape)}: {error}") from None
-    print(found)
+    print(fitted(str(found)))
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from convcore.bench.process import ISAS
 from convcore.cli.errors import UsageError
 from convcore.cli.machine import cpu_name
+from convcore.cli.terminal import fitted
 
 if TYPE_CHECKING:
     from convcore.verify.runner import Findings
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         seconds = _seconds(arguments) / len(isas)
         found = [runner.verify(isa, seconds, arguments.seed, _progress) for isa in isas]
-    print("\n".join(_lines(found, time.monotonic() - start)))
+    print(fitted("\n".join(_lines(found, time.monotonic() - start))))
     return int(any(findings.failures for findings in found))
 
 

@@ -13,11 +13,14 @@ from convcore.demo.digits import Look
 _COLUMNS = 8  # of feature maps
 
 
-def save_picture(found: Look, accuracy: float, file: Path) -> None:
-    """Draw what the hooks captured and save it; the file's suffix is the format."""
+def save_picture(found: Look, accuracy: float, one_scale: bool, file: Path) -> None:
+    """Draw what the hooks captured and save it; the file's suffix is the format.
+
+    one_scale : whether the feature maps have one scale of colours, or each its own
+    """
     figure = Figure(figsize=(14, 7.2), layout="constrained")
     figure.suptitle(
-        f"A net that reads {accuracy:.1%} of the digits it has not seen, reading one of them",
+        f"A net that reads {accuracy:.1%} of the digits it has not seen, and one of them",
         fontsize=15,
     )
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
@@ -29,17 +32,26 @@ def save_picture(found: Look, accuracy: float, file: Path) -> None:
         f"d score of {found.label} / d pixel",
     )
     _draw_both(right, found)
-    rows = -(-len(found.maps) // _COLUMNS)
-    reach = np.abs(found.maps).max()
-    bottom.suptitle(
-        "the first convolution's feature maps, "
-        f"from -{reach:.1f} (blue) over 0 (white) to {reach:.1f} (red)",
-        fontsize=12,
-    )
-    for ax, channel in zip(bottom.subplots(rows, _COLUMNS).flat, found.maps, strict=False):
-        ax.imshow(channel, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        _without_ticks(ax)
+    _draw_maps(bottom, found.maps, one_scale)
     figure.savefig(file, dpi=100)
+
+
+def _draw_maps(figure: Figure, maps: np.ndarray, one_scale: bool) -> None:
+    """Draw (channels, H, W) feature maps, numbered, with their colour bar or bars."""
+    scale = "one scale" if one_scale else "each on a scale of its own"
+    figure.suptitle(f"the first convolution's {len(maps)} feature maps, {scale}", fontsize=12)
+    axes = figure.subplots(-(-len(maps) // _COLUMNS), _COLUMNS)
+    reach = np.abs(maps).max()
+    for number, (ax, channel) in enumerate(zip(axes.flat, maps, strict=False)):
+        most = (reach if one_scale else np.abs(channel).max()) or 1.0
+        drawn = ax.imshow(channel, cmap="RdBu_r", vmin=-most, vmax=most)
+        ax.set_title(f"{number}", fontsize=9, pad=2)
+        _without_ticks(ax)
+        if not one_scale:
+            bar = figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=12, ticks=[-most, 0, most])
+            bar.ax.set_yticklabels([f"{-most:.1f}", "0", f"{most:.1f}"], fontsize=7)
+    if one_scale:
+        figure.colorbar(drawn, ax=axes, shrink=0.85).set_label("output of the convolution")
 
 
 def _draw(figure: Figure, ax: Axes, image: np.ndarray, title: str, scale: str) -> None:

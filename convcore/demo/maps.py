@@ -1,4 +1,4 @@
-"""The maps demo: the inputs of a ResNet-18's convolutions for a photograph, captured by hooks."""
+"""The maps demo: the inputs of a net's convolutions for a photograph, captured by hooks."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Sight:
     seconds: float
 
 
-def make_net(weights: Path | None = None) -> nn.Module:
-    """Return a ResNet-18 with random weights, or with those of a checkpoint.
+def load_net(weights: Path) -> nn.Module:
+    """Return a ResNet-18 with the weights of a checkpoint.
 
     Raises
     ------
@@ -47,13 +47,15 @@ def make_net(weights: Path | None = None) -> nn.Module:
         The file cannot be read, or does not hold a ResNet-18's weights.
     """
     net = convcore.models.resnet18()
-    if weights is not None:
-        net.load_state_dict(convcore.load(weights))
-    return net.eval()
+    net.load_state_dict(convcore.load(weights))
+    return net
 
 
-def see(net: nn.Module, photograph: np.ndarray) -> Sight:
-    """Run a net on a photograph with a forward pre-hook on every Conv2d; return the inputs."""
+def see(net: nn.Module, photograph: np.ndarray, imagenet: bool = False) -> Sight:
+    """Run a net on a photograph with a forward pre-hook on every Conv2d; return the inputs.
+
+    imagenet : whether the net takes colours in the units of ImageNet's checkpoints, not 0 to 1
+    """
     seen: list[Input] = []
 
     def keep(name: str) -> Callable[..., None]:
@@ -68,7 +70,10 @@ def see(net: nn.Module, photograph: np.ndarray) -> Sight:
         for name, module in net.named_modules()
         if isinstance(module, nn.Conv2d)
     ]
-    pixels = (photograph - _MEAN[:, np.newaxis, np.newaxis]) / _STD[:, np.newaxis, np.newaxis]
+    pixels = photograph
+    if imagenet:
+        pixels = (pixels - _MEAN[:, np.newaxis, np.newaxis]) / _STD[:, np.newaxis, np.newaxis]
+    net.eval()
     start = time.perf_counter()
     with convcore.no_grad():
         net(convcore.from_numpy(pixels[np.newaxis]))

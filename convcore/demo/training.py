@@ -44,7 +44,8 @@ class Task:
 class Step:
     """The result of a batch: its number and epoch, counted from 1, loss and learning rate.
 
-    ``accuracy`` on the test set, after an epoch's last batch; ``seconds`` since the start.
+    ``accuracy`` and ``test_loss`` on the test set, after an epoch's last batch; ``seconds`` since
+    the start.
     """
 
     number: int
@@ -52,6 +53,7 @@ class Step:
     loss: float
     lr: float
     accuracy: float | None
+    test_loss: float | None
     seconds: float
 
 
@@ -129,19 +131,26 @@ def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Ite
             optimizer.step()
             if left or epoch < epochs:
                 schedule.step()
-            tested = None if left else accuracy(net, *task.test.tensors)
-            yield Step(number, epoch, loss.item(), lr, tested, time.perf_counter() - start)
+            tested = (None, None) if left else tested_on(net, *task.test.tensors)
+            yield Step(number, epoch, loss.item(), lr, *tested, time.perf_counter() - start)
 
 
-def accuracy(net: convcore.nn.Module, images: convcore.Tensor, labels: convcore.Tensor) -> float:
-    """Return the share of images that the net classifies correctly."""
-    right = np.equal(answers(net, images), labels.numpy()).mean()
+def tested_on(
+    net: convcore.nn.Module, images: convcore.Tensor, labels: convcore.Tensor
+) -> tuple[float, float]:
+    """Return the share of images that the net classifies correctly, and the mean cross-entropy."""
+    scores = _scores(net, images)
     net.train()
-    return float(right)
+    right = np.equal(scores.argmax(1).numpy(), labels.numpy()).mean()
+    return float(right), F.cross_entropy(scores, labels).item()
 
 
 def answers(net: convcore.nn.Module, images: convcore.Tensor) -> list[int]:
     """Return the class that the net predicts for each image."""
+    return _scores(net, images).argmax(1).tolist()
+
+
+def _scores(net: convcore.nn.Module, images: convcore.Tensor) -> convcore.Tensor:
     net.eval()
     with convcore.no_grad():
-        return net(images).argmax(1).tolist()
+        return net(images)

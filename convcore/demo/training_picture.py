@@ -46,6 +46,9 @@ def _draw_losses(ax: Axes, run: Run) -> None:
     losses = [step.loss for step in run.steps]
     ax.plot(numbers, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="a batch's")
     ax.plot(numbers, _smooth(losses), color="tab:blue", label="running mean")
+    tested = [step for step in run.steps if step.test_loss is not None]
+    at, held_out = [step.number for step in tested], [step.test_loss for step in tested]
+    ax.plot(at, held_out, color="tab:orange", marker="o", markersize=4, label="held out")
     ax.set_yscale("log")
     ax.set_xlabel("batch")
     ax.set_ylabel("cross-entropy")
@@ -76,14 +79,14 @@ def _draw_accuracies(ax: Axes, run: Run) -> None:
 
 
 def _draw_images(figure: Figure, run: Run) -> None:
-    figure.suptitle("held out: the net's answers, wrong ones in red", fontsize=12)
+    figure.suptitle("held out: answers; if wrong, the truth", fontsize=12)
     side = int(np.sqrt(SHOWN))
     for ax, image, label, answer in zip(
         figure.subplots(side, side).flat, run.images, run.labels, run.answers, strict=False
     ):
         ax.imshow(np.moveaxis(image, 0, -1), cmap="Greys", vmin=0, vmax=1)
-        ax.set_title(
-            run.task.classes[answer], fontsize=9, color="black" if answer == label else "red", pad=2
-        )
+        said, right = run.task.classes[answer], answer == label
+        text = said if right else f"{said}, not {run.task.classes[label]}"
+        ax.set_title(text, fontsize=9, color="black" if right else "red", pad=2)
         ax.set_xticks([])
         ax.set_yticks([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib.util
 import json
@@ -17,6 +18,7 @@ from convcore.bench.layers import parse_layer
 from convcore.cli import diagnosis, machine
 from convcore.cli import plan as plan_command
 from convcore.cli.bench import layers as bench_layers
+from convcore.cli.bench.options import command_line
 from convcore.cli.diagnosis import Facts, diagnose
 from convcore.engine.runtime import threads
 from convcore.engine.runtime.cpus import allowed_cpus
@@ -187,8 +189,12 @@ def test_layer_text_is_read_back():
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nonsense"],
+        ["demo"],
+        ["demo", "photo", "--epochs", "1"],
+        ["demo", "training", "--scale", "one"],
+        ["completion"],
+        ["completion", "sh"],
         ["plan"],
         ["bench", "--maps", "sideways"],
         ["bench", "--threads", "0"],
@@ -212,6 +218,12 @@ def test_parser_refuses_with_exit_code_2(arguments, capsys):
         (["bench", "--peers", "abacus"], "'abacus' is none of"),
         (["bench", "--suite", "table,grand"], "'grand' is none of"),
         (["bench", "--suite", "overhead,tiny"], "give it alone"),
+        (["bench", "--suite", "overhead", "--plot", "x.svg"], "not for --suite overhead"),
+        (["bench", "--nets", "--algorithm", "im2col"], "--algorithm is for layers, not for --nets"),
+        (["bench", "--nets", "--passes", "forward"], "--passes is for layers, not for --nets"),
+        (["bench", "--nets", "--plot", "x.svg", "--peers", "none"], "torch has to be a peer"),
+        (["bench", "--algorithm", "im2kol"], "did you mean im2col?"),
+        (["bench", "--algorithm", "winograd", "--strict"], "without Winograd"),
         (["bench", "--plot", "x.doc"], "cannot write a picture"),
         (["bench", "--compare", "/no/such/file.json"], "No such file"),
         (["bench", "--compare", __file__], "test_cli.py"),
@@ -229,6 +241,20 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     assert len(said.splitlines()) == 1
 
 
+def test_bfloat16_is_no_peer_of_layers(monkeypatch, capsys):
+    pytest.importorskip("rich")
+    monkeypatch.setattr("convcore.bench.peers.is_installed", lambda name: True)
+    assert cli.main(["bench", "--peers", "torch,torch_bfloat16"]) == 2
+    assert "torch_bfloat16 is for --nets" in capsys.readouterr().err
+
+
+def test_a_page_shows_the_command_with_relative_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = ["bench", f"--json={tmp_path}/a/x.json", "--page", str(tmp_path / "x.md"), "--quick"]
+    arguments = argparse.Namespace(argv=given)
+    assert command_line(arguments) == "convcore bench --json=a/x.json --page x.md --quick"
+
+
 def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
     pytest.importorskip("rich")
     lacking(monkeypatch, "torch")
@@ -242,6 +268,8 @@ def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
         (["bench", "--quick"], "rich", "bench"),
         (["bench", "--plot", "x.svg"], "matplotlib", "bench"),
         (["demo", "photo"], "sklearn", "demo"),
+        (["demo", "maps"], "rich", "demo"),
+        (["completion", "bash"], "shtab", "completion"),
     ],
 )
 def test_missing_extra_names_the_command_that_mends_it(
@@ -365,10 +393,13 @@ def test_bench_says_what_spoils_its_numbers():
     layers = (parse_layer("1,2,5,5,3,3"),)
     asked = Request(layers, ("forward",), ("contiguous",), (1,), (), rounds=1, isa="avx2")
     busy, idle = (bench_layers._announcements(asked, load) for load in (1000.0, 0.0))
-    assert "held to --isa avx2" in idle[-1]
+    assert "held to --isa avx2" in idle[-2]
+    assert idle[-1] == "1 cell, 1 round each: a few seconds."
     strict = dataclasses.replace(asked, strict=True)
-    assert "no Winograd" in bench_layers._announcements(strict, 0.0)[-1]
-    assert "load average 1000.0" in busy[-1]
+    assert "no Winograd" in bench_layers._announcements(strict, 0.0)[-2]
+    forced = dataclasses.replace(asked, algorithm="im2col")
+    assert "held to --algorithm im2col" in bench_layers._announcements(forced, 0.0)[-2]
+    assert "load average 1000.0" in busy[-2]
     assert bench_layers._announcements(asked, None) == idle
 
 

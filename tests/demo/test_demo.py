@@ -128,7 +128,7 @@ def test_net_learns_to_read_digits(digits):
 
     convcore.manual_seed(0)
     task, net = training.digits_task(seed=0), digits.Reader()
-    before = training.accuracy(net, *task.test.tensors)
+    before = training.tested_on(net, *task.test.tensors)[0]
     *_, last = training.train(net, task, epochs=5)
     # Five epochs of the demo's thirty, which reach 97 %.
     assert before < 0.5 and last.accuracy > 0.85 and last.epoch == 5
@@ -174,11 +174,12 @@ def test_digits_demo_draws_what_the_hooks_saw(digits, tmp_path, capsys):
 
 
 def test_hooks_see_what_each_convolution_is_given():
+    import convcore
     from convcore.demo import maps
 
-    net = maps.make_net()
+    net = convcore.models.resnet18()
     photograph = np.random.default_rng(0).random((3, 64, 96), dtype=np.float32)
-    found = maps.see(net, photograph)
+    found = maps.see(net, photograph, imagenet=True)
     assert len(found.inputs) == 20
     first, second = found.inputs[:2]
     assert (first.name, first.shape) == ("conv1", (3, 64, 96))
@@ -210,10 +211,29 @@ def test_maps_demo_draws_the_net_of_a_checkpoint(tmp_path, capsys):
     assert "11,689,512 parameters, looked at 640 x 427 pixels" in capsys.readouterr().out
     picture = imread(file)
     assert picture.shape[0] > 1000 and picture[..., :3].std() > 0.1
-    assert not maps.make_net(weights).conv1.weight.any()
+    assert not maps.load_net(weights).conv1.weight.any()
+    plain = maps.see(maps.load_net(weights), np.full((3, 32, 32), 0.5, np.float32))
+    assert (plain.inputs[0].maps == 0.5).all()
     convcore.save({"weight": convcore.ones(2)}, weights)
     assert cli.main([*arguments, str(weights)]) == 2
     assert "--weights: " in capsys.readouterr().err
+
+
+def test_maps_demo_says_what_it_trained_and_how_long_it_takes(
+    training, tmp_path, capsys, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("rich")
+    monkeypatch.setattr(training, "patches_task", training.patches)
+    from matplotlib.image import imread
+
+    file = tmp_path / "maps.png"
+    assert cli.main(["demo", "maps", "--scale", "one", "--output", str(file)]) == 0
+    assert imread(file)[..., :3].std() > 0.1
+    said = capsys.readouterr()
+    assert "2 epochs over 64 patches" in said.out and "ResNet-8, trained to tell 3" in said.out
+    assert "9 convolutions" in said.out and "random" not in said.out
+    assert said.err.startswith("maps: a ResNet-8 is trained first; about 10 seconds")
 
 
 # Training
@@ -233,6 +253,12 @@ def training():
         images[np.arange(n), 0, 2 * labels + 1] = 1
         return TensorDataset(convcore.from_numpy(images), convcore.from_numpy(labels))
 
+    def patches():
+        images = np.random.default_rng(0).random((64, 3, 32, 32), dtype=np.float32)
+        part = TensorDataset(convcore.from_numpy(images), convcore.arange(64) % 3)
+        return training.Task("patches", tuple("abc"), part, part, training.mirrored, 2)
+
+    training.patches = patches
     training.easy = training.Task("bars", tuple("abc"), bars(96), bars(40), training.mirrored, 3)
     return training
 
@@ -265,6 +291,10 @@ def test_residual_net_learns_an_easy_task(training):
     images, labels = training.easy.test.tensors
     right = np.mean(np.array(training.answers(net, images)) == labels.numpy())
     assert right == pytest.approx(steps[-1].accuracy)
+    assert [step.test_loss is None for step in steps] == [step.accuracy is None for step in steps]
+    with convcore.no_grad():
+        loss = convcore.nn.functional.cross_entropy(net(images), labels).item()
+    assert steps[-1].test_loss == pytest.approx(loss, rel=1e-5)
 
 
 def test_training_demo_draws_its_curves(training, tmp_path, capsys, monkeypatch):
@@ -282,3 +312,17 @@ def test_training_demo_draws_its_curves(training, tmp_path, capsys, monkeypatch)
     assert picture.shape[0] > 800 and picture.shape[1] > 1400
     for half in np.array_split(picture[..., :3], 2):
         assert all(part.std() > 0.1 for part in np.array_split(half, 3, axis=1))
+
+
+def test_wrong_answers_are_drawn_with_the_truth(training):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from convcore.demo import training_picture
+
+    images = training.easy.test.tensors[0][:3].numpy()
+    run = training_picture.Run(training.easy, [], images, labels=[0, 1, 2], answers=[0, 2, 2])
+    figure = Figure()
+    training_picture._draw_images(figure, run)
+    drawn = [(ax.get_title(), ax.title.get_color()) for ax in figure.axes[:4]]
+    assert drawn == [("a", "black"), ("c, not b", "red"), ("c", "black"), ("", "black")]

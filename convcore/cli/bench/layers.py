@@ -17,12 +17,14 @@ from convcore.cli.bench.options import (
     keeps_environment,
     machine_now,
     peers_of,
+    require_drawable,
     require_folders,
     rounds_of,
     suites_of,
 )
-from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.errors import UsageError
 from convcore.cli.machine import load_average
+from convcore.cli.parser import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 # Leaves something of a minute to start, and to end the cell that is being measured.
 _QUICK_SECONDS = 50.0
+# All workers' imports.
+_STARTING_SECONDS = 4.0
 # Each oracle holds a layer in float64, several times over.
 _MOST_ORACLES = 4
 # Load average a CPU beyond which timings say something about other programs too.
@@ -59,8 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
+            # Saved first: nobody may read what is printed any longer.
+            saved = list(save(files, outcome, request, machine, command_line(arguments)))
             all_well = _report(console, request, outcome, machine, arguments.check)
-            for line in save(files, outcome, request, machine, command_line()):
+            for line in saved:
                 console.print(line, markup=False)
     if before is not None:
         all_well &= _compare(console, before, outcome, request, machine, arguments.compare)
@@ -69,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what the arguments ask for."""
+    from convcore.bench.peers import NETS_ONLY
     from convcore.bench.results import Request
     from convcore.bench.suites import layers_of
     from convcore.engine.runtime.cpus import cpu_limit
@@ -76,21 +83,40 @@ def _request(arguments: argparse.Namespace) -> Request:
     if keeps_environment(arguments) and arguments.isa != "native":
         raise UsageError("--isa sets variables and --env keep leaves them: give one of the two")
     suites = suites_of(arguments)
+    peers = peers_of(arguments.peers, arguments.quick)
+    for peer in set(peers) & set(NETS_ONLY):
+        raise UsageError(
+            f"--peers: {peer} is for --nets: a layer's result is checked in eps of its own dtype"
+        )
     return Request(
         layers=tuple(dict.fromkeys((*layers_of(suites), *_layers(arguments.layer or ())))),
         passes=arguments.passes,
         formats=arguments.formats,
         threads=arguments.threads or tuple(sorted({1, cpu_limit()})),
-        peers=peers_of(arguments.peers, arguments.quick),
+        peers=peers,
         rounds=rounds_of(arguments),
         dtypes=arguments.dtypes,
         suites=suites,
         budget=_QUICK_SECONDS if arguments.quick else None,
         isa=arguments.isa,
         strict=arguments.strict,
+        algorithm=_algorithm(arguments),
         keep=keeps_environment(arguments),
         seed=arguments.seed,
     )
+
+
+def _algorithm(arguments: argparse.Namespace) -> str | None:
+    """Return what convcore is held to, if anything."""
+    from convcore.engine.conv.algorithms import NAMES
+
+    name = arguments.algorithm
+    if name is not None and name not in NAMES:
+        hint = nearest(name, NAMES)
+        raise UsageError(f"--algorithm: {name!r} is none of {', '.join(NAMES)}{hint}")
+    if name == "winograd" and arguments.strict:
+        raise UsageError("--strict is without Winograd: give it or --algorithm winograd")
+    return name
 
 
 def _layers(specs: Sequence[str]) -> tuple[Layer, ...]:
@@ -115,17 +141,36 @@ def _announcements(request: Request, load: float | None) -> list[str]:
         )
     if request.strict:
         lines.append("convcore is held to strict mode: direct summation, no Winograd.")
+    if request.algorithm:
+        lines.append(
+            f"convcore is held to --algorithm {request.algorithm}; a pass that it cannot compute "
+            "is another's, as the table says."
+        )
     if load is not None and load > _BUSY * (os.cpu_count() or 1):
         lines.append(
             f"The machine was busy (load average {load:.1f} on {os.cpu_count()} CPUs): if other "
             "programs still run, do not believe times on all threads."
         )
-    return lines or ["The workers' environment is as found, but for the number of threads."]
+    lines = lines or ["The workers' environment is as found, but for the number of threads."]
+    return [*lines, _estimate(request)]
+
+
+def _estimate(request: Request) -> str:
+    """Return what is measured and about how long that takes."""
+    from convcore.bench.progress import about, plural
+    from convcore.bench.runner import Effort
+
+    seconds = Effort(request).whole + _STARTING_SECONDS
+    if request.budget is not None:
+        seconds = min(seconds, request.budget)
+    cells = len(list(request.cell_groups)) * len(request.formats)
+    rounds = plural(request.rounds, "round")
+    return f"{plural(cells, 'cell')}, {rounds} each: {about(seconds)}."
 
 
 def _measure(request: Request, outcome: Outcome) -> None:
     """Run the benchmark, and show how far it is."""
-    from convcore.bench.runner import follow
+    from convcore.bench.progress import follow
     from convcore.bench.runner import run as run_bench
     from convcore.engine.runtime.cpus import cpu_limit
 
@@ -137,15 +182,8 @@ def _files(arguments: argparse.Namespace) -> Files:
     from convcore.bench.records import Files
 
     require_folders(arguments, "json", "csv", "plot", "page")
-    files = Files(arguments.json, arguments.csv, arguments.plot, arguments.page)
-    if files.plot or files.page:
-        require_extra("bench", "matplotlib")
-    if files.plot:
-        from convcore.bench.chart import is_drawable
-
-        if not is_drawable(files.plot):
-            raise UsageError(f"--plot: cannot write a picture as {files.plot.name!r}, .svg is one")
-    return files
+    require_drawable(arguments.plot, arguments.page)
+    return Files(arguments.json, arguments.csv, arguments.plot, arguments.page)
 
 
 def _older_run(file: Path | None) -> dict[str, Any] | None:

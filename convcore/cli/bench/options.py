@@ -6,15 +6,15 @@ import argparse
 import datetime
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
 from convcore.bench.process import ISAS, worker_environment
-from convcore.cli.errors import UsageError, count
+from convcore.cli.errors import UsageError, count, require_extra
 from convcore.cli.machine import cpu_name
+from convcore.cli.terminal import columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,8 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         type=_names,
         metavar="torch,onnxruntime,openvino,numpy,scipy",
         help="default: all installed but scipy, which takes seconds a call; with --quick torch and "
-        "numpy; none for none",
+        "numpy; none for none. torch_bfloat16, with --nets alone: PyTorch under "
+        "autocast('cpu', bfloat16), where the processor has that arithmetic",
     )
 
 
@@ -98,6 +99,12 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
         "use all that the CPU has",
     )
     group.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        help="hold convcore to an algorithm, in every pass of a layer that it can compute: im2col, "
+        "indirect, winograd ...; its speed is then held to no limit",
+    )
+    group.add_argument(
         "--strict", action="store_true", help="hold convcore to direct summation: no Winograd"
     )
     group.add_argument(
@@ -109,7 +116,11 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--json", type=Path, metavar="FILE", help="save everything measured")
     group.add_argument("--csv", type=Path, metavar="FILE", help="save a row a cell")
     group.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the ratios, layer by layer: .svg or .png"
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw the ratios, layer by layer, or with --nets the speed beside PyTorch's: .svg or "
+        ".png",
     )
     group.add_argument(
         "--page", type=Path, metavar="FILE.md", help="write a page in Markdown, its chart beside it"
@@ -159,11 +170,11 @@ def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def peers_of(asked: tuple[str, ...] | None, quick: bool = False) -> tuple[str, ...]:
     """Return the peers asked for, or those that are installed and not too slow."""
-    from convcore.bench.peers import PEERS, QUICK, SLOW, is_installed
+    from convcore.bench.peers import NETS_ONLY, PEERS, QUICK, SLOW, is_installed
 
     known = [name for name in PEERS if name != "convcore"]
     if asked is None:
-        usual = QUICK if quick else [name for name in known if name not in SLOW]
+        usual = QUICK if quick else [name for name in known if name not in (*SLOW, *NETS_ONLY)]
         return tuple(filter(is_installed, usual))
     if asked == ("none",):
         return ()
@@ -174,6 +185,27 @@ def peers_of(asked: tuple[str, ...] | None, quick: bool = False) -> tuple[str, .
             lacking = " and ".join(m for m in PEERS[name][0])
             raise UsageError(f"--peers: {name} is not installed (it needs {lacking})")
     return asked
+
+
+def refuse(arguments: argparse.Namespace, what: str, *options: str) -> None:
+    """Raise UsageError for an option that was given and means nothing for what is measured."""
+    usual = argparse.ArgumentParser()
+    add_options(usual)
+    for option in options:
+        name = option.replace("-", "_")
+        if getattr(arguments, name) != usual.get_default(name):
+            raise UsageError(f"--{option} is for layers, not for {what}")
+
+
+def require_drawable(file: Path | None, page: Path | None) -> None:
+    """Raise UsageError if a chart or a page's chart cannot be drawn."""
+    if file or page:
+        require_extra("bench", "matplotlib")
+    if file:
+        from convcore.bench.chart import is_drawable
+
+        if not is_drawable(file):
+            raise UsageError(f"--plot: cannot write a picture as {file.name!r}, .svg is one")
 
 
 def rounds_of(arguments: argparse.Namespace) -> int:
@@ -205,16 +237,31 @@ def machine_now() -> dict[str, Any]:
     return {"cpu": cpu_name(), "date": datetime.date.today().isoformat()}
 
 
-def command_line() -> str:
-    """Return the user's command line."""
-    return shlex.join(["convcore", *sys.argv[1:]])
+def command_line(arguments: argparse.Namespace) -> str:
+    """Return the user's command line; paths in it are relative, as they are elsewhere too."""
+    return shlex.join(["convcore", *map(_relative, arguments.argv)])
+
+
+def _relative(word: str) -> str:
+    """Return an argument, a path or ``--option=path`` that is absolute made relative to here."""
+    option, sign, value = word.rpartition("=")
+    try:
+        return option + sign + os.path.relpath(value) if os.path.isabs(value) else word
+    except ValueError:  # Windows: on another drive
+        return word
 
 
 def console_of(width: int | None = None) -> Console:
     """Return a console; ``width`` is what a table needs where the output, a file, has none."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    if width is not None and not console.is_terminal:
+    class Quiet(Console):
+        """A Console that leaves it to the command what a pipe is that nobody reads."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Quiet(highlight=False)
+    if width is not None and not console.is_terminal and not columns():
         console.width = width
     return console

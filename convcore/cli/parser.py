@@ -1,0 +1,40 @@
+"""The parser that every command is of: its errors are its own, and name what may be meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser whose commands refuse what they do not know, each under its own name."""
+
+    def parse_known_args(
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse; refuse what is left, which argparse would hand up to the whole command."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self._refuse(rest)
+        return found, rest
+
+    def _refuse(self, rest: Sequence[str]) -> NoReturn:
+        known = set(re.findall(r"--[a-z][a-z-]*", self.format_help()))
+        hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])
+        self.error(f"unrecognized arguments: {' '.join(rest)}{hints}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is no choice; argparse calls this for commands and options."""
+        if action.choices is not None and value not in action.choices:
+            allowed = ", ".join(map(str, action.choices))
+            hint = nearest(str(value), map(str, action.choices))
+            raise argparse.ArgumentError(action, f"{value!r} is none of {allowed}{hint}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the known word nearest to another; nothing if none is near."""
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
