@@ -39,6 +39,13 @@ def missing_attribute(module: str, name: str) -> AttributeError:
     )
 
 
+def explanation(module: str, name: str) -> str:
+    """Say why convcore has no such name, if PyTorch has; else ''."""
+    path = f"{module}.{name}"
+    known = names.is_public(module, name) or names.is_module(path) or scope.reason(path)
+    return explain(path) if known else ""
+
+
 def missing_module(path: str) -> ModuleNotFoundError:
     """Return the error of a module, or of a name that is imported as if it were one."""
     # Without `name=path`, for which importlib would replace the text by "cannot import name".

@@ -1,0 +1,395 @@
+"""Hints: what people most often meant, in one sentence below the text of an error.
+
+The text itself is PyTorch's, for programs match it.  A hint is a note (PEP 678): tracebacks show it
+below the text, ``str(error)`` is without it.  Nothing here runs before something has failed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, Self, TypeVar
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+_Shape = Sequence[int]
+
+
+def hinted(error: _Error, hint: str) -> _Error:
+    """Return an error with a hint below its text; with none if the hint is empty."""
+    note = f"Hint: {hint}"
+    if hint and note not in getattr(error, "__notes__", ()):  # it may be raised twice
+        error.add_note(note)
+    return error
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return the word that is most like a misspelt one; '' if none is."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(words), 1, 0.7)
+    return close[0] if close else ""
+
+
+# Shapes and dtypes
+
+
+def linear_input(shape: _Shape, in_features: int) -> str:
+    """Say why an input does not fit a linear layer: most often nothing flattened it."""
+    shape = list(shape)
+    if not shape or shape[-1] == in_features:
+        return ""
+    for first, call in ((1, "nn.Flatten()"), (0, "x.flatten()")):
+        if len(shape) - first > 1 and math.prod(shape[first:]) == in_features:
+            sizes = " * ".join(map(str, shape[first:]))
+            return (
+                f"the layer takes {in_features} = {sizes} features, and its input of shape {shape} "
+                f"is not flattened: put {call} before it"
+            )
+    return (
+        f"the layer takes {in_features} features, and the last axis of its input of shape {shape} "
+        f"has {shape[-1]}"
+    )
+
+
+def conv_input(shape: _Shape, rank: int, channels: int) -> str:
+    """Say why the channels of an input with ``rank`` spatial axes do not fit a convolution."""
+    shape = list(shape)
+    axis = len(shape) - rank - 1
+    if shape[-1] == channels and shape[axis] != channels:
+        order = [*range(axis), len(shape) - 1, *range(axis, len(shape) - 1)]
+        return (
+            f"axis {axis} has to be the channels, and here the last axis looks like it: "
+            f"x.permute({', '.join(map(str, order))})"
+        )
+    if axis == 0 and channels == 1:
+        return "a batch of images in one channel has that as an axis of its own: x.unsqueeze(1)"
+    if rank == 2 and shape[axis] == 1 and channels == 3:
+        return "the images are grey and the layer takes colours: repeat the channel, x.expand(" + (
+            "-1, 3, -1, -1)" if axis else "3, -1, -1)"
+        )
+    return f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes {channels}"
+
+
+def other_dtype(given: str, expected: str) -> str:
+    """Say how to convert an input whose dtype is not the parameters'."""
+    convert = {"float32": ".float()", "float64": ".double()", "float16": ".half()"}
+    call = convert.get(expected, f".to(torch.{expected})")
+    if given == "float64" and expected == "float32":
+        return f"NumPy's floats are float64, parameters are float32: convert the input, x{call}"
+    return f"the input is {given}, the parameters are {expected}: convert the input, x{call}"
+
+
+def normalized_input(channels: int, features: int) -> str:
+    """Say which axis of a normalised input are the channels."""
+    return f"the input has {channels} channels, along axis 1, and the layer was made for {features}"
+
+
+def no_batch(rank: int, allowed: str) -> str:
+    """Say how an input gets the axis of a batch that it has not."""
+    return "add the axis of the batch: x.unsqueeze(0)" if f"{rank + 1}D" in allowed else ""
+
+
+def dtype_name(name: str) -> str:
+    """Say what was meant by a dtype's name where a device is expected."""
+    known = ("float", "double", "half", "int", "long", "bool", "bfloat", "complex", "uint")
+    return f"dtypes are no strings: torch.{name}" if name.rstrip("0123456789") in known else ""
+
+
+FLOATS = "convert to floats first: x.float()"
+NO_PROBABILITIES = (
+    "it takes probabilities: apply sigmoid first, or give the net's scores to BCEWithLogitsLoss"
+)
+WRAP = "wrap it: nn.Parameter(tensor)"
+
+
+def not_a_tensor(value: Any) -> str:
+    """Say how to make a tensor of something else."""
+    if type(value).__module__ == "numpy":
+        return "make a tensor of the array: torch.from_numpy(x), and .float() for float32"
+    if isinstance(value, type):
+        return f"that is the class: make an object of it, {value.__name__}()"
+    if isinstance(value, bool | int | float | list | tuple):
+        return f"make a tensor of the {type(value).__name__}: torch.tensor(x)"
+    return ""
+
+
+# Classes and indices
+
+
+def class_dtype(shape: _Shape, target: _Shape, floating: bool) -> str:
+    """Say what targets of a loss over classes are."""
+    if not floating:
+        return "convert the classes to int64: target.long()"
+    return (
+        "targets are classes, of int64: target.long(); or probabilities of classes, of the input's "
+        f"shape {list(shape)}, not {list(target)}"
+    )
+
+
+def class_shape(shape: _Shape, target: _Shape) -> str:
+    """Say what a matrix of targets is to become."""
+    axis = 1 if len(shape) > 1 else 0
+    if len(target) == len(shape) > 1 and target[1] == 1:
+        return f"targets of shape {list(target)} have an axis too many: target.squeeze(1)"
+    if list(shape) == list(target):
+        return f"one-hot targets become classes by target.argmax({axis}), probabilities by .float()"
+    return ""
+
+
+def class_range(target: int, classes: int) -> str:
+    """Say which targets are allowed."""
+    text = f"the input has {classes} classes, so targets are 0 to {classes - 1}"
+    if target == classes:
+        return f"{text}; if yours count from 1, subtract 1"
+    return f"{text}; set ignore_index={target} to leave them out" if target < 0 else text
+
+
+def index_range(found: int, rows: int) -> str:
+    """Say which indices of rows are allowed."""
+    return f"found {found}, and indices are 0 to {rows - 1}"
+
+
+# The graph
+
+AMBIGUOUS = (
+    "use .any() or .all() for one answer; & and | instead of `and` and `or`, for one an element"
+)
+NOT_SCALAR = "backward starts from one number: reduce first, as in loss.mean().backward()"
+LEAF_IN_PLACE = (
+    "change a parameter's values under torch.no_grad(), or compute a new tensor, as in w = w + 1"
+)
+MODIFIED = (
+    "clone the tensor before the operation changes it, or use the operation that is not in place"
+)
+
+
+def no_graph(kind: str, enabled: bool) -> str:
+    """Say why a tensor of this kind of NumPy's dtypes is not connected to any leaf."""
+    if kind not in "fcV":
+        return "it is not of floating point: argmax, comparisons and conversions have no gradient"
+    if not enabled:
+        return "gradients are not recorded here: compute and call backward outside torch.no_grad()"
+    return (
+        "no leaf that it was computed from requires grad (set requires_grad=True on one before), "
+        "or it was computed under torch.no_grad(), or from .detach(), .data, .item() or .numpy()"
+    )
+
+
+# Modules and optimizers
+
+
+def parameter(value: Any, name: str) -> str:
+    """Say how to replace a parameter."""
+    return (
+        f"wrap it: nn.Parameter({_article(value)}); or change the values only: "
+        f"with torch.no_grad(): module.{name}.copy_(tensor)"
+    )
+
+
+def _article(value: Any) -> str:
+    return "tensor" if hasattr(value, "requires_grad") else "torch.as_tensor(value)"
+
+
+def not_a_module(value: Any) -> str:
+    """Say what to add instead of something that is no module."""
+    if isinstance(value, type):
+        return f"that is the class: make a module of it, {value.__name__}()"
+    if isinstance(value, list | tuple):
+        return "unpack it: nn.Sequential(*layers)"
+    if callable(value):
+        return "a function has no place among modules: use the module, such as nn.ReLU()"
+    return ""
+
+
+def not_parameters(value: Any) -> str:
+    """Say what an optimizer takes instead."""
+    if hasattr(value, "parameters"):
+        return "pass module.parameters()"
+    return "pass the tensors: module.parameters(), or list(dictionary.values())"
+
+
+EMPTY_PARAMETERS = (
+    "the module has no parameters, or they came from a generator that was used up before: "
+    "call module.parameters() again"
+)
+LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"
+ONE_TENSOR = "put it into a list: [tensor]"
+NON_LEAF = (
+    "it was computed from other tensors: optimize those, or make a leaf, "
+    "x.detach().requires_grad_(), and compute with it"
+)
+NO_SUPER = "call super().__init__() first in the module's __init__"
+
+
+def no_forward(module: object) -> str:
+    """Say which method may have been meant to be `forward`."""
+    if type(module).__module__.startswith("convcore."):
+        return "it only holds modules: call them one by one, or use nn.Sequential"
+    found = nearest("forward", vars(type(module)))
+    if found:
+        return f"is {found!r} meant to be 'forward'?"
+    return "define forward(self, x) in the class, indented as __init__ is"
+
+
+# Keys of a state
+
+
+def state_keys(missing: Sequence[str], unexpected: Sequence[str], state: Mapping[str, Any]) -> str:
+    """Say how the keys of a state differ from those of a module."""
+    if not missing or not unexpected:
+        return ""
+    for key in unexpected:
+        inner = state.get(key)
+        if isinstance(inner, Mapping) and missing[0] in inner:
+            return f"the state is inside: load_state_dict(checkpoint[{key!r}])"
+    prefix = _prefix(missing, unexpected)
+    if prefix:
+        return (
+            f"the keys have the prefix {prefix!r}"
+            f"{', of nn.DataParallel' if prefix == 'module.' else ''}: "
+            f"{{key.removeprefix({prefix!r}): value for key, value in state_dict.items()}}"
+        )
+    prefix = _prefix(unexpected, missing)
+    if prefix:
+        return (
+            f"the module's keys have the prefix {prefix!r}, which the state's have not: "
+            f"{{{prefix!r} + key: value for key, value in state_dict.items()}}"
+        )
+    pairs = [(key, nearest(key, unexpected[:200])) for key in missing[:3]]
+    return ", ".join(f"is {found!r} meant to be {key!r}?" for key, found in pairs if found)
+
+
+def _prefix(short: Sequence[str], long: Sequence[str]) -> str:
+    """Return what stands before each of the short keys in the long ones; '' if there is none."""
+    found = next((key for key in long if key.endswith(f".{short[0]}")), "")
+    prefix = found.removesuffix(short[0])
+    return prefix if prefix and {prefix + key for key in short} == set(long) else ""
+
+
+def not_a_state(value: Any) -> str:
+    """Say what to load instead of something that is no mapping."""
+    if hasattr(value, "state_dict"):
+        return "pass its state: load_state_dict(other.state_dict())"
+    if isinstance(value, str):
+        return "read the file first: load_state_dict(torch.load(path))"
+    return ""
+
+
+# Samples of a dataset
+
+
+def samples(numbers: Sequence[Any], found: Sequence[Any]) -> str:
+    """Say which sample of a batch does not go together with the others."""
+    if not isinstance(found, list | tuple):  # a batch that the dataset made itself
+        return ""
+    for number, sample in zip(numbers, found, strict=False):
+        if sample is None:
+            return f"dataset[{number}] returned None"
+        place = _none_inside(sample)
+        if place:
+            return f"dataset[{number}]{place} is None"
+    first = _shapes(found[0]) if found else None
+    for number, sample in zip(numbers, found, strict=False):
+        if _shapes(sample) != first:
+            return (
+                f"dataset[{numbers[0]}] has {_described(first)}, dataset[{number}] has "
+                f"{_described(_shapes(sample))}"
+            )
+    return ""
+
+
+def _members(sample: Any) -> list[tuple[Any, Any]]:
+    if isinstance(sample, Mapping):
+        return list(sample.items())
+    return list(enumerate(sample)) if isinstance(sample, tuple | list) else []
+
+
+def _none_inside(sample: Any) -> str:
+    return next((f"[{key!r}]" for key, value in _members(sample) if value is None), "")
+
+
+def _shapes(sample: Any) -> list[Any]:
+    """Return the shapes of a sample's tensors and arrays."""
+    values = [value for _, value in _members(sample)] or [sample]
+    return [list(value.shape) for value in values if isinstance(_shape(value), tuple)]
+
+
+def _shape(value: Any) -> Any:
+    return getattr(value, "shape", None)
+
+
+def _described(shapes: Any) -> str:
+    return f"shape {shapes[0]}" if len(shapes) == 1 else f"shapes {shapes}"
+
+
+# Names
+
+
+def refuse_names(module: str) -> Callable[[str], Any]:
+    """Return a module's `__getattr__`, which is called for names that it has not."""
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(module, name)
+
+    return __getattr__
+
+
+def missing_name(module: str, name: str) -> AttributeError:
+    """Return the error of a name that a module has not; PyTorch's name is explained."""
+    error = AttributeError(
+        f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module)
+    )
+    if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
+        return error
+    # By its name, for it stands above: its lists are read when something is missing, never before.
+    compat: ModuleType = importlib.import_module("convcore.compat.errors")
+    return hinted(error, compat.explanation(module.replace("convcore", "torch", 1), name))
+
+
+def name_constructor(cls: type) -> None:
+    """Have errors of calls name a public class, not the private one that has its `__init__`."""
+    init: Any = cls.__init__  # type: ignore[misc]
+    if getattr(init, "__qualname__", "").startswith("_") and isinstance(init, FunctionType):
+        own = FunctionType(
+            init.__code__, init.__globals__, init.__name__, init.__defaults__, init.__closure__
+        )
+        own.__dict__.update(init.__dict__)
+        own.__kwdefaults__, own.__annotations__ = init.__kwdefaults__, init.__annotations__
+        own.__doc__, own.__module__ = init.__doc__, init.__module__
+        own.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = own  # type: ignore[misc]
+
+
+class KeywordHints:
+    """A base of classes whose constructors say which keyword was meant; later Pythons do it."""
+
+    __slots__ = ()
+
+    if sys.version_info < (3, 13):
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+            if kwargs:
+                _check_keywords(cls, kwargs)
+            new: Any = super().__new__
+            return new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
+
+
+def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
+    code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
+    if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
+        return
+    first = max(1, code.co_posonlyargcount)  # after self
+    last = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[first:last]
+    for name in given:
+        if name not in names:
+            meant = nearest(name, names)
+            error = TypeError(
+                f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
+                f"{f'. Did you mean {meant!r}?' if meant else ''}"
+            )
+            raise hinted(error, "" if meant else f"it takes {', '.join(names)}")

@@ -1,0 +1,381 @@
+"""Hints: an error's text is PyTorch's, and the note below it says what was meant."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from against_torch import same_error
+
+import convcore
+from convcore import nn, optim
+from convcore.utils.data import DataLoader, Dataset
+
+
+def hint(action, *args, **kwargs):
+    """Return the note of the error that an action raises; '' if it has none."""
+    with pytest.raises(Exception) as caught:
+        action(*args, **kwargs)
+    return "\n".join(getattr(caught.value, "__notes__", ()))
+
+
+def zeros(*shape, dtype="float32"):
+    return lambda m: m.zeros(*shape, dtype=getattr(m, dtype))
+
+
+def layer(make, input):
+    return lambda m: make(m.nn)(input(m))
+
+
+def loss(input, target):
+    return lambda m: m.nn.functional.cross_entropy(input(m), target(m))
+
+
+def changed_exp(m):
+    w = m.ones(3, requires_grad=True)
+    y = w.exp()
+    y += 1
+    y.sum().backward()
+
+
+def leaf_in_place(m):
+    w = m.ones(3, requires_grad=True)
+    w += 1
+
+
+def leaf_item(m):
+    m.ones(3, requires_grad=True)[0] = 1
+
+
+def without_graph(m):
+    w = m.ones(3, requires_grad=True)
+    with m.no_grad():
+        y = w.sum()
+    y.backward()
+
+
+def inside_no_grad(m):
+    with m.no_grad():
+        m.ones(3).sum().backward()
+
+
+def assigned(m):
+    m.nn.Linear(2, 2).weight = m.zeros(2, 2)
+
+
+def loaded(change):
+    def load(m):
+        net = m.nn.Sequential(m.nn.Linear(2, 2))
+        net.load_state_dict(change(m, net.state_dict()))
+
+    return load
+
+
+def renamed(_, state):
+    return OrderedDict((key.replace("weight", "wieght"), value) for key, value in state.items())
+
+
+def no_super(m):
+    class Net(m.nn.Module):
+        def __init__(self):
+            self.layer = m.nn.Linear(2, 2)
+
+    Net()
+
+
+def no_forward(m):
+    class Net(m.nn.Module):
+        def foward(self, x):
+            return x
+
+    Net()(m.zeros(2))
+
+
+def sgd(parameters):
+    return lambda m: m.optim.SGD(parameters(m), lr=0.1)
+
+
+def embedded(*rows):
+    return lambda m: m.nn.Embedding(4, 3)(m.tensor(rows))
+
+
+CASES = {
+    # a layer's input
+    "no flatten": (layer(lambda nn: nn.Linear(192, 10), zeros(2, 3, 8, 8)), r"nn\.Flatten\(\)"),
+    "no flatten of one": (layer(lambda nn: nn.Linear(192, 9), zeros(3, 8, 8)), r"x\.flatten\(\)"),
+    "no flatten, no bias": (
+        layer(lambda nn: nn.Linear(192, 10, bias=False), zeros(2, 3, 8, 8)),
+        r"192 = 3 \* 8 \* 8",
+    ),
+    "features": (layer(lambda nn: nn.Linear(5, 10), zeros(2, 3)), "takes 5 features.* has 3"),
+    "float64 to Linear": (
+        layer(lambda nn: nn.Linear(3, 8), zeros(1, 3, dtype="float64")),
+        r"NumPy.*x\.float\(\)",
+    ),
+    "ints to Linear": (layer(lambda nn: nn.Linear(3, 8), zeros(1, 3, dtype="int64")), "is int64"),
+    "float64 to Conv2d": (
+        layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(1, 3, 8, 8, dtype="float64")),
+        r"x\.float\(\)",
+    ),
+    "float32 to double": (
+        layer(lambda nn: nn.Linear(3, 8).double(), zeros(1, 3)),
+        r"parameters are float64.*x\.double\(\)",
+    ),
+    "NHWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 9, 9, 3)), r"permute\(0, 3, 1, 2\)"),
+    "HWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(9, 9, 3)), r"permute\(2, 0, 1\)"),
+    "NLC": (layer(lambda nn: nn.Conv1d(3, 8, 3), zeros(2, 9, 3)), r"permute\(0, 2, 1\)"),
+    "grey": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 1, 9, 9)), r"expand\(-1, 3, -1, -1\)"),
+    "channels": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 5, 9, 9)), "has 5, the layer.* 3"),
+    "channels, transposed": (
+        layer(lambda nn: nn.ConvTranspose2d(4, 8, 3), zeros(2, 5, 9, 9)),
+        "has 5, the layer takes 4",
+    ),
+    "no axis for grey": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(5, 9, 9)), r"unsqueeze\(1\)"),
+    "no batch": (layer(lambda nn: nn.BatchNorm2d(3), zeros(3, 9, 9)), r"unsqueeze\(0\)"),
+    "ints to softmax": (lambda m: m.tensor([1]).softmax(0), r"x\.float\(\)"),
+    "ints to mean": (lambda m: m.tensor([1]).mean(), r"x\.float\(\)"),
+    "scores": (lambda m: m.nn.BCELoss()(m.zeros(2) - 1, m.zeros(2)), "BCEWithLogitsLoss"),
+    "no list": (lambda m: m.stack(m.zeros(2), m.zeros(2)), r"torch\.stack\(\[a, b\]\)"),
+    "norm": (layer(lambda nn: nn.BatchNorm2d(4), zeros(2, 3, 4, 4)), "has 3 channels.* for 4"),
+    # classes and indices
+    "float classes": (loss(zeros(4, 10), zeros(4)), r"target\.long\(\).*shape \[4, 10\]"),
+    "int32 classes": (loss(zeros(4, 10), zeros(4, dtype="int32")), r"target\.long\(\)"),
+    "column": (loss(zeros(4, 10), zeros(4, 1, dtype="int64")), r"target\.squeeze\(1\)"),
+    "one-hot": (loss(zeros(4, 10), zeros(4, 10, dtype="int64")), r"target\.argmax\(1\)"),
+    "from one": (loss(zeros(1, 10), lambda m: m.tensor([10])), "0 to 9; if yours count from 1"),
+    "negative": (loss(zeros(1, 10), lambda m: m.tensor([-1])), "ignore_index=-1"),
+    "far": (loss(zeros(2, 10), lambda m: m.tensor([1, 12])), "targets are 0 to 9$"),
+    "embedding": (embedded(1, 4), "found 4, and indices are 0 to 3"),
+    "index_select": (
+        lambda m: m.zeros(3).index_select(0, m.tensor([5])),
+        "found 5, and indices are 0 to 2",
+    ),
+    "one_hot": (lambda m: m.nn.functional.one_hot(m.tensor([3]), 3), "found 3.* 0 to 2"),
+    "loss class": (
+        lambda m: m.nn.CrossEntropyLoss(m.zeros(4, 9), m.zeros(4)),
+        r"CrossEntropyLoss\(\)\(input, target\)",
+    ),
+    # the graph
+    "bool": (lambda m: bool(m.zeros(3) > 1), r"\.any\(\) or \.all\(\)"),
+    "no leaf": (without_graph, "requires_grad=True"),
+    "no_grad": (inside_no_grad, r"outside torch\.no_grad\(\)"),
+    "argmax": (lambda m: m.ones(3, requires_grad=True).argmax().backward(), "floating point"),
+    "vector": (lambda m: m.ones(3, requires_grad=True).exp().backward(), r"loss\.mean\(\)"),
+    "modified": (changed_exp, "clone the tensor"),
+    "leaf": (leaf_in_place, r"torch\.no_grad\(\)"),
+    "view of a leaf": (leaf_item, r"torch\.no_grad\(\)"),
+    # modules
+    "parameter": (assigned, r"nn\.Parameter\(tensor\).*module\.weight\.copy_\(tensor\)"),
+    "registered": (
+        lambda m: m.nn.Module().register_parameter("w", m.zeros(2)),
+        r"nn\.Parameter\(tensor\)",
+    ),
+    "clipped module": (
+        lambda m: m.nn.utils.clip_grad_norm_(m.nn.Linear(2, 2), 1.0),
+        r"module\.parameters\(\)",
+    ),
+    "no super": (no_super, r"super\(\)\.__init__\(\)"),
+    "misspelt forward": (no_forward, "is 'foward' meant to be 'forward'"),
+    "list of modules": (lambda m: m.nn.Sequential([m.nn.ReLU()]), r"Sequential\(\*layers\)"),
+    "holder": (lambda m: m.nn.ModuleList([])(m.zeros(2)), "only holds modules"),
+    # optimizers
+    "module": (sgd(lambda m: m.nn.Linear(2, 2)), r"module\.parameters\(\)"),
+    "names": (sgd(lambda m: dict(m.nn.Linear(2, 2).named_parameters())), r"dictionary\.values"),
+    "one tensor": (sgd(lambda m: m.zeros(2)), r"\[tensor\]"),
+    "nothing": (sgd(lambda m: m.nn.ReLU().parameters()), "used up"),
+    "computed": (sgd(lambda m: [m.nn.Linear(2, 2).weight * 2]), "make a leaf"),
+    # states
+    "prefix": (
+        loaded(lambda m, state: {"module." + key: value for key, value in state.items()}),
+        r"prefix 'module\.', of nn\.DataParallel",
+    ),
+    "prefix missing": (
+        loaded(lambda m, state: {key.removeprefix("0."): value for key, value in state.items()}),
+        r"module's keys have the prefix '0\.'",
+    ),
+    "misspelt key": (loaded(renamed), r"is '0\.wieght' meant to be '0\.weight'"),
+    "checkpoint": (
+        loaded(lambda m, state: {"epoch": 3, "net": state}),
+        r"load_state_dict\(checkpoint\['net'\]\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_error_has_the_hint(case):
+    action, expected = CASES[case]
+    found = hint(action, convcore)
+    assert re.search(expected, found), found
+    assert found.startswith("Hint: ")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_text_is_pytorchs(torch, case):
+    action, _ = CASES[case]
+    same_error(torch, action)
+
+
+def test_what_is_no_tensor_can_be_converted():
+    net = nn.Linear(3, 2)
+    assert "module.parameters()" in hint(optim.SGD, nn.Sequential(net), lr=0.1)
+    assert "torch.from_numpy(x)" in hint(net, np.zeros((1, 3)))
+    assert "torch.from_numpy(x)" in hint(nn.Conv2d(3, 2, 1), np.zeros((1, 3, 4, 4)))
+    assert "torch.tensor(x)" in hint(convcore.relu, [1.0])
+    assert "ReLU()" in hint(nn.Sequential, net, nn.ReLU)
+    assert "nn.ReLU()" in hint(nn.Sequential, net, convcore.relu)
+    assert "other.state_dict()" in hint(net.load_state_dict, net)
+    assert "torch.load(path)" in hint(net.load_state_dict, "net.pt")
+    assert hint(convcore.relu, None) == ""
+
+
+def test_error_within_linear_that_is_no_mismatch_has_no_hint():
+    def refuse(tensor):
+        raise RuntimeError("no")
+
+    with convcore.autograd.graph.saved_tensors_hooks(refuse, refuse):
+        assert hint(nn.Linear(3, 2), convcore.ones(1, 3, requires_grad=True)) == ""
+
+
+def test_dtype_in_place_of_a_device():
+    assert "torch.float32" in hint(convcore.zeros(2).to, "float32")
+    assert hint(convcore.zeros(2).to, "gpu") == ""
+
+
+def test_loader_names_the_sample_that_failed():
+    class Failing(Samples):
+        def __getitem__(self, number):
+            return super().__getitem__(number) if number < 6 else [][number]
+
+    assert hint(list, DataLoader(Failing(None), batch_size=4)) == "Hint: it came from dataset[6]"
+
+
+def test_other_forms_of_indices_and_batches_keep_their_errors():
+    class Batched(Samples):
+        def __getitems__(self, numbers):
+            return convcore.zeros(len(numbers), 2)
+
+    def refuse(batch):
+        raise TypeError("no")
+
+    assert hint(list, DataLoader(Batched(None), batch_size=4, collate_fn=refuse)) == ""
+    loader = DataLoader(Samples(None), batch_sampler=[range(14, 18)])
+    assert hint(list, loader) == ""
+    numbers = (number for number in [16, 17])
+    assert hint(list, DataLoader(Samples(None), batch_sampler=[numbers])) == ""
+
+
+class Samples(Dataset):
+    def __init__(self, odd):
+        self.odd = odd
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, number):
+        return self.odd if number == 17 else (convcore.zeros(2), 1)
+
+
+@pytest.mark.parametrize(
+    ("odd", "expected"),
+    [
+        (None, r"dataset\[17\] returned None"),
+        ((convcore.zeros(2), None), r"dataset\[17\]\[1\] is None"),
+        ((convcore.zeros(3), 1), r"dataset\[16\] has shape \[2\], dataset\[17\] has shape \[3\]"),
+    ],
+)
+def test_loader_names_the_sample(odd, expected):
+    assert re.search(expected, hint(list, DataLoader(Samples(odd), batch_size=4)))
+    threads = DataLoader(
+        Samples(odd), batch_size=4, num_workers=1, multiprocessing_context="thread"
+    )
+    with pytest.raises((TypeError, RuntimeError), match=expected):  # as text, from the worker
+        list(threads)
+
+
+UNKNOWN = {
+    "Conv2d": (lambda: nn.Conv2d(3, 8, kernal_size=3), "kernel_size"),
+    "ConvTranspose1d": (lambda: nn.ConvTranspose1d(3, 8, 3, strides=3), "stride"),
+    "MaxPool2d": (lambda: nn.MaxPool2d(kernel_sizes=3), "kernel_size"),
+    "Linear": (lambda: nn.Linear(3, 8, biass=False), "bias"),
+    "Adam": (lambda: optim.Adam([convcore.zeros(1)], beta=(0.9, 0.99)), "betas"),
+    "StepLR": (lambda: optim.lr_scheduler.StepLR(None, stepsize=2), "step_size"),
+    "DataLoader": (lambda: DataLoader([1], batchsize=2), "batch_size"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_unknown_keyword_suggests_one_of_the_public_class(name):
+    call, meant = UNKNOWN[name]
+    with pytest.raises(TypeError) as caught:
+        call()
+    start = rf"{name}\.__init__\(\) got an unexpected keyword argument '\w+'"
+    assert re.fullmatch(rf"{start}\. Did you mean '{meant}'\?", str(caught.value))
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
+def test_unknown_keyword_like_none_lists_them():
+    assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], learning_rate=0.1)
+
+
+def test_missing_argument_names_the_public_class():
+    with pytest.raises(TypeError, match=r"^Conv2d\.__init__\(\) missing 1 .*'kernel_size'"):
+        nn.Conv2d(3, 8)
+
+
+def test_constructor_passes_what_other_bases_take():
+    class Sized(nn.Module, dict):
+        def __init__(self, size, **more):
+            super().__init__()
+            self.size, self.more = size, more
+
+    assert Sized(3, other=4).more == {"other": 4}
+
+
+MISSING = [
+    (lambda: convcore.fft, "torch.fft is out of scope for convcore: use numpy.fft"),
+    (lambda: convcore.compile, "optimize_for_inference"),
+    (lambda: nn.quantized, "ONNX Runtime"),
+    (lambda: nn.functional.gumbel_softmax_, ""),
+    (lambda: convcore.linalg.tensorsolve_, ""),
+    (lambda: convcore.linalg.ldl_factor, "torch.linalg.ldl_factor is missing"),
+    (lambda: convcore.special.airy_ai, "torch.special.airy_ai is missing"),
+]
+
+
+@pytest.mark.parametrize(("look", "expected"), MISSING)
+def test_missing_name_of_pytorch_is_explained(look, expected):
+    assert expected in hint(look)
+    assert bool(expected) == bool(hint(look))
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "meant"),
+    [
+        (nn, "Relu", "ReLU"),
+        (nn.functional, "rellu", "relu"),
+        (optim, "Adamm", "Adam"),
+        (convcore, "ones_lik", "ones_like"),
+        (convcore.zeros(1), "requires_gard", "requires_grad"),
+        (nn.Linear(2, 2), "wieght", "weight"),
+        (nn.Sequential(OrderedDict(encoder=nn.ReLU())), "encodre", "encoder"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_python_can_suggest_an_attribute(owner, name, meant):
+    with pytest.raises(AttributeError) as caught:
+        getattr(owner, name)
+    assert (caught.value.name, caught.value.obj) == (name, owner)  # which its suggestions need
+    assert meant in dir(owner)
+    if sys.version_info >= (3, 12):
+        import traceback
+
+        assert f"'{meant}'" in "".join(traceback.format_exception_only(caught.value))
+
+
+def test_hint_is_no_part_of_the_text():
+    with pytest.raises(RuntimeError) as caught:
+        bool(convcore.zeros(2))
+    assert str(caught.value) == "Boolean value of Tensor with more than one value is ambiguous"
