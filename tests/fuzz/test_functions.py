@@ -5,11 +5,15 @@ The long form is ``python tests/fuzz/functions.py --calls 100000``.
 
 from __future__ import annotations
 
+import math
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import convcore
+from convcore import engine
 
 _SPEC = spec_from_file_location("function_fuzz", Path(__file__).with_name("functions.py"))
 functions = module_from_spec(_SPEC)
@@ -23,6 +27,41 @@ CALLS = 2500
 def test_random_calls_are_right_or_clear_errors(tmp_path):
     found = functions.hunt(0, CALLS, "", False, tmp_path)
     assert found == []
+
+
+@pytest.mark.subprocess
+def test_calls_with_an_int_far_out_are_right_or_clear_errors(tmp_path):
+    assert functions.hunt(0, CALLS, "", False, tmp_path, integers=True) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.diag(-(2**63)),
+        lambda x: x.diagonal(-(2**63)),
+        lambda x: convcore.diag(x, 2**63 - 1),
+        lambda x: x.unfold(0, 2, 2**63 - 1)[1:],
+    ],
+)
+def test_offsets_and_steps_far_out_leave_nothing(call):
+    assert call(convcore.ones(2, 3)).numel() == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda x: convcore.combinations(x, 10**30), "too many"),
+        (lambda x: convcore.combinations(x, 1000, True), "too many"),
+        (lambda x: x.sub([1, 2], alpha=10**30), "unsupported operand"),
+        (lambda x: x.long().bincount(1.0), "must be"),
+        (lambda x: x.tile(2**62), "overflowed"),
+        (lambda x: x.repeat_interleave(convcore.full((9,), 2**61), 0), "more elements"),
+        (lambda x: (x - math.inf).reshape(3, 3).pinverse(), "non-finite"),
+    ],
+)
+def test_what_would_take_too_much_or_is_no_tensor_is_refused(call, what):
+    with pytest.raises((RuntimeError, TypeError), match=what):
+        call(convcore.arange(9.0))
 
 
 @pytest.mark.parametrize("name", ["sum", "matmul", "clamp", "gather", "split", "conv2d"])
@@ -60,7 +99,7 @@ def test_a_hang_and_a_crash_are_findings(tmp_path, monkeypatch):
     child = tmp_path / "child.py"
     child.write_text(
         "import os, signal, sys\n"
-        "start, stop, only, compare, progress = sys.argv[2:]\n"
+        "start, stop, only, compare, integers, progress = sys.argv[2:]\n"
         "if int(start) > 1: sys.exit(0)\n"
         "open(progress, 'w').write(start.zfill(20))\n"
         "os.kill(os.getpid(), signal.SIGALRM if start == '0' else signal.SIGSEGV)\n"
@@ -74,8 +113,6 @@ def test_a_hang_and_a_crash_are_findings(tmp_path, monkeypatch):
 
 
 def test_differences_are_told(torch):
-    import convcore
-
     for ours, theirs, what in (
         (convcore.ones(2), torch.ones(3), "shape"),
         (convcore.ones(2), torch.ones(2).long(), "dtype"),
@@ -94,3 +131,11 @@ def test_arrays_lie_in_memory_as_they_are_said_to():
         assert np.array_equal(lying, values), lay
     assert not functions._laid(values.copy(), "unaligned").flags.aligned
     assert functions._laid(values, "repeated").strides[0] == 0
+
+
+def test_the_engine_refuses_what_guided_calls_found():
+    with pytest.raises(ValueError, match="antialias needs"):
+        engine.interpolate(np.ones((1, 1, 4), "f"), [2], antialias=True)
+    nothing, weight = np.ones((0, 4, 4, 4), "f"), np.ones((4, 4, 4, 4), "f")
+    with pytest.raises(MemoryError, match="larger than any"):
+        engine.conv_forward(nothing, weight, padding=2**31 - 1)

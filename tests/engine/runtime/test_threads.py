@@ -547,6 +547,48 @@ def test_fork_waits_for_another_threads_region(run_child):
     assert out.split() == ["done"]
 
 
+# When convcore's own handler runs: those of before run in reverse order, the others in order.
+REGISTER = """
+    for when in ("before", "after_in_parent", "after_in_child"):
+        os.register_at_fork(**{when: lambda when=when: ran.append((when, convolve().tobytes()))})
+"""
+
+
+@FORK
+@pytest.mark.subprocess
+@pytest.mark.parametrize("registered", ["before the import", "after it"])
+def test_handlers_of_a_fork_may_convolve(registered, run_child):
+    early, late = (REGISTER, "") if registered == "before the import" else ("", REGISTER)
+    out = run_child(
+        "if True:\n    import os\n    ran = []\n"
+        + early
+        + with_prelude(
+            FORKED
+            + late
+            + """
+    convcore.set_num_threads(2)
+    expected = convolve().tobytes()
+    blas = scipys_blas() if engine.runtime.threads.blas().limitable else None
+    count = blas and blas.get_num_threads()
+
+    def child():
+        assert ran == [("before", expected), ("after_in_child", expected)]
+        assert convolve().tobytes() == expected
+        assert count is None or blas.get_num_threads() == count
+
+    fork_and_wait(child)
+    assert ran == [("before", expected), ("after_in_parent", expected)]
+    ran.clear()
+    fork_and_wait(child)
+    assert convolve().tobytes() == expected
+    assert count is None or blas.get_num_threads() == count
+    print("done")
+    """
+        ),
+    )
+    assert out.split() == ["done"]
+
+
 @FORK
 @pytest.mark.subprocess
 def test_forked_child_finds_the_locks_of_the_process_free(run_child):

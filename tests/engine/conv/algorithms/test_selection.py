@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from draws import numbers
+from no_memory import Failing
 
 import convcore
 from convcore import engine
@@ -201,3 +203,19 @@ def test_equal_selections_are_one_object():
         one = selections.current()
     with conv.flags(forbidden=("im2col", "stride_decomposition")):
         assert selections.current() is one
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("first", range(4))
+def test_a_block_ends_as_it_began_where_memory_runs_out(monkeypatch, first, changed):
+    before = selections.current()
+    variable = Failing(selections._laid_over, first, changed)
+    monkeypatch.setattr(selections, "_laid_over", variable)
+    entered = []
+    with contextlib.suppress(MemoryError), conv.flags(strict=True):
+        entered.append(selections.current().strict)
+        with conv.flags(forbidden="winograd"):
+            entered.append(selections.current().forbidden)
+        assert selections.current().strict and not selections.current().forbidden
+    assert selections.current() is before
+    assert len(entered) == min(first, 2)

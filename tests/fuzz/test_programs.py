@@ -1,0 +1,81 @@
+"""Random programs give what PyTorch gives; the short form.
+
+The long form is ``python tests/fuzz/programs.py --count 1000``.
+"""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import convcore
+
+_SPEC = spec_from_file_location("program_fuzz", Path(__file__).with_name("programs.py"))
+programs = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(programs)
+
+PROGRAMS = 80
+
+
+def test_random_programs_agree_with_pytorch(torch):
+    assert [what for what in map(programs.compared, range(PROGRAMS)) if what] == []
+
+
+# Programs that differed once.
+MENDED = (
+    "v0 = lib.sub(lib.ones(2), lib.ones(2, dtype=lib.uint8), alpha=-2)",
+    "v0 = F.soft_margin_loss(lib.ones(2), lib.ones(2, dtype=lib.uint8))",
+    "v0 = lib.zeros(2, dtype=lib.uint8); v0.__setitem__(0, -1.5)",
+    "v0 = 3 ** lib.tensor([-1, 0, 2])",
+    "v0 = lib.tensor([1, -1, 2, 0]) ** lib.tensor([-1, -3, -2, -1])",
+    "v0 = leaf(1, 'float32', (2,), True); v1 = lib.div(v0, v0, rounding_mode='floor')",
+    "v0 = leaf(4, 'float64', (), True); v1 = lib.cummin(v0, 0)[0]; v2 = v0.detach().zero_()",
+    "v0 = leaf(67291, 'float64', (4, 3), True); v1 = lib.linalg.vector_norm(v0, -1, 1)",
+    "v0 = leaf(7, 'float32', (2,), True); v1 = lib.addmv(v0, lib.ones(2, 3), lib.ones(3)); "
+    "v2 = v1.register_hook(lambda g: log.append(str(g.dtype))); v3 = v1.mul_(0.25)",
+    "v0 = leaf(7, 'float32', (2, 3), True); v1 = leaf(8, 'float64', (2, 3), True); "
+    "v2 = lib.slice_scatter(v0, v1)",
+    "v0 = leaf(7, 'float64', (3,), True); v1 = F.mse_loss(v0, lib.ones(3, dtype=lib.bool))",
+    "v0 = leaf(6, 'float64', (4,), True); v1 = lib.logit(v0)",
+    "v0 = lib.hypot(lib.ones(2, dtype=lib.bool), lib.ones(2))",
+    "v0 = lib.xlogy(lib.tensor(1.5, dtype=lib.float64), lib.ones(2, dtype=lib.long))",
+    "v0 = lib.median(lib.zeros(3, 0, dtype=lib.int32))",
+    "v0 = lib.ones(2, dtype=lib.bool); v1 = v0.sub_(v0)",
+    *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
+)
+
+
+@pytest.mark.parametrize("line", MENDED)
+def test_programs_that_differed_once_agree(torch, line):
+    assert programs.difference(convcore, torch, line.split("; ")) is None
+
+
+def test_a_seed_draws_the_same_program_again(torch):
+    first, second = (programs.Draw(torch, 7).lines for _ in range(2))
+    assert first == second and len(first) > 5
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (["lib.ones(2)", "lib.ones(3)"], "size (2,), not (3,)"),
+        (["lib.ones(2)", "lib.ones(2).double()"], "dtype float32, not float64"),
+        (["lib.ones(2)", "lib.zeros(2)"], "value 1.0 at (0,), not 0.0"),
+        (["lib.ones(2)", "lib.ones(2) @ lib.ones(3)"], "does not raise"),
+        (["lib.ones(2).reshape(3)", "lib.ones(2)"], "raises RuntimeError"),
+        (["lib.ones(2).sum(4)", "lib.ones(2).reshape(3)"], "IndexError"),
+    ],
+)
+def test_differences_are_told(torch, lines, what):
+    ours, theirs = (
+        programs.ran(library, [f"v0 = {line}"])[f"v0 = {line}"]
+        for library, line in zip((convcore, torch), lines, strict=True)
+    )
+    assert programs._unlike(ours, theirs, "v0").startswith(what)
+
+
+def test_what_does_not_matter_is_left_out_of_a_program():
+    lines = ["v0 = 1", "v1 = 2", "v2 = v0 + 1", "v3 = v1 * v1"]
+    assert programs.minimal(lambda rest: lines[2] in rest, lines) == ["v0 = 1", "v2 = v0 + 1"]
