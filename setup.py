@@ -16,6 +16,8 @@ CONVCORE_DEBUG=1        developer's build, little optimised, with debug informat
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
     pytest --exact-scratch --capture=sys -m 'not subprocess'
+
+CONVCORE_DEBUG=thread   the same, watched by ThreadSanitizer: `bash .ci/run races` runs it
 """
 
 import errno
@@ -27,6 +29,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import product
@@ -37,6 +40,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
 DEBUG = os.environ.get("CONVCORE_DEBUG", "0") != "0"
+RACES = os.environ.get("CONVCORE_DEBUG") == "thread"
 OPENMP = os.environ.get("CONVCORE_OPENMP", "1") != "0"
 # Free-threaded interpreters have no limited API that Cython could compile for.
 LIMITED_API = os.environ.get("CONVCORE_LIMITED_API", "1") != "0" and not sysconfig.get_config_var(
@@ -50,6 +54,7 @@ BUILD = "build/" + "-".join(
     + ["abi3"] * LIMITED_API
     + ["serial"] * (not OPENMP)
     + ["debug"] * DEBUG
+    + ["thread"] * RACES
 )
 
 KERNELS = Path("convcore/kernels")
@@ -76,6 +81,8 @@ ONE_REST = ["--param=vect-epilogues-nomask=0"]
 DIRECTIVES = {"language_level": 3, "cdivision": True, "binding": False}
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+if RACES:
+    SANITIZERS = ["-fsanitize=thread"]
 
 OPENMP_PROBE = r"""
 #include <omp.h>
@@ -161,6 +168,13 @@ def openmp_flags(compiler):
         f"compile, link and run with {tried}.\n{OPENMP_REMEDIES}"
     )
     return [], []
+
+
+def cpus():
+    """Count the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def without_absolute_rpath(command):
@@ -266,19 +280,31 @@ def mark_made(target, made_from):
 
 
 class BuildKernels(build_ext):
-    """build_ext that translates in parallel, probes OpenMP and leaves the source tree clean."""
+    """build_ext that works in parallel, probes OpenMP and leaves the source tree clean.
+
+    Modules are made in one folder for all purposes: what was built in place is in the next wheel,
+    and an editable install, which builds in a folder that it throws away, finds it too.
+    """
 
     def finalize_options(self):
         super().finalize_options()
-        self.parallel = self.parallel or os.cpu_count()
-        if self.inplace:  # an editable install would build in a folder that it throws away
-            self.build_lib, self.build_temp = f"{BUILD}/lib", f"{BUILD}/temp"
+        self.parallel = self.parallel or cpus()
+        self.build_temp = f"{BUILD}/temp"
 
     def run(self):
         if self.force:
             shutil.rmtree(f"{BUILD}/stamps", ignore_errors=True)
+        start = time.monotonic()
         self.translate()
+        asked, self.build_lib = self.build_lib, f"{BUILD}/lib"
         super().run()
+        made = [self.get_ext_filename(extension.name) for extension in self.extensions]
+        self.build_lib = asked
+        if not self.inplace:
+            for name in made:
+                self.mkpath(os.path.dirname(f"{asked}/{name}"))
+                self.copy_file(f"{BUILD}/lib/{name}", f"{asked}/{name}")
+        print(f"convcore: kernels are there after {time.monotonic() - start:.0f} s")
 
     def translate(self):
         """Have Cython write C, under the build directory, for what has changed."""
@@ -301,7 +327,7 @@ class BuildKernels(build_ext):
                 stale,
                 build_dir=f"{BUILD}/c",
                 compiler_directives=DIRECTIVES,
-                nthreads=os.cpu_count(),
+                nthreads=self.parallel,
                 force=True,
             )
         for target, made_from in digests.items():
@@ -318,11 +344,19 @@ class BuildKernels(build_ext):
         for extension in self.extensions:
             extension.extra_compile_args = compile_flags(compiler.compiler_type) + openmp_compile
             extension.extra_link_args = link_flags(compiler.compiler_type) + openmp_link
-        super().build_extensions()
+        self.check_extensions_list(self.extensions)
+        (isa,) = (one for one in self.extensions if one.name.endswith("._isa"))
+        with ThreadPoolExecutor(self.parallel) as pool:
+            microkernels = self.compile_microkernels(isa, pool)
+            others = [
+                pool.submit(self.build_extension, one) for one in self.extensions if one is not isa
+            ]
+            isa.extra_objects = [job.result() for job in microkernels]
+            for job in others:
+                job.result()
+        self.build_extension(isa)
 
     def build_extension(self, extension):
-        if extension.name.endswith("._isa"):
-            extension.extra_objects = self.compile_microkernels(extension)
         target = Path(self.get_ext_fullpath(extension.name))
         made_from = digest(
             [*with_headers(extension.sources), *map(Path, extension.extra_objects)],
@@ -336,8 +370,11 @@ class BuildKernels(build_ext):
             super().build_extension(extension)
             mark_made(target, made_from)
 
-    def compile_microkernels(self, extension):
-        """Compile the microkernels once an instruction set; tell _isa.pyx of these."""
+    def compile_microkernels(self, extension, pool):
+        """Have the microkernels compiled once an instruction set; tell _isa.pyx of these.
+
+        Returns the jobs, each of which results in the name of an object file.
+        """
         sets = instruction_sets(self.compiler)
         found = [(f"CONVCORE_HAS_{isa.upper()}", None) for isa in sets]
         extension.define_macros = extension.define_macros + found
@@ -360,8 +397,10 @@ class BuildKernels(build_ext):
                 mark_made(target, made_from)
             return name
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(compile_one, product(MICROKERNELS, sets)))
+        # The longest first, the modules after them: on two cores neither then waits for the other.
+        # Widest vectors take longest, 50 s of the convolutions' microkernels for AVX-512.
+        jobs = [(source, isa) for isa, source in product(reversed(sets), MICROKERNELS)]
+        return [pool.submit(compile_one, job) for job in jobs]
 
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.

@@ -12,7 +12,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
-    inference/ inspection/ serialization/ models/ bench/ demo/ hub.py     uses of all that
+    inference/ inspection/ onnx/ serialization/ models/ bench/ demo/ hub.py    uses of all that
     compat/         PyTorch's programs with convcore in PyTorch's place
     verify/         self-check: every algorithm against the oracle, on the user's machine
     cli/            the command `convcore`
@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     optimize_for_inference: Callable[..., Any]
     load: Callable[..., Any]
     save: Callable[..., None]
+    onnx: Any
     serialization: Any
     summary: Callable[..., Any]
     vmap: Callable[..., Any]
@@ -123,7 +124,7 @@ _ROOMS = (
     *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
     *("distributions", "futures", "func", "linalg", "multiprocessing", "special", "testing"),
     "utils",
-    *("hub", "inference", "inspection", "models", "serialization"),
+    *("hub", "inference", "inspection", "models", "onnx", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it
@@ -192,7 +193,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             if name in names:
                 globals().update(names)
                 return names[name]
-        raise AttributeError(f"module 'convcore' has no attribute {name!r}")
+        raise importlib.import_module("convcore._hints").missing_name("convcore", name)
 
 
 def __dir__() -> list[str]:

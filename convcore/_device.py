@@ -6,6 +6,8 @@ import re
 from types import TracebackType
 from typing import Any
 
+from convcore import _hints
+
 __all__ = ["device", "get_default_device", "set_default_device"]
 
 # The names that PyTorch knows.  Tensors are on the CPU, or have no memory (meta).
@@ -141,10 +143,11 @@ def _parsed(name: str) -> tuple[str, int]:
     if not name:
         raise RuntimeError("Device string must not be empty")
     if found is None or found[1] not in _TYPES:
-        raise RuntimeError(
+        error = RuntimeError(
             f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
             f"{name.partition(':')[0]}"
         )
+        raise _hints.hinted(error, _hints.dtype_name(name))
     return found[1], int(found[2])
 
 

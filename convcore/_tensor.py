@@ -16,7 +16,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from convcore import _dtype, _recording
+from convcore import _dtype, _hints, _recording
 from convcore._device import device as _device
 from convcore._dtype_names import from_legacy_name, legacy_name
 from convcore._dtype_names import scalar_name as scalar_name  # families import it from here
@@ -464,7 +464,8 @@ class Tensor:
             return bool(array.item())
         if array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        text = "Boolean value of Tensor with more than one value is ambiguous"
+        raise _hints.hinted(RuntimeError(text), _hints.AMBIGUOUS)
 
     def __int__(self) -> int:
         return int(self._real_scalar())
@@ -517,6 +518,12 @@ class Tensor:
     def __repr__(self) -> str:
         reads.count += 1
         return tensor_str(self)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: an image if the tensor looks like one."""
+        from convcore._tensor_html import tensor_html
+
+        return tensor_html(self)
 
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0 and type(self) is Tensor:

@@ -186,12 +186,14 @@ def _complex_str(number: complex, real: _Style, imag: _Style) -> str:
 
 def _edges(array: np.ndarray) -> np.ndarray:
     """Return the elements that a summary shows."""
+    if not array.ndim:
+        return array
     edge = _options.edgeitems
-    for axis, size in enumerate(array.shape):
-        if size > 2 * edge:
-            shown = [*range(edge), *range(size - edge, size)]
-            array = np.take(array, shown, axis)
-    return array
+    shown = [
+        [*range(edge), *range(size - edge, size)] if size > 2 * edge else range(size)
+        for size in array.shape
+    ]
+    return array[np.ix_(*shown)]  # take() would first copy all of an array with other strides
 
 
 def _block(array: np.ndarray, styles: tuple[_Style, ...], indent: int, edge: int) -> str:

@@ -5,6 +5,9 @@
 tensor(5.)
 """
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.functions.linalg import (
     LinAlgError,
     cholesky,
@@ -82,3 +85,6 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -5,6 +5,9 @@
 tensor(0.5000)
 """
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.functions.angles import sinc
 from convcore.functions.elementwise import erf, exp2, expm1, log1p
 from convcore.functions.elementwise import sigmoid as expit
@@ -82,3 +85,6 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -16,6 +16,8 @@ import pytest
 # else: the checkout itself stays invisible, so that the installed package is what is tested.
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
+from skips import LONG, summary
+
 # What a child process may not inherit: both change which kernel OpenBLAS runs.
 BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
@@ -42,6 +44,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("long")]
     items[:] = [item for item in items if not item.get_closest_marker("long")]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests did not run, why, and by which command they do."""
+    stats = terminalreporter.stats
+    reasons = [
+        report.longrepr[2] for report in stats.get("skipped", ()) if type(report.longrepr) is tuple
+    ]
+    left_out = (item for item in stats.get("deselected", ()) if item.get_closest_marker("long"))
+    reasons += [LONG for _ in left_out]
+    if reasons:
+        terminalreporter.section(f"{len(reasons)} tests did not run", sep="-")
+        for line in summary(reasons):
+            terminalreporter.write_line(line)
 
 
 def pytest_configure(config: pytest.Config) -> None:

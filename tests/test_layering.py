@@ -17,8 +17,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 TENSORS = " ".join(
     (
-        "_tensor _tensor_str _creation _constants _dtype _dtype_names _device _meta",
-        "_reads _recording _settings _size _storage",
+        "_tensor _tensor_html _tensor_str _creation _constants _dtype _dtype_names _device",
+        "_hints _meta _reads _recording _settings _size _storage",
     )
 )
 # From the ground up. A room is a string; where several files make one room, they share the string.
@@ -35,7 +35,7 @@ FLOORS = (
     ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("bench", "inference", "inspection", "serialization", "models", "demo"),
-    ("hub",),
+    ("hub", "onnx"),
     ("compat", "verify"),
     ("cli",),
     ("__main__",),

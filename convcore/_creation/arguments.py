@@ -148,8 +148,11 @@ def number_as(number: Any, target: np.dtype) -> Any:
 
 
 def _integer_as(number: Any, target: np.dtype) -> Any:
-    """Truncate a real number to an integer of ``target``; negative ones wrap around if unsigned."""
-    if number != number:
+    """Truncate a real number to an integer; a negative one wraps around if it is unsigned.
+
+    That is so of integers: a negative float is an error then.
+    """
+    if number != number or (target.kind == "u" and isinstance(number, float) and number < 0):
         raise OverflowError
     whole, limits = int(number), np.iinfo(target)
     lowest = -limits.max if target.kind == "u" else limits.min

@@ -68,7 +68,7 @@ def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndar
     if target.itemsize == 8:
         start, end, step = map(int, (start, end, step))
     count = _range_length(start, end, step)
-    first, stride = int(start), int(step)
+    first, stride = int(start), int(step) if count > 1 else 0
     return _dtype.cast(first + stride * np.arange(count), target)
 
 

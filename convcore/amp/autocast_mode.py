@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from types import TracebackType
 from typing import Any
 
 from convcore import _dtype
@@ -31,7 +32,9 @@ __all__ = [
 
 _DEFAULTS = {"cpu": _dtype.bfloat16, "cuda": _dtype.float16}
 # Device type -> (enabled, dtype), in this thread or task.
-_state: ContextVar[dict[str, tuple[bool, Any]]] = ContextVar("autocast", default={})  # noqa: B039
+# Whether a device has autocast, and in which dtype.
+_State = dict[str, tuple[bool, Any]]
+_state: ContextVar[_State] = ContextVar("autocast", default={})  # noqa: B039
 _warned = False
 
 
@@ -73,6 +76,8 @@ class autocast:
         self.device = device_type
         self.fast_dtype = dtype if dtype is not None else _of(device_type)[1]
         self._enabled = enabled
+        # Per entry, for it may be entered again within itself.
+        self._entered: list[tuple[Token[_State], tuple[bool, Any], _State]] = []
 
     def __enter__(self) -> autocast:
         global _warned
@@ -82,12 +87,32 @@ class autocast:
                 "autocast changes nothing: convcore computes in the dtype of the tensors",
                 stacklevel=2,
             )
-        state = {**_state.get(), self.device: (self._enabled, self.fast_dtype)}
-        self._token = _state.set(state)
+        before, outside = _of(self.device), _state.get()
+        try:
+            token = _state.set({**outside, self.device: (self._enabled, self.fast_dtype)})
+            self._entered.append((token, before, outside))
+        except MemoryError:
+            self._put_back(before, outside)
+            raise
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _state.reset(self._token)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        token, before, outside = self._entered.pop()
+        try:
+            _state.reset(token)
+        except MemoryError:  # a context's variable cannot be set without memory
+            self._put_back(before, outside)
+
+    def _put_back(self, before: tuple[bool, Any], outside: _State) -> None:
+        """Undo `__enter__` in the state in force, where the variable may have been set or not."""
+        state = _state.get()
+        if state is not outside:
+            state[self.device] = before
 
     def __call__(self, function: Callable) -> Callable:
         """Return a function that runs within the context."""

@@ -37,8 +37,9 @@ of differentiable functions, so they record nodes themselves.
 Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), anomaly_mode.py.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.autograd import anomaly_mode, function, functional, grad_mode, graph
 from convcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -92,3 +93,7 @@ class Variable(metaclass=_VariableMeta):
         tensor = data.detach()
         tensor.requires_grad = requires_grad
         return tensor
+
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

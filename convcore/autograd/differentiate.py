@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
+from convcore._recording import mode
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import retain_grad
@@ -88,7 +90,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """Return the gradients of the sum of ``outputs`` with respect to ``inputs``.
 
     Parameters
@@ -153,7 +155,7 @@ def grad(
                     f"The differentiated Tensor at index {number} appears to not have been used in "
                     "the graph. Set allow_unused=True if this is the desired behavior."
                 )
-    return tuple(results)
+    return tuple(results)  # type: ignore[arg-type]  # None is there if it was allowed
 
 
 def _zeros(like: Tensor, requires_grad: bool) -> Tensor:
@@ -192,9 +194,10 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             edges.append(edge(root))
             continue
         if not root.requires_grad:
-            raise RuntimeError(
+            error = RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
+            raise _hints.hinted(error, _hints.no_graph(root._array.dtype.kind, mode.enabled))
         edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
 
@@ -220,7 +223,8 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
     array = root._array
     if gradient is None:
         if array.size != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            error = RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise _hints.hinted(error, _hints.NOT_SCALAR)
         if array.dtype.kind != "f":
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"

@@ -10,6 +10,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from convcore import _recording
@@ -29,6 +30,7 @@ class _Mode(threading.local):
 
     enabled = True
     inference = False
+    ident: int | None = None  # the thread's number, once it was in inference mode
     saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
     hooks_forbidden: str | None = None  # the error of saved_tensors_hooks, if they are forbidden
     depth = 0  # backward passes that run, each started by a node of the one before
@@ -50,9 +52,14 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set_inference(inference: bool) -> None:
+    """Set the mode; setting it back takes no memory, for a block may end for want of it."""
+    if mode.ident is None:
+        mode.ident = threading.get_ident()
+    if inference:
+        _recording.inferring.add(mode.ident)
+    else:
+        _recording.inferring.discard(mode.ident)
     mode.inference = inference
-    change = _recording.inferring.add if inference else _recording.inferring.discard
-    change(threading.get_ident())
 
 
 class _Context:
@@ -62,7 +69,8 @@ class _Context:
     """
 
     def __init__(self) -> None:
-        self._before: list[tuple[bool, bool]] = []
+        # (enabled, inference, the same of the entry before): leaving takes no memory.
+        self._before: tuple[bool, bool, Any] | None = None
 
     def _enter(self) -> None:
         raise NotImplementedError
@@ -71,11 +79,21 @@ class _Context:
         return type(self)()
 
     def __enter__(self) -> None:
-        self._before.append((mode.enabled, mode.inference))
-        self._enter()
+        self._before = (mode.enabled, mode.inference, self._before)
+        try:
+            self._enter()
+        except MemoryError:
+            self.__exit__()
+            raise
 
-    def __exit__(self, *error: object) -> None:
-        mode.enabled, inference = self._before.pop()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        assert self._before is not None
+        mode.enabled, inference, self._before = self._before
         if inference is not mode.inference:
             _set_inference(inference)
 
@@ -94,8 +112,15 @@ class _Context:
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with self._copy():
+            # Not a context manager, which Ctrl-C may end before it has put anything back.
+            enabled, inference = mode.enabled, mode.inference
+            try:
+                self._enter()
                 return function(*args, **kwargs)
+            finally:
+                mode.enabled = enabled
+                if inference is not mode.inference:
+                    _set_inference(inference)
 
         return inside
 
@@ -167,11 +192,18 @@ class set_grad_enabled(_Context):
         self._found = (_mode_now().enabled, _mode_now().inference)
         _mode_now().enabled = self.mode
 
+    def _enter(self) -> None:
+        mode.enabled = self.mode
+
     def _copy(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 
     def __enter__(self) -> None:
-        self._before.append(self._found)
+        try:
+            self._before = (*self._found, self._before)
+        except MemoryError:
+            mode.enabled, mode.inference = self._found
+            raise
         mode.enabled = self.mode
 
     def __call__(self, function: Callable) -> Callable:  # noqa: D102

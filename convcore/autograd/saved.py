@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from convcore import _hints
 from convcore._recording import Unversioned
 from convcore._tensor import Tensor
-from convcore.autograd.grad_mode import mode, no_grad
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.leaf import leaf_of
 
 _FREED_MESSAGE = (
@@ -43,7 +44,7 @@ class _Output:
 
     def unpack(self, node: Any) -> Tensor:
         if self.tensor._counter[0] != self.version:
-            raise RuntimeError(_modified(self.tensor, node, self.output_nr, self.version))
+            raise _modified(self.tensor, node, self.output_nr, self.version)
         tensor = self.tensor.detach()
         tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, self.output_nr, True
         return tensor
@@ -62,8 +63,12 @@ class _Packed:
         self.leaf = _leaf(tensor)
         self.unpack_hook = unpack_hook
         version = tensor._counter[0]
-        with no_grad():
+        # Not a context manager, which Ctrl-C may end before it has put anything back.
+        recording, mode.enabled = mode.enabled, False
+        try:
             self.packed = pack(tensor.detach())
+        finally:
+            mode.enabled = recording
         if tensor._counter[0] != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
@@ -154,7 +159,7 @@ def unpack(node: Any) -> tuple:
         if type(held) is tuple:
             tensor, version, maker = held
             if tensor._counter[0] != version:
-                raise RuntimeError(_modified(tensor, tensor.grad_fn, tensor._output_nr, version))
+                raise _modified(tensor, tensor.grad_fn, tensor._output_nr, version)
             if maker is not tensor._grad_fn is None:
                 raise RuntimeError(_DETACHED)
             tensors.append(tensor)
@@ -164,15 +169,17 @@ def unpack(node: Any) -> tuple:
     return tuple(tensors)
 
 
-def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> str:
+def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> RuntimeError:
     name = "" if maker is None else re.sub(r"Backward\d*$", "", maker.name())
     origin = f", which is output {output_nr} of {name}," if name else ""
-    return (
+    error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{tensor.type()} {list(tensor.shape)}]{origin} is at version "
-        f"{tensor._counter[0]}; expected version {version} instead. Clone the tensor before the "
-        "operation changes it, or use the operation that is not in place."
+        f"{tensor._counter[0]}; expected version {version} instead. Hint: enable anomaly detection "
+        "to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
+    return _hints.hinted(error, _hints.MODIFIED)
 
 
 class saved_tensors_hooks:

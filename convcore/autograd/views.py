@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _hints
 from convcore._dtype_names import scalar_name
 from convcore._meta import MetaArray
 from convcore._recording import Unversioned
@@ -242,8 +242,9 @@ def write(
     if recorded:
         before = _stand_in(x)
         inputs = tuple([before if tensor is x else tensor for tensor in inputs])
+    version = x._counter[0] + 1  # before the change, after which nothing may fail
     change(x._array)
-    x._counter[0] += 1
+    x._counter[0] = version
     if recorded:
         after = wrap(x._array)
         after._counter = x._counter
@@ -286,9 +287,10 @@ def check_writable(x: Tensor, *others: Any) -> None:
     if not mode.enabled:
         return
     if x.requires_grad and x._grad_fn is None:
-        raise RuntimeError(
+        error = RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
+        raise _hints.hinted(error, _hints.LEAF_IN_PLACE)
     link = x._view
     if link is None:
         return
@@ -300,9 +302,10 @@ def check_writable(x: Tensor, *others: Any) -> None:
     if refused:
         raise RuntimeError(link.refusal(x, "is being"))
     if link.recorded and base._requires_grad and base._grad_fn is None:
-        raise RuntimeError(
+        error = RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation."
         )
+        raise _hints.hinted(error, _hints.LEAF_IN_PLACE)
     if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
         raise RuntimeError(_SHARED_ELEMENTS)
 

@@ -8,6 +8,9 @@ parameters, of gamma, beta and Dirichlet numbers implicit ones (Figurnov et al.,
 tensor(0.5623)
 """
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.distributions import constraints, transforms
 from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
@@ -97,3 +100,6 @@ __all__ = [
     "register_kl",
     "transforms",
 ]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -177,7 +177,7 @@ class Level:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._mode.__exit__(*error)
+        self._mode.__exit__()
 
     def input(self, x: Any) -> Tensor:
         """Return an argument as a tensor to differentiate by."""

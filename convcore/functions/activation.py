@@ -209,7 +209,8 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
     if elementwise.computes("threshold", array.dtype):
         out = wrap(elementwise.forward("threshold", array, op[1:]))
     else:
-        out = wrap(np.asarray(np.where(array <= least, _number(value, array.dtype), array)))
+        small = (array.astype(np.uint8) if array.dtype.kind == "b" else array) <= least
+        out = wrap(np.asarray(np.where(small, _number(value, array.dtype), array)))
     if mode.enabled:
         backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))

@@ -77,7 +77,7 @@ def _scaled(function: str, x: Tensor, by: float) -> Tensor:
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """Return sqrt(input^2 + other^2), element by element, without overflow."""
     check_tensors("hypot", input, other)
-    check_kind("hypot_cpu", input, "f")
+    check_kind("hypot_cpu", input, "f", other)
     out = wrap(compute(np.hypot, input._array, other._array))
     if mode.enabled:
         backward = fitted(_hypot_backward, input, other)

@@ -71,13 +71,19 @@ def operand(value: Any, function: str) -> Any:
     )
 
 
-def compute(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
+def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
     try:
         dtype = common(a, b) if isinstance(a, _ndarray) else common(b, a)
         result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
+    except TypeError as error:
+        if "No loop" not in str(error):
+            raise
+        kernel = f"{getattr(ufunc, '__name__', 'ufunc')}_cpu"
+        name = scalar_name(dtype)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'") from None
     except AttributeError:
         raise _no_tensor(a) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
@@ -259,7 +265,14 @@ def _scaled(x: Any, y: Any, alpha: Any) -> Any:
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
         )
-    return mul(y, alpha) if isinstance(y, Tensor) else y * alpha
+    y = operand(y, "+")
+    if not isinstance(y, Tensor):
+        return y * alpha
+    dtype = result_numpy(x, y)
+    if y._array.dtype == dtype:
+        return mul(y, alpha)
+    # In the result's dtype: -2 times an unsigned integer would wrap around.
+    return mul(y, wrap(np.full((1,) * y._array.ndim, _number(alpha, dtype), dtype)))
 
 
 def _add_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
@@ -368,7 +381,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     input : Tensor
     other : Tensor or number, of a shape that broadcasts with input's
     rounding_mode : None, 'trunc' or 'floor'
-        Round the quotient towards zero or down; it has no gradient then.
+        Round the quotient towards zero or down; the gradient is zero then.
 
     Raises
     ------
@@ -379,7 +392,9 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     a = input._array if isinstance(input, Tensor) else input
     b = other._array if isinstance(other, Tensor) else other
     if rounding_mode is not None:
-        return _div_rounded(a, b, rounding_mode)
+        out = _div_rounded(a, b, rounding_mode)
+        record("DivBackward2", (input, other), out, fitted(_div_rounded_backward, input, other))
+        return out
     if a.__class__ is not _ndarray:  # PyTorch's own decomposition: 4 / x is a product
         if not isinstance(other, Tensor):
             raise _no_tensor(input)
@@ -444,6 +459,11 @@ def _div_rounded(a: Any, b: Any, rounding_mode: str) -> Tensor:
     return wrap(np.asarray(quotient + upward.astype(quotient.dtype)))
 
 
+def _div_rounded_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+    """Return zeros: a rounded quotient is constant between its jumps."""
+    return tuple([wrap(np.zeros_like(grad._array)) if need else None for need in needs])
+
+
 def _is_float(a: Any, b: Any) -> bool:
     dtype = common(b, a) if a.__class__ is not _ndarray else common(a, b)
     return dtype.kind in "fc"
@@ -470,6 +490,8 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         dtype = common(a, b)
         if ufunc is np.true_divide and dtype.kind in "biu":
             dtype = get_default_dtype().numpy
+        if ufunc is np.subtract and dtype.kind == "b":
+            _refuse_bool(a, b)
         if not can_cast_numpy(dtype, a.dtype):
             names = [scalar_name(d) for d in (dtype, a.dtype)]
             raise RuntimeError(

@@ -78,6 +78,10 @@ def searchsorted(
             "dimensions of boundaries tensor and input value tensor must match, but we got "
             f"boundaries tensor {list(bounds.shape)} and input value tensor {list(values.shape)}"
         )
+    if not bounds.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have at least 1 dimension, but it has 0"
+        )
     if sorter is not None:
         bounds = np.take_along_axis(bounds, sorter._array, -1)
     return _searched(bounds, values, "right" if right or side == "right" else "left", out_int32)

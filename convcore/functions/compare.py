@@ -51,7 +51,22 @@ def _compare(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
     input, other = operand(input, name), operand(other, name)
     a = input._array if isinstance(input, Tensor) else input
     b = other._array if isinstance(other, Tensor) else other
+    if ufunc in _ORDERS:
+        dtype = common(a, b) if a.__class__ is np.ndarray else common(b, a)
+        if dtype.kind == "c":
+            raise NotImplementedError(
+                f"\"{_ORDERS[ufunc]}\" not implemented for '{scalar_name(dtype)}'"
+            )
     return wrap(np.asarray(compare_arrays(ufunc, a, b)))
+
+
+# What compares by order, which complex numbers have none, and how PyTorch calls it.
+_ORDERS = {
+    np.less: "lt_cpu",
+    np.less_equal: "le_cpu",
+    np.greater: "gt_cpu",
+    np.greater_equal: "ge_cpu",
+}
 
 
 def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -76,6 +77,8 @@ def _class_loss(
 ) -> Tensor:
     refuse_gradients("nll_loss_forward", weight=weight)
     ignore_index = checked_int("nll_loss", "ignore_index", ignore_index)
+    if not -(2**63) <= ignore_index < 2**63:
+        raise RuntimeError(f"nll_loss(): ignore_index must fit in 64 bits, got {ignore_index}")
     _check_classes(input, target, weight)
     x, classes = input._array, target._array
     if x.dtype.kind != "f":
@@ -84,7 +87,13 @@ def _class_loss(
         classes = classes.reshape(())
     weights = None if weight is None else weight._array
     each = reduction == "none"
-    loss, total = nll.forward(x, classes, weights, ignore_index, each, smoothing)
+    try:
+        loss, total = nll.forward(x, classes, weights, ignore_index, each, smoothing)
+    except IndexError as error:
+        count = x.shape[nll.class_axis(x.shape)]
+        outside = (classes != ignore_index) & ((classes < 0) | (classes >= count))
+        _hints.hinted(error, _hints.class_range(int(classes[outside][0]), count))
+        raise
     divisor = total if reduction == "mean" else 1.0
     if reduction == "mean":
         loss = loss / total if total else ignore_errstate(np.divide, loss, total)
@@ -129,27 +138,42 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
     shape, given = input._array.shape, target._array.shape
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(shape) > 1 and (shape[0], *shape[2:]) != given:
+        raise _size_error(shape, given)
+    if target._array.dtype not in (np.int64, np.uint8):
+        found = scalar_name(target._array.dtype)
+        error = RuntimeError(f"expected target dtype to be Long or Byte, but got {found}")
+        floating = target._array.dtype.kind == "f"
+        raise _hints.hinted(error, _hints.class_dtype(shape, given, floating))
     if len(shape) == 1 and len(given) == 1 and given[0] != 1:
         raise ValueError(
             f"For 1D input, 1D target must have size 1, but got target size: {given[0]}"
         )
-    if len(shape) > 1 and shape[:1] != given[:1]:
+    if len(shape) == 1 and len(given) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    _check_class_weights("", shape, weight)
+
+
+def _size_error(shape: tuple[int, ...], given: tuple[int, ...]) -> Exception:
+    """Return the error of targets that have not a batch's shape without the axis of the classes."""
+    if shape[:1] != given[:1]:
         batch = given[0] if given else 1
-        raise ValueError(
+        return ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
         )
-    if target._array.dtype not in (np.int64, np.uint8):
-        found = scalar_name(target._array.dtype)
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {found}")
-    if len(shape) <= 2:
-        if len(given) > 1:
-            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    elif (shape[0], *shape[2:]) != given:
-        expected = [shape[0], *shape[2:]]
-        if len(shape) == 4:
-            raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(given)}")
-        raise RuntimeError(f"Expected target size {expected}, got {list(given)}")
-    _check_class_weights("", shape, weight)
+    expected = [shape[0], *shape[2:]]
+    if len(shape) == 2:
+        text = "0D or 1D target tensor expected, multi-target not supported"
+    elif len(shape) != 4:
+        text = f"Expected target size {expected}, got {list(given)}"
+    elif len(given) != 3:
+        text = (
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{len(given)}"
+        )
+    else:
+        text = f"size mismatch (got input: {list(shape)} , target: {list(given)}"
+    return _hints.hinted(RuntimeError(text), _hints.class_shape(shape, given))
 
 
 def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | None) -> None:
@@ -209,7 +233,13 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
-    if shape == target._array.shape and target._array.dtype.kind == "f":
+    if shape == target._array.shape and target._array.dtype.kind != "f":
+        error = RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{scalar_name(target._array.dtype)}"
+        )
+        raise _hints.hinted(error, _hints.class_shape(shape, shape))
+    if shape == target._array.shape:
         if checked_int("cross_entropy", "ignore_index", ignore_index) >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)

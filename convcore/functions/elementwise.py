@@ -213,7 +213,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
 
 def _pow_number(x: Tensor, n: Any) -> Tensor:
     array = x._array
-    if array.dtype.kind in "iu" and type(n) is int and n < 0:
+    if array.dtype.kind in "iub" and type(n) is int and n < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     out = wrap(_power(array, n))
     if mode.enabled:
@@ -245,8 +245,22 @@ def _power(array: Any, n: Any) -> np.ndarray:
         short = _POWERS.get(n) if array.dtype.kind in kinds else None
     if short is None:
         bools = _is_bool(array) and _is_bool(n)  # for which NumPy has no power
-        return compute(np.greater_equal if bools else np.power, array, n)
+        if bools or not _has_negative_integers(n):
+            return compute(np.greater_equal if bools else np.power, array, n)
+        return compute(_integer_power, array, n)
     return np.asarray(ignore_errstate(short, array))
+
+
+def _has_negative_integers(n: Any) -> bool:
+    return isinstance(n, np.ndarray) and n.dtype.kind == "i" and bool((n < 0).any())
+
+
+def _integer_power(array: Any, n: Any, out: Any = None, *, dtype: Any, casting: Any) -> np.ndarray:
+    """Return array ** n; of integers and a negative n, 1 / array ** -n without its fraction."""
+    if dtype.kind not in "iu":
+        return np.power(array, n, dtype=dtype, casting=casting)
+    upward = np.power(array, np.abs(n), dtype=dtype, casting=casting)
+    return np.where(n >= 0, upward, np.where(np.abs(array) == 1, upward, 0)).astype(dtype)
 
 
 def _is_bool(value: Any) -> bool:

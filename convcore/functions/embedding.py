@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import is_grad_enabled, no_grad
 from convcore.autograd.node import record
@@ -76,7 +77,9 @@ def embedding(
         padding_idx = padding_row(padding_idx, size)
     rows = input._array.reshape(-1)
     if rows.size and not 0 <= rows.min() <= rows.max() < size:
-        raise IndexError("index out of range in self")
+        outside = rows[(rows < 0) | (rows >= size)]
+        error = IndexError("index out of range in self")
+        raise _hints.hinted(error, _hints.index_range(int(outside[0]), size))
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
     found = _looked_up(weight, rows, padding_idx, scale_grad_by_freq)

@@ -157,7 +157,7 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """Return log2(2^input + 2^other), element by element, without overflow."""
     check_tensors("logaddexp2", input, other)
-    check_kind("logaddexp2_cpu", input, "f")
+    check_kind("logaddexp2_cpu", input, "f", other)
     out = wrap(compute(np.logaddexp2, input._array, other._array))
     if mode.enabled:
         backward = fitted(_logaddexp2_backward, input, other)

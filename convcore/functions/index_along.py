@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor, typename
@@ -67,7 +68,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     axis = wrap_dim(dim, input._array.ndim)
     array, places = input._array, index._array
     if places.size and (places.min() < 0 or places.max() >= array.shape[axis]):
-        raise IndexError("index out of range in self")
+        error = IndexError("index out of range in self")
+        outside = places[(places < 0) | (places >= array.shape[axis])]
+        raise _hints.hinted(error, _hints.index_range(int(outside[0]), array.shape[axis]))
     out = wrap(array.take(places, axis))
     shape = array.shape
     record(
@@ -112,6 +115,8 @@ def repeat_interleave(
     times = np.asarray(input._array if repeats is None else getattr(repeats, "_array", repeats))
     if isinstance(repeats, Tensor) or repeats is None:
         _check_repeats(times)
+    if times.dtype.kind in "iu" and times.sum(dtype=np.float64) >= 2**59:
+        raise RuntimeError("repeat_interleave(): the repeats make more elements than fit")
     if repeats is None:
         return wrap(np.repeat(np.arange(times.size), times))
     if dim is None:
@@ -171,7 +176,7 @@ def _checked_indices(
 ) -> Any:
     """Return the subscript of the slices at ``index``; ``new`` must have one for each."""
     places = index._array
-    if array.ndim or (function == "index_add_" and new.ndim):
+    if array.ndim or new.ndim:
         _check_slices(function, array, axis, places, new)
     check_range(places, array.shape[axis] if array.ndim else 1, axis, 0, *error)
     return _at_axis(axis, index)
@@ -180,14 +185,21 @@ def _checked_indices(
 def _check_slices(
     function: str, array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray
 ) -> None:
-    found = new.shape[axis] if new.ndim else 1
-    if places.size != found:
+    if axis >= new.ndim > 0:
         raise RuntimeError(
+            f"{function}(): Indexing dim {axis} is out of bounds of the source tensor with dim "
+            f"{new.ndim}"
+        )
+    found = new.shape[axis] if new.ndim else 1
+    expected = array.shape[:axis] + array.shape[axis + 1 :]
+    others = new.shape[:axis] + new.shape[axis + 1 :]
+    if places.size != found and (function != "index_copy_" or others == expected):
+        error = IndexError if function == "index_copy_" else RuntimeError
+        raise error(
             f"{function}(): Number of indices ({places.size}) should be equal to source.size(dim): "
             f"({found}), for dim: {axis}"
         )
-    expected = array.shape[:axis] + array.shape[axis + 1 :]
-    if new.shape[:axis] + new.shape[axis + 1 :] != expected:
+    if others != expected:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
@@ -198,6 +210,12 @@ def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place:
     index = _vector("index_copy_", index)
     axis = wrap_dim(dim, x._array.ndim)
     new = source._array
+    ranks = new.ndim, x._array.ndim
+    if 0 not in ranks and ranks[0] != ranks[1]:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must "
+            f"match. Source dimensionality ({ranks[0]}), destination dimensionality ({ranks[1]})"
+        )
     if new.dtype != x._array.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _hints
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import strided_copy
 from convcore.engine.runtime import layout
+from convcore.functions._support.arguments import typename
 from convcore.functions._support.axes import with_numpy_names
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.shape import reshape, unsqueeze, wrap_dim
@@ -104,14 +105,15 @@ concat = concatenate = cat
 
 def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor):
-        raise TypeError(
+        error = TypeError(
             f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
         )
+        raise _hints.hinted(error, f"put the tensors into a list: torch.{function}([a, b])")
     tensors = tuple(tensors)
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got {type(tensor).__name__}"
+                f"expected Tensor as element {place} in argument 0, but got {typename(tensor)}"
             )
     return tensors
 

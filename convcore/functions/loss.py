@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -57,8 +58,12 @@ def _reduction(reduction: str, size_average: Any = None, reduce: Any = None) -> 
 
 def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
     """Return the reduction's name of the older arguments, with a warning; None is True."""
-    summed = "sum" if size_average is not None and not size_average else "mean"
-    name = "none" if reduce is not None and not reduce else summed
+    try:
+        summed = "sum" if size_average is not None and not size_average else "mean"
+        name = "none" if reduce is not None and not reduce else summed
+    except RuntimeError as error:  # of the bool of a tensor
+        _hints.hinted(error, _hints.LOSS_CLASS)
+        raise
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
         stacklevel=stacklevel,
@@ -128,6 +133,8 @@ def _distance(
 
     ``kernel`` is what PyTorch calls it in the error for a dtype of integers.
     """
+    if target._array.dtype.kind == "b":  # of which no difference is taken
+        target = wrap(target._array.astype(input._array.dtype))
     x, y = input._array, target._array
     if elementwise.has_kernel("huber", x, y):
         values = elementwise.binary("huber", y, x, (most, factor))
@@ -327,7 +334,8 @@ def binary_cross_entropy(
     check_kind("binary_cross_entropy", input, "f")
     for name, array in (("input", x), ("target", t)):
         if not np.all((array >= 0) & (array <= 1)):
-            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+            error = RuntimeError(f"all elements of {name} should be between 0 and 1")
+            raise _hints.hinted(error, _hints.NO_PROBABILITIES if name == "input" else "")
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
     values = ignore_errstate(_binary_cross_entropy, x, t) * factor

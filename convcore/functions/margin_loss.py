@@ -75,7 +75,7 @@ def margin_ranking_loss(
             + ", ".join(sizes)
             + " "
         )
-    return _reduce(clamp_min(add(mul(neg(target), sub(input1, input2)), margin), 0), reduction)
+    return _reduce(clamp_min(rsub(mul(target, sub(input1, input2)), margin), 0), reduction)
 
 
 def hinge_embedding_loss(
@@ -231,7 +231,7 @@ def soft_margin_loss(
     """
     check_arguments("soft_margin_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
-    return _reduce(log1p(exp(mul(neg(target), input))), reduction)
+    return _reduce(log1p(exp(neg(mul(target, input)))), reduction)
 
 
 @names_arguments

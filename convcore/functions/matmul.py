@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -414,18 +415,30 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
         check_arguments("linear", input=input, weight=weight)
     columns = t(weight)
-    if bias is None:
-        return _matmul("linear", input, columns)
-    if not isinstance(bias, Tensor):
-        raise TypeError(
-            f"linear(): argument 'bias' (position 3) must be Tensor, not {typename(bias)}"
-        )
-    x, w, b = input._array, columns._array, bias._array
-    check_sum_dtypes(b, x, w)
-    if x.ndim == 2 and w.ndim == 2:
-        check_factors(x, w)
-        return _product_sum(bias, input, columns, 1, 1)
-    return add(_matmul("linear", input, columns), bias)
+    x, w = input._array, columns._array
+    try:
+        if bias is None:
+            return _matmul("linear", input, columns)
+        if not isinstance(bias, Tensor):
+            raise TypeError(
+                f"linear(): argument 'bias' (position 3) must be Tensor, not {typename(bias)}"
+            )
+        check_sum_dtypes(bias._array, x, w)
+        if x.ndim == 2 and w.ndim == 2:
+            check_factors(x, w)
+            return _product_sum(bias, input, columns, 1, 1)
+        return add(_matmul("linear", input, columns), bias)
+    except RuntimeError as error:
+        _explain(error, x, w)
+        raise
+
+
+def _explain(error: RuntimeError, x: np.ndarray, w: np.ndarray) -> None:
+    """Add a hint to the error of a linear layer's input that does not fit."""
+    if x.ndim and w.ndim == 2 and x.shape[-1] != len(w):
+        _hints.hinted(error, _hints.linear_input(x.shape, len(w)))
+    elif x.dtype != w.dtype:
+        _hints.hinted(error, _hints.other_dtype(x.dtype.name, w.dtype.name))
 
 
 # Product and sum: addmm and its relatives
@@ -503,7 +516,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
         raise RuntimeError(vector_text(x.size, a, v))
     check_vector(x.size, a, v)
     check_sum_dtypes(x, a, v)
-    return squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1)
+    out = squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1)
+    out._view = None  # of a tensor that nobody has: in-place operations and hooks are its own
+    return out
 
 
 def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> Tensor:

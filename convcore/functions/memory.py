@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
+from convcore._creation.arguments import number_as
 from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
 from convcore._settings import unset
@@ -250,6 +251,9 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 
 def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> Tensor:
+    if not isinstance(value, Tensor):
+        value = number_as(value, x._array.dtype)
+
     def change(array: np.ndarray) -> None:
         np.fill_diagonal(array, value, again)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convcore import _hints
 from convcore._size import Size
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -353,9 +354,9 @@ def _check_vectors(
         if vector is None:
             continue
         if vector._array.size != channels:
-            raise RuntimeError(
-                f"{name} should contain {channels} elements not {vector._array.size}"
-            )
+            size = vector._array.size
+            error = RuntimeError(f"{name} should contain {channels} elements not {size}")
+            raise _hints.hinted(error, _hints.normalized_input(channels, size))
         # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
         if name.startswith("running") and vector._array.dtype.kind != "f":
             raise RuntimeError(
@@ -373,12 +374,14 @@ def _follow(
     """Move the running statistics towards those of ``count`` elements, in place."""
     if running_mean is None or running_var is None:
         return
-    for tensor, value in (
-        (running_mean, statistics[0]),
-        (running_var, statistics[1] * (count / max(1, count - 1))),
-    ):
-        array = tensor._array
-        array[...] = ignore_errstate(np.add, (1 - momentum) * array, momentum * value)
+    arrays = running_mean._array, running_var._array
+    values = statistics[0], statistics[1] * (count / max(1, count - 1))
+    # Both are computed before one changes: there may not be the memory for it.
+    moved = [
+        ignore_errstate(np.add, (1 - momentum) * array, momentum * value)
+        for array, value in zip(arrays, values, strict=True)
+    ]
+    arrays[0][...], arrays[1][...] = moved
 
 
 # Common implementation

@@ -10,7 +10,7 @@ from convcore import _dtype
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.arguments import check_kind, check_optional, check_tensor
 from convcore.functions._support.axes import expand_to, wrap_dim
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand, sub
@@ -53,6 +53,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     tensor([0, 2, 0, 1])
     """
     check_tensor("bincount", input)
+    check_optional("bincount", weights=weights)
     array = input._array
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
 
@@ -49,5 +50,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
+        error = RuntimeError("Class values must be smaller than num_classes.")
+        raise _hints.hinted(error, _hints.index_range(largest, num_classes))
     return wrap((classes[..., None] == np.arange(num_classes)).astype(np.int64))

@@ -14,7 +14,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor, refuse_complex
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
@@ -179,7 +179,9 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     if other is not None or isinstance(dim, Tensor):
         return maximum(input, dim if other is None else other)
     if dim is None:
+        check_kind("max_all", input, "fiub")
         return _largest("max", "MaxBackward1", np.maximum, input)
+    refuse_complex("max(): does not support complex input", input)
     along = _non_empty_axis("max", input, dim)
     index = np.argmax(input._array, axis=along if input._array.ndim else None, keepdims=True)
     return _choose(_MAX, "MaxBackward0", input, index, along, keepdim)
@@ -195,7 +197,9 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     if other is not None or isinstance(dim, Tensor):
         return minimum(input, dim if other is None else other)
     if dim is None:
+        check_kind("min_all", input, "fiub")
         return _largest("min", "MinBackward1", np.minimum, input)
+    refuse_complex("min(): does not support complex input", input)
     along = _non_empty_axis("min", input, dim)
     index = np.argmin(input._array, axis=along if input._array.ndim else None, keepdims=True)
     return _choose(_MIN, "MinBackward0", input, index, along, keepdim)
@@ -228,6 +232,7 @@ def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the largest element over some axes; equal ones share the gradient."""
     check_tensor("amax", input)
+    check_kind("max_values_cpu", input, "fiub")
     return _extreme("amax", "AmaxBackward0", np.maximum, input, dim, keepdim)
 
 
@@ -235,6 +240,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the smallest element over some axes; equal ones share the gradient."""
     check_tensor("amin", input)
+    check_kind("min_values_cpu", input, "fiub")
     return _extreme("amin", "AminBackward0", np.minimum, input, dim, keepdim)
 
 
@@ -310,6 +316,7 @@ def _arg(function: str, find: Any, x: Tensor, dim: int | None, keepdim: bool) ->
     array = x._array
     if array.dtype.kind == "b":
         raise RuntimeError(f"{function}(): does not support bool input")
+    refuse_complex(f"{function}(): does not support complex input", x)
     if dim is None and array.size == 0:
         raise IndexError(
             f"{function}(): Expected reduction dim to be specified for input.numel() == 0."
@@ -326,15 +333,23 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     Where there is NaN, the median is NaN.
     """
     check_tensor("median", input)
+    check_kind("median_cpu" if dim is None else "median_out", input, "fiub")
     array = input._array
     if dim is None:
         if array.size == 0:
-            return wrap(np.asarray(np.nan, array.dtype))
+            return wrap(undefined(array.dtype))
         value = array.ravel()[_median_index(array.reshape(-1), 0)[0]]
         return _shared("MedianBackward0", input, np.asarray(value))
     along = _non_empty_axis("median", input, dim)
     index = _median_index(array, along) if array.ndim else np.asarray(0)
     return _choose(_MEDIAN, "MedianBackward1", input, index, along, keepdim)
+
+
+def undefined(dtype: np.dtype) -> np.ndarray:
+    """Return what stands for the median of nothing: NaN, or the least integer."""
+    if dtype.kind in "iu":
+        return np.asarray(np.iinfo(dtype).min, dtype)
+    return np.asarray(np.nan, dtype)
 
 
 def _median_index(array: np.ndarray, along: int) -> np.ndarray:
@@ -348,6 +363,8 @@ def _median_index(array: np.ndarray, along: int) -> np.ndarray:
 
 
 # Sorting
+
+_UNSORTED = "Sort does not support complex dtypes on CPU"
 
 
 def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
@@ -372,6 +389,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
         Of no effect: equal elements always keep their order.
     """
     check_tensor("sort", input)
+    refuse_complex(_UNSORTED, input)
     along = wrap_dim(dim, input._array.ndim)
     index = _order(input._array, along, descending)
     return _choose(_SORT, "SortBackward0", input, index, along)
@@ -380,6 +398,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort the elements along an axis; the rest as for `sort`."""
     check_tensor("argsort", input)
+    refuse_complex(_UNSORTED, input)
     along = wrap_dim(dim, input._array.ndim)
     return wrap(np.asarray(_order(input._array, along, descending), np.int64))
 
@@ -403,6 +422,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         The axis has fewer than ``k`` elements.
     """
     check_tensor("topk", input)
+    refuse_complex("topk does not support complex dtypes on CPU", input)
     array = input._array
     along = wrap_dim(dim, array.ndim)
     if not 0 <= k <= (array.shape[along] if array.ndim else 1):

@@ -12,7 +12,12 @@ from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_arguments, check_tensor, check_tensors
+from convcore.functions._support.arguments import (
+    check_arguments,
+    check_tensor,
+    check_tensors,
+    refuse_complex,
+)
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
@@ -122,6 +127,9 @@ def _where_backward(needs: tuple[bool, ...], grad: Tensor, condition: Tensor) ->
     )
 
 
+_UNCLAMPED = "clamp is not supported for complex types"
+
+
 @names_arguments
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return the elements moved to the nearest value between ``min`` and ``max``.
@@ -167,6 +175,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 
 def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
+    refuse_complex(_UNCLAMPED, x, error=NotImplementedError)
     array = x._array
     low = None if low is None else operand(low, "clamp")
     high = None if high is None else operand(high, "clamp")
@@ -204,6 +213,7 @@ def _inside(array: np.ndarray, low: Any, high: Any) -> np.ndarray:
 
 
 def _clamp_to_tensors(x: Tensor, low: Any, high: Any, name: str = "ClampBackward0") -> Tensor:
+    refuse_complex(_UNCLAMPED, x, error=NotImplementedError)
     array = x._array
     if low is not None:
         array = compute(np.maximum, array, _array(low))
@@ -265,6 +275,7 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
 
 def _extreme(ufunc: np.ufunc, name: str, x: Tensor, y: Tensor, backward: Callable) -> Tensor:
     check_tensors(ufunc.__name__, x, y)
+    refuse_complex(f"{ufunc.__name__} not implemented for complex tensors.", x, y)
     out = wrap(compute(ufunc, x._array, y._array))
     if mode.enabled:
         record(name, (x, y), out, fitted(backward, x, y), (x, y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from typing import Any
 
@@ -129,6 +130,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return lines[0] if len(lines) == 1 else stack(lines, 1)
 
 
+# Numbers in a result of combinations(): 64 GiB.
+_MOST_COMBINED = 2**33
+
+
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of r elements of a vector, one a row, as itertools does."""
     check_tensor("combinations", input)
@@ -136,11 +141,17 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input._array.shape)))
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    size = input._array.size
     if r == 0:
         return wrap(np.empty(0, input._array.dtype))
-    rows = np.array(list(chosen(range(input._array.size), r)), np.int64).reshape(-1, r)
-    return reshape(index_select(input, 0, wrap(rows.reshape(-1))), rows.shape)
+    # The number's logarithm, for it may have more digits than there is time for.
+    n = size + r - 1 if with_replacement else size
+    rows = math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(max(n - r, 0) + 1)
+    if r > _MOST_COMBINED or (size >= 1 and rows + math.log(r) > math.log(_MOST_COMBINED)):
+        raise RuntimeError(f"combinations(): r={r} of {size} elements are too many to return")
+    chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = np.array(list(chosen(range(size), r)), np.int64).reshape(-1, r)
+    return reshape(index_select(input, 0, wrap(places.reshape(-1))), places.shape)
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:

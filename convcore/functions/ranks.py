@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.broadcast import expand
-from convcore.functions.order import _choose, _non_empty_axis, _return_type, _shared, sort
+from convcore.functions.convert import clone
+from convcore.functions.order import (
+    _choose,
+    _non_empty_axis,
+    _return_type,
+    _shared,
+    sort,
+    undefined,
+)
 from convcore.functions.scatter import gather
 from convcore.functions.shape import movedim, reshape, squeeze, unsqueeze
 from convcore.functions.ternary import lerp
@@ -157,6 +164,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         The axis has fewer than ``k`` elements.
     """
     check_tensor("kthvalue", input)
+    check_kind("kthvalue_cpu", input, "fiub")
     array = input._array
     along = _non_empty_axis("kthvalue", input, dim)
     if not 1 <= k <= (array.shape[along] if array.ndim else 1):
@@ -173,6 +181,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     The index is that of its last place.
     """
     check_tensor("mode", input)
+    check_kind("mode_cpu", input, "fiub")
     array = input._array
     along = _non_empty_axis("mode", input, dim)
     if not array.ndim:
@@ -200,9 +209,10 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     Along an axis it is returned with its index, as (values, indices).
     """
     check_tensor("nanmedian", input)
+    check_kind("median_cpu" if dim is None else "median_out", input, "fiub")
     if dim is None:
         if not input._array.size:
-            return wrap(np.asarray(math.nan, input._array.dtype))
+            return wrap(undefined(input._array.dtype))
         found = nanmedian(reshape(input.detach(), -1), 0)[0]
         return _shared("NanmedianBackward0", input, found._array)
     along = _non_empty_axis("nanmedian", input, dim)
@@ -227,10 +237,11 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _running(function: str, kind: Any, ufunc: np.ufunc, x: Tensor, dim: int) -> Any:
     check_tensor(function, x)
+    check_kind(f"{function}_cpu", x, "fiub")
     array = x._array
     along = wrap_dim(dim, array.ndim)
     if not array.ndim or not array.size:
-        return kind(reshape(x, array.shape), wrap(np.zeros(array.shape, np.int64)))
+        return kind(clone(x), wrap(np.zeros(array.shape, np.int64)))
     best = ufunc.accumulate(array, along)
     places = np.arange(array.shape[along]).reshape(-1, *(1,) * (array.ndim - 1 - along))
     found = np.where((array == best) | (array != array), places, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,6 +89,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     check_tensor("rot90", input)
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input._array.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input._array.ndim}")
     a, b = (wrap_dim(dim, input._array.ndim) for dim in dims)
     if a == b:
         raise RuntimeError(
@@ -120,6 +123,8 @@ def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
     if times and min(times) < 0:
         first = next(size for count, size in zip(times, sizes, strict=True) if count < 0)
         raise RuntimeError(f"Trying to create tensor with negative dimension {first}: {sizes}")
+    if math.prod(sizes) * array.itemsize >= 2**63:  # where NumPy's tile crashes
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes}")
     out = wrap(np.tile(array, times) if times else array.copy())
     # Every axis as two, repetition and place: the gradient is the sum over the repetitions.
     apart = [n for pair in zip(times, shape, strict=True) for n in pair]

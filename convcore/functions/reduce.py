@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._dtype import as_numpy, get_default_dtype
 from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, scalar_name, wrap
@@ -127,10 +128,11 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fc":
         which = "Input" if dtype is None else "Optional"
-        raise RuntimeError(
+        error = RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a "
             f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
         )
+        raise _hints.hinted(error, _hints.FLOATS)
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
     total = ignore_errstate(wide_total_of, array, over, keepdim)
@@ -339,6 +341,8 @@ def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> A
             largest = np.absolute(x._array) == y._array
             number = np.count_nonzero(largest, axis=over, keepdims=True).astype(y._array.dtype)
             return mul(masked(mul(sgn(x), grad), largest), wrap(np.asarray(1 / number)))
+        if p < 0:  # one zero makes the norm zero, whatever the others are
+            grad = masked(grad, y._array != 0)
         y = where(wrap(y._array != 0), y, 1.0)  # a vector of zeros has a gradient of zeros
         if p == 2:
             return mul(div(x, y), grad)

@@ -123,7 +123,7 @@ def _remains(ufunc: np.ufunc, quotient: Callable, name: str, x: Any, y: Any) -> 
 
 
 def floor_divide(input: Any, other: Any) -> Tensor:
-    """Return floor(input / other); it has no gradient."""
+    """Return floor(input / other); the gradient is zero."""
     return div(input, other, rounding_mode="floor")
 
 

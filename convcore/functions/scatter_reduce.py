@@ -14,7 +14,7 @@ from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
-from convcore.functions.broadcast import expand
+from convcore.functions.broadcast import expand, fitted
 from convcore.functions.convert import clone, copied, store
 from convcore.functions.index_along import _vector
 from convcore.functions.indexing import index_put
@@ -238,7 +238,7 @@ def _replaced(name: str, x: Tensor, src: Tensor, part: Callable[[Tensor], Tensor
         rest = _replaced(name, grad, nothing, part) if needs[0] else None
         return rest, clone(part(grad)) if needs[1] else None
 
-    record(name, (x, src), out, backward)
+    record(name, (x, src), out, fitted(backward, x, src))
     return out
 
 

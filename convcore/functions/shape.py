@@ -273,6 +273,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     new = ints(sizes)
     if not new:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise RuntimeError("unflatten: a tensor of no dimensions has none to split")
     try:
         new = _resolved(new, shape[axis])
     except RuntimeError:

@@ -148,6 +148,7 @@ def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     array = x._array
     shape, strides = array.shape, array.strides
     n_windows = (shape[axis] - size) // step + 1
+    step = min(step, max(shape[axis], 1))  # of one window it may be any
     windows = np.lib.stride_tricks.as_strided(
         array,
         (*shape[:axis], n_windows, *shape[axis + 1 :], size),
@@ -200,6 +201,8 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 def diagonal_of(array: np.ndarray, offset: int = 0, a: int = 0, b: int = 1) -> np.ndarray:
     """Return the view of a diagonal that may be written to if the array may."""
+    # NumPy reads beyond the array where the offset is -2^63.
+    offset = max(-array.shape[a], min(offset, array.shape[b]))
     found = array.diagonal(offset, a, b)
     found.flags.writeable = array.flags.writeable  # NumPy hands it out read-only
     return found

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from convcore import _hints
 from convcore._dtype import as_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -101,9 +102,10 @@ def _prepared(
         x = cast(x, as_numpy(dtype))
     if x._array.dtype.kind != "f":
         kind = scalar_name(x._array.dtype)
-        raise NotImplementedError(
+        error = NotImplementedError(
             f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
         )
+        raise _hints.hinted(error, _hints.FLOATS)
     return x, wrap_dim(dim, rank)
 
 
@@ -111,7 +113,7 @@ def _implicit_dim(function: str, rank: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {function} has been deprecated. Change the call to include "
         "dim=X as an argument.",
-        stacklevel=stacklevel,
+        stacklevel=max(1, min(stacklevel, 1000)),
     )
     return 0 if rank in (0, 1, 3) else 1
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -32,11 +33,10 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     Raises
     ------
     NotImplementedError
-        A tensor of integers or complex numbers.
+        The common dtype is one of integers or complex numbers.
     """
     check_tensors("logaddexp", input, other)
-    check_kind("logaddexp_cpu", input, "f")
-    check_kind("logaddexp_cpu", other, "f")
+    check_kind("logaddexp_cpu", input, "f", other)
     out = wrap(compute(np.logaddexp, input._array, other._array))
     if mode.enabled:
         backward = fitted(_logaddexp_backward, input, other)
@@ -73,7 +73,9 @@ def xlogy(input: Any, other: Any) -> Tensor:
     for tensor in (x, y):
         if isinstance(tensor, Tensor):
             check_kind("xlogy_cpu", tensor, "fiub")
-    a, b = (_as_float(one._array) if isinstance(one, Tensor) else one for one in (x, y))
+    a, b = (one._array if isinstance(one, Tensor) else one for one in (x, y))
+    if result_numpy(x, y).kind in "biu":
+        a, b = (_as_float(one) if isinstance(one, np.ndarray) else one for one in (a, b))
     out = wrap(compute(of_two("xlogy"), a, b))
     if mode.enabled:
         number = 1 if not isinstance(x, Tensor) else 2 if not isinstance(y, Tensor) else 0
@@ -131,7 +133,11 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 
 def _logit_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    return div(grad, mul(x, rsub(x, 1)))
+    slope = div(grad, mul(x, rsub(x, 1)))
+    outside = (x._array < 0) | (x._array > 1)
+    if not outside.any():
+        return slope
+    return mul(slope, wrap(np.where(outside, math.nan, 1).astype(x._array.dtype)))
 
 
 def i0(input: Tensor) -> Tensor:

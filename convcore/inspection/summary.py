@@ -71,6 +71,9 @@ class Summary:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return table.page(self)
+
 
 def summary(
     model: nn.Module,

@@ -1,27 +1,51 @@
-"""The printed form of a summary: a table and totals."""
+"""The printed form of a summary, as text and for notebooks: a table and totals."""
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from convcore.inspection.summary import Row, Summary
 
-__all__ = ["text"]
+__all__ = ["page", "text"]
 
 _HEAD = ("Module", "Type", "Output shape", "Parameters", "Multiply-adds")
 _MIB = 1 << 20
 _WIDEST = 40  # characters of a cell
+_MOST = 500  # rows for notebooks
 
 
 def text(found: Summary) -> str:
     """Return a summary's rows, down to its depth, and its totals as text."""
-    rows = [row for row in found.rows if found.depth is None or row.depth <= found.depth]
-    cells = [_HEAD, *map(_cells, rows)]
+    cells = [_HEAD, *map(_cells, _shown(found))]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
     lines = [_line(line, widths) for line in cells]
     rule = "-" * max(map(len, lines))
     return "\n".join([lines[0], rule, *lines[1:], rule, *_totals(found)])
+
+
+def page(found: Summary) -> str:
+    """Return the same as HTML, of the first `_MOST` rows."""
+    rows = _shown(found)
+    lines = [_row("th", _HEAD), *(_row("td", _cells(row)) for row in rows[:_MOST])]
+    if len(rows) > _MOST:
+        lines.append(f"<tr><td>... {len(rows) - _MOST:,} more</td></tr>")
+    totals = html.escape("\n".join(_totals(found)))
+    return f"<table>{''.join(lines)}</table><pre>{totals}</pre>"
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    sides = ("left",) * 3 + ("right",) * 2
+    texts = [
+        f'<{tag} style="text-align: {side}; white-space: pre">{html.escape(cell)}</{tag}>'
+        for side, cell in zip(sides, cells, strict=True)
+    ]
+    return f"<tr>{''.join(texts)}</tr>"
+
+
+def _shown(found: Summary) -> list[Row]:
+    return [row for row in found.rows if found.depth is None or row.depth <= found.depth]
 
 
 def _cells(row: Row) -> tuple[str, ...]:

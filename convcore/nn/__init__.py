@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 # Imported first: if NumPy and SciPy are imported from deeper inside this package, the interpreter
 # may map and unmap a piece of its stack ten thousand times, which takes longer than importing all
 # of our modules: `strace -c -e trace=munmap python -c "import convcore.nn"`.
-from convcore import _tensor  # noqa: F401
+from convcore import (
+    _hints,
+    _tensor,  # noqa: F401
+)
 from convcore.nn import attention as attention
 from convcore.nn import functional as functional
 from convcore.nn import grad as grad
@@ -32,3 +35,6 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
         *("functional", "grad", "init", "parallel", "utils"),
         *modules.__all__,
     ]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -3,6 +3,9 @@
 They are defined in `convcore.functions`, a family a file.
 """
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.attention import *  # noqa: F403
 from convcore.functions.bilinear import *  # noqa: F403
@@ -40,4 +43,7 @@ from convcore.functions.rms_norm import *  # noqa: F403
 from convcore.functions.softmax import *  # noqa: F403
 from convcore.nn import grad as grad
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "grad"]
+__all__ = [name for name in dir() if name[0] != "_" and name not in ("TYPE_CHECKING", "grad")]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -1,8 +1,9 @@
 """Optimizers (SGD, Adam, L-BFGS and others) and learning rate schedulers, and weight averaging."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from convcore import _hints
 from convcore.optim import lr_scheduler as lr_scheduler
 from convcore.optim._adafactor import Adafactor
 from convcore.optim._muon import Muon
@@ -19,6 +20,9 @@ from convcore.optim.rmsprop import RMSprop
 from convcore.optim.rprop import Rprop
 from convcore.optim.sgd import SGD
 from convcore.optim.sparse_adam import SparseAdam
+
+if TYPE_CHECKING:
+    from convcore.optim import swa_utils as swa_utils
 
 __all__ = [
     "ASGD",
@@ -42,7 +46,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "swa_utils":  # it needs nn, which training by plain functions does not
-        return importlib.import_module("convcore.optim.swa_utils")
-    raise AttributeError(f"module 'convcore.optim' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
+
+    def __getattr__(name: str) -> Any:
+        if name == "swa_utils":  # it needs nn, which training by plain functions does not
+            return importlib.import_module("convcore.optim.swa_utils")
+        raise _hints.missing_name(__name__, name)

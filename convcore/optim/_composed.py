@@ -10,7 +10,7 @@ import numpy as np
 from convcore._creation import tensor
 from convcore._dtype import float32, float64, get_default_dtype
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.grad_mode import enable_grad, set_grad_enabled
+from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.views import check_writable
 from convcore.functions.complex_parts import view_as_complex, view_as_real
 from convcore.optim.optimizer import Optimizer
@@ -46,7 +46,9 @@ class Composed(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters that have a gradient; see `Optimizer.step`."""
         differentiable = bool(self.defaults.get("differentiable"))
-        with set_grad_enabled(differentiable):
+        # Not a context manager, which Ctrl-C may end before it has put anything back.
+        recording, mode.enabled = mode.enabled, differentiable
+        try:
             loss = self._loss(closure)
             for parameter in self._all_parameters():
                 if parameter._grad is not None:
@@ -60,6 +62,8 @@ class Composed(Optimizer):
                 else:  # a parameter listed twice is updated twice
                     for parameter in parameters:
                         self._move([parameter], options)
+        finally:
+            mode.enabled = recording
         return loss
 
     def _loss(self, closure: Callable[[], Any] | None) -> Any:
@@ -82,10 +86,27 @@ class Composed(Optimizer):
                 gradient = -gradient
             value, gradient = self._decayed(value, gradient, options)
             value = self._rule(value, gradient, real, options)
-            parameter.copy_(_like(value, parameter))
-            self.state[parameter].update(
-                {name: _like(value, state.get(name)) for name, value in real.items()}
-            )
+            value = _like(value, parameter)
+            after = {name: _like(value, state.get(name)) for name, value in real.items()}
+            self._commit(parameter, value, after)
+
+    def _commit(self, parameter: Tensor, value: Tensor, state: dict[str, Any]) -> None:
+        """Change a parameter and its state, or neither."""
+        before = dict(self.state[parameter]) if parameter in self.state else None
+        try:
+            self.state[parameter].update(state)
+            parameter.copy_(value)
+        except Exception:  # Ctrl-C comes when the value is there: the state keeps up
+            self._put_back([(parameter, before)])
+            raise
+
+    def _put_back(self, before: list[tuple[Tensor, dict[str, Any] | None]]) -> None:
+        """Undo that states were added, or changed, or had entries added."""
+        for parameter, state in before:
+            if state is None:
+                self.state.pop(parameter, None)
+            else:
+                self.state[parameter] = state
 
     def _state_of(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         """Return a copy of a parameter's state, or its first state."""

@@ -24,12 +24,27 @@ class Fused(Composed):
             super()._move(parameters, options)
             return
         states = [self._state_of(parameter, options) for parameter in parameters]
-        engine.take([self._plan(*each, options) for each in zip(parameters, states, strict=True)])
-        for parameter, state in zip(parameters, states, strict=True):
-            parameter._counter[0] += 1
-            if state:
-                _count(state)
+        pairs = list(zip(parameters, states, strict=True))
+        plans = [self._plan(parameter, state, options) for parameter, state in pairs]
+        # What can fail comes before the parameters change, or they would be ahead of their states.
+        added = [pair for pair in pairs if not _holds(self.state.get(pair[0]), pair[1])]
+        before = [(p, dict(self.state[p]) if p in self.state else None) for p, _ in added]
+        steps = [state["step"] for state in states if "step" in state]
+        counts = [step._array.copy() for step in steps]
+        try:
+            for parameter, state in added:
                 self.state[parameter].update(state)
+            for step in steps:
+                step._array[...] += 1
+                step._counter[0] += 1
+            for parameter in parameters:
+                parameter._counter[0] += 1
+            engine.take(plans)
+        except Exception:  # Ctrl-C comes when the parameters have moved: their states keep up
+            for step, count in zip(steps, counts, strict=True):
+                step._array[...] = count
+            self._put_back(before)
+            raise
 
     def _plan(
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]
@@ -43,11 +58,11 @@ def arrays_of(parameter: Tensor) -> list[np.ndarray]:
     return [parameter._array, parameter._grad._array]  # type: ignore[union-attr]
 
 
-def _count(state: dict[str, Any]) -> None:
-    """Increment the step count of a parameter's state, if it has one."""
-    if "step" in state:
-        state["step"]._array[...] += 1
-        state["step"]._counter[0] += 1
+def _holds(own: dict[str, Any] | None, state: dict[str, Any]) -> bool:
+    """Return whether all of a state is in an optimizer's own, the same objects."""
+    if own is None:
+        return not state
+    return all(own.get(name) is value for name, value in state.items())
 
 
 def written(state: dict[str, Any], *names: str) -> list[np.ndarray]:

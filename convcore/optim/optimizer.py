@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
+from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
 
@@ -37,7 +38,7 @@ class _Required:
 required: Any = _Required()
 
 
-class Optimizer:
+class Optimizer(_hints.KeywordHints):
     """The base class of optimizers, which update parameters by their gradients.
 
     A subclass passes its options to ``super().__init__`` as ``defaults`` and updates the parameters
@@ -99,16 +100,23 @@ class Optimizer:
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self._forget_hooks()
         if isinstance(params, Tensor):
-            raise TypeError(
+            error = TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {params.type()}"
             )
+            raise _hints.hinted(error, _hints.ONE_TENSOR)
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups = list(params)
+        try:
+            groups = list(params)
+        except TypeError as no_list:
+            if hasattr(params, "parameters"):
+                _hints.hinted(no_list, _hints.not_parameters(params))
+            raise
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            empty = ValueError("optimizer got an empty parameter list")
+            raise _hints.hinted(empty, _hints.EMPTY_PARAMETERS)
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -185,13 +193,14 @@ class Optimizer:
 
     def _check_parameter(self, parameter: Any) -> None:
         if not isinstance(parameter, Tensor):
-            raise TypeError(
+            error = TypeError(
                 "optimizer can only optimize Tensors, but one of the params is "
                 f"{type(parameter).__name__}"
             )
+            raise _hints.hinted(error, _hints.not_parameters(parameter))
         leaf = parameter.is_leaf or parameter.retains_grad
         if not leaf and not self.defaults.get("differentiable"):
-            raise ValueError("can't optimize a non-leaf Tensor")
+            raise _hints.hinted(ValueError("can't optimize a non-leaf Tensor"), _hints.NON_LEAF)
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError if a group does not fit those of the optimizer."""
@@ -383,8 +392,10 @@ def _hooked(step: Callable) -> Callable:
                 if answer is not None:
                     args, kwargs = _arguments(answer, step)
             result = step(*args, **kwargs)
-            for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
-                hook(self, args, kwargs)
+            if self._optimizer_step_post_hooks or _global_post_hooks:
+                own = self._optimizer_step_post_hooks.values()
+                for hook in (*own, *_global_post_hooks.values()):
+                    hook(self, args, kwargs)
             return result
         finally:
             del self._stepping

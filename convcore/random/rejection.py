@@ -120,6 +120,8 @@ def _poisson_number(draws: _Draws, mean: float) -> float:
 
 
 def _poisson_by_rejection(draws: _Draws, mean: float) -> float:
+    if math.isinf(mean):
+        return mean
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha, v_r = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)

@@ -28,12 +28,12 @@ def writing(f: Any) -> Iterator[Any]:
     target = os.path.realpath(os.fsdecode(f))
     before = _about(f)
     temporary = os.path.join(os.path.dirname(target), f".convcore-{os.urandom(8).hex()}.tmp")
-    descriptor = _made(temporary, f, before)
-    if descriptor is None:
-        with open(f, "wb") as file:
-            yield file
-        return
     try:
+        descriptor = _made(temporary, f, before)
+        if descriptor is None:
+            with open(f, "wb") as file:
+                yield file
+            return
         with os.fdopen(descriptor, "w+b") as new:
             yield new
             _put_on_disk(new, temporary, before)

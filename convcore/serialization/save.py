@@ -65,14 +65,29 @@ def save(
     pickled = io.BytesIO()
     writer = _Writer(pickled, pickle_protocol)
     writer.dump(obj)
-    with writing(f) as opened, zipfile.ZipFile(opened, "w", zipfile.ZIP_STORED) as file:
-        file.writestr(f"archive/{archive.PICKLE}", pickled.getvalue())
-        if not _disable_byteorder_record:
-            file.writestr(f"archive/{archive.BYTE_ORDER}", sys.byteorder)
-        for key, array in enumerate(writer.arrays):
-            with file.open(f"archive/{archive.STORAGES}{key}", "w", force_zip64=True) as record:
-                record.write(array.data)
-        file.writestr(f"archive/{archive.VERSION}", "3\n")
+    records: dict[str, Any] = {archive.PICKLE: pickled.getvalue()}
+    if not _disable_byteorder_record:
+        records[archive.BYTE_ORDER] = sys.byteorder.encode()
+    for key, array in enumerate(writer.arrays):
+        records[f"{archive.STORAGES}{key}"] = array.data
+    records[archive.VERSION] = b"3\n"
+    try:
+        with writing(f) as opened:
+            _write_archive(opened, records)
+    except ValueError as error:  # an archive in which a record failed cannot be closed
+        if isinstance(error.__context__, MemoryError):
+            raise error.__context__ from None
+        raise
+
+
+def _write_archive(opened: Any, records: dict[str, Any]) -> None:
+    with zipfile.ZipFile(opened, "w", zipfile.ZIP_STORED) as file:
+        for name, content in records.items():
+            if name.startswith(archive.STORAGES):
+                with file.open(f"archive/{name}", "w", force_zip64=True) as record:
+                    record.write(content)
+            else:
+                file.writestr(f"archive/{name}", content)
 
 
 def _is_pythons(scalar: np.generic) -> bool:

@@ -1,14 +1,20 @@
 """Data loading, hook handles and activation checkpointing, under PyTorch's paths."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from convcore import _hints
 from convcore.utils import data, hooks
+
+if TYPE_CHECKING:
+    from convcore.utils import checkpoint as checkpoint
 
 __all__ = ["checkpoint", "data", "hooks"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "checkpoint":  # rarely needed
-        return importlib.import_module("convcore.utils.checkpoint")
-    raise AttributeError(f"module 'convcore.utils' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
+
+    def __getattr__(name: str) -> Any:
+        if name == "checkpoint":  # rarely needed
+            return importlib.import_module("convcore.utils.checkpoint")
+        raise _hints.missing_name(__name__, name)

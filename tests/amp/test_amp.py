@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import pytest
+from no_memory import Failing
 
 import convcore
 from convcore import amp
@@ -81,3 +83,15 @@ def test_scaler_refuses_what_cannot_be():
         scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="source state dict is empty"):
         scaler.load_state_dict({})
+
+
+@pytest.mark.filterwarnings("ignore:autocast changes nothing")
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("first", range(4))
+def test_autocast_ends_as_it_began_where_memory_runs_out(monkeypatch, first, changed):
+    monkeypatch.setattr(autocast_mode, "_state", Failing(autocast_mode._state, first, changed))
+    with contextlib.suppress(MemoryError), amp.autocast("cpu"):
+        with amp.autocast("cpu", enabled=False):
+            assert not autocast_mode.is_autocast_enabled("cpu")
+        assert autocast_mode.is_autocast_enabled("cpu")
+    assert not autocast_mode.is_autocast_enabled("cpu")

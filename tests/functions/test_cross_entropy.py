@@ -238,3 +238,27 @@ def test_losses_say_which_argument_is_no_tensor():
 def test_cross_entropy_of_no_classes_is_no_number(lib):
     loss = lib.nn.functional.cross_entropy(lib.ones(5, 0), lib.ones(5, 0))
     assert str(loss.item()) in ("nan", "-0.0", "0.0")
+
+
+@pytest.mark.parametrize(
+    ("scores", "target", "dtype"),
+    [
+        ((3,), (3,), "int64"),
+        ((4, 10), (4, 10), "int64"),
+        ((4, 10), (4, 1), "float32"),
+        ((4, 10), (4, 1), "int32"),
+        ((4, 10), (5, 1), "float32"),
+        ((4, 10), (4,), "bool"),
+        ((4, 10, 3), (4, 2), "float32"),
+        ((4, 10, 3), (4, 10, 3), "int64"),
+        ((4, 10, 3, 3), (4, 3), "float32"),
+        ((4, 10, 3, 3), (4, 3, 2), "int64"),
+        ((10,), (2,), "float32"),
+    ],
+)
+def test_target_is_refused_for_what_pytorch_looks_at_first(torch, scores, target, dtype):
+    def loss(m):
+        classes = m.zeros(target, dtype=getattr(m, dtype))
+        return m.nn.functional.cross_entropy(m.zeros(scores), classes)
+
+    same_error(torch, loss)

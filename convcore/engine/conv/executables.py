@@ -179,7 +179,7 @@ def forward_executable(
     size = common_itemsize(("input", x.dtype), ("weight", w.dtype))
     squeeze, x = x.batched(weight_rank(w.shape))
     g = make_geometry(x.shape, w.shape, *steps)
-    check_memory(g.output_shape, size)
+    check_memory((max(g.n, 1), *g.output_shape[1:]), size)  # of an empty batch too
     return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked)
 
 

@@ -118,6 +118,8 @@ def _mapped(array: Array, sizes: Sequence[int], back: Any, how: tuple) -> Array:
     mode, align_corners, scales, antialias = how
     if mode not in MODES:
         raise ValueError(f"mode must be one of {list(MODES)}, got {mode!r}")
+    if antialias and mode not in FILTERS:
+        raise ValueError(f"antialias needs a mode of {list(FILTERS)}, got {mode!r}")
     here = batch.shape[2:]
     if min(*here, *others) < 1:
         raise ValueError(

@@ -76,6 +76,12 @@ def take(steps: Sequence[Step]) -> None:
         if arrays is not originals:
             staged.append((originals, arrays))
     _optimizers.step(rows, _WORK)
+    if staged:  # else nothing that takes memory may follow the step
+        _write_back(staged)
+
+
+def _write_back(staged: list[tuple[Sequence[Array], Sequence[Array]]]) -> None:
+    """Copy what was stepped in copies into the arrays that it was copied from."""
     for originals, arrays in staged:
         for number, (original, array) in enumerate(zip(originals, arrays, strict=True)):
             if number != 1 and not np.may_share_memory(original, array):

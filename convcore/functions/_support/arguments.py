@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from convcore import _hints
 from convcore._creation.arguments import checked_number
+from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
 from convcore.functions._support.errstate import ignore_errstate
@@ -37,10 +39,11 @@ def check_arguments(function: str, **given: Any) -> None:
     """Raise TypeError unless a function's first arguments, given by their names, are tensors."""
     for position, (name, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
-            raise TypeError(
+            error = TypeError(
                 f"{function}(): argument '{name}' (position {position}) must be Tensor, "
                 f"not {typename(value)}"
             )
+            raise _hints.hinted(error, _hints.not_a_tensor(value))
 
 
 def check_optional(function: str, **given: Any) -> None:
@@ -74,8 +77,19 @@ def typename(value: Any) -> str:
     return kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
 
 
-def check_kind(kernel: str, input: Tensor, kinds: str) -> None:
-    """Raise NotImplementedError unless the dtype is of one of NumPy's kinds, such as 'fc'."""
-    dtype = input._array.dtype
+def refuse_complex(what: str, *inputs: Tensor, error: type = RuntimeError) -> None:
+    """Raise where a tensor is complex: complex numbers have no order."""
+    for one in inputs:
+        if one._array.dtype.kind == "c":
+            raise error(what)
+
+
+def check_kind(kernel: str, input: Tensor, kinds: str, other: Tensor | None = None) -> None:
+    """Raise NotImplementedError unless the dtype is of one of NumPy's kinds, such as 'fc'.
+
+    Of two tensors it is their common dtype.
+    """
+    dtype = input._array.dtype if other is None else common(input._array, other._array)
     if dtype.kind not in kinds:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+        error = NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+        raise _hints.hinted(error, _hints.FLOATS if "f" in kinds and dtype.kind in "iub" else "")

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
 from convcore.engine.geometry import Steps, is_sequence
+from convcore.functions._support.arguments import typename
 
 _AXES = ("depth", "height", "width")
 
@@ -46,7 +48,21 @@ def conv_error(
     steps, others : its other arguments
     """
     mistaken = cause if isinstance(cause, TypeError) else RuntimeError(str(cause))
-    return next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
+    error = next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
+    return _hints.hinted(error, _hint(function, input, weight, steps.groups))
+
+
+def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
+    for value in (input, weight):
+        if not isinstance(value, Tensor):
+            return _hints.not_a_tensor(value)
+    x, w, rank = input._array, weight._array, int(function[-2])
+    if x.dtype != w.dtype:
+        return _hints.other_dtype(x.dtype.name, w.dtype.name)
+    channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
+    if x.ndim in (rank + 1, rank + 2) and x.shape[-rank - 1] != channels:
+        return _hints.conv_input(x.shape, rank, channels)
+    return ""
 
 
 def _errors(
@@ -58,7 +74,7 @@ def _errors(
         if not isinstance(value, Tensor):
             yield TypeError(
                 f"{function}(): argument '{name}' (position {position}) must be Tensor, "
-                f"not {type(value).__name__}"
+                f"not {typename(value)}"
             )
     texts = _texts(
         function, input._array, weight._array, None if bias is None else bias._array, steps

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
@@ -148,7 +149,8 @@ def compiled(
     array, node = x._array, node or op[0].title().replace("_", "")
     if array.dtype.kind != "f":
         kind = scalar_name(array.dtype)
-        raise NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
+        error = NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
+        raise _hints.hinted(error, _hints.FLOATS if array.dtype.kind in "iub" else "")
     if ufunc is None or elementwise.computes(op[0], array.dtype):
         out = wrap(elementwise.forward(op[0], array, op[1:]))
     else:

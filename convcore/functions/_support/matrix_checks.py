@@ -89,6 +89,8 @@ def lapack(function: str, routine: Callable, *args: Any, **kwargs: Any) -> Any:
         The iteration did not converge.
     """
     try:
+        if routine is np.linalg.svd and not np.isfinite(args[0]).all():
+            raise np.linalg.LinAlgError  # with infinities LAPACK may iterate forever
         return ignore_errstate(routine, *args, **kwargs)
     except np.linalg.LinAlgError:
         raise LinAlgError(

@@ -73,17 +73,25 @@ static void finish_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *out, ptrdif
  * one nothing. */
 enum { LONGEST_CHAIN = 512 };
 
-INLINE void add_chain(const int R, const int W, vec totals[TALLEST][WIDTH],
-                      vec sums[TALLEST][WIDTH])
+/* out (R, n) = or += sums (R, W vectors); without more to come, sums is that. */
+INLINE void add_to_output(const int R, const int W, vec sums[TALLEST][WIDTH], ptrdiff_t some,
+                          float *const *out, ptrdiff_t column, int add, int more)
 {
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < W; j++) {
-            totals[i][j] += sums[i][j];
+            float *y = out[i] + column + j * LANES;
+            if (add) sums[i][j] += j == W - 1 ? load_up_to(y, some) : load(y);
+            if (!more) continue;
+            if (j == W - 1)
+                store_up_to(y, sums[i][j], some);
+            else
+                store(y, sums[i][j]);
             sums[i][j] = (vec){0};
         }
 }
 
-/* out (R, n) = or += patches (R, taps * k) @ b (taps * k, W vectors); R and W are constants. */
+/* out (R, n) = or += patches (R, taps * k) @ b (taps * k, W vectors); R and W are constants.
+ * The totals of chains wait in the output: beside the sums there are no registers for them. */
 INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                           const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
                           const float *b, float *const *out, ptrdiff_t column, int add,
@@ -91,13 +99,8 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
 {
     const ptrdiff_t some = n - (W - 1) * LANES;
     ptrdiff_t left = LONGEST_CHAIN;
-    vec sums[TALLEST][WIDTH], totals[TALLEST][WIDTH];
-    UNROLLED for (int i = 0; i < R; i++)
-        UNROLLED for (int j = 0; j < W; j++) {
-            const float *y = out[i] + column + j * LANES;
-            sums[i][j] = (vec){0};
-            totals[i][j] = !add ? (vec){0} : j == W - 1 ? load_up_to(y, some) : load(y);
-        }
+    vec sums[TALLEST][WIDTH];
+    UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int j = 0; j < W; j++) sums[i][j] = (vec){0};
     for (ptrdiff_t t = 0; t < taps; t++, rows += pitch) {
         const float *a[TALLEST];
         UNROLLED for (int i = 0; i < R; i++) a[i] = rows[i] + first;
@@ -113,12 +116,13 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
                 }
             }
             if (!left) {
-                add_chain(R, W, totals, sums);
+                add_to_output(R, W, sums, some, out, column, add, 1);
                 left = LONGEST_CHAIN;
+                add = 1;
             }
         }
     }
-    add_chain(R, W, sums, totals);
+    add_to_output(R, W, sums, some, out, column, add, 0);
     if (e) finish_sums(R, W, sums, some, column, e);
     UNROLLED for (int i = 0; i < R; i++)
         UNROLLED for (int j = 0; j < W; j++) {

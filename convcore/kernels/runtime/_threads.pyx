@@ -7,13 +7,16 @@ of its own: the first such region in saves BLAS's thread count and sets 1, the l
 back.  This module only counts and calls; engine/runtime/threads.py finds the two functions to call.
 
 A fork waits for the regions that call BLAS: a child that began within one would find OpenBLAS's
-lock on its buffers taken, by a thread that the child does not have, and wait for ever.
+lock on its buffers taken, by a thread that the child does not have, and wait for ever.  The thread
+that forks may compute meanwhile, as handlers of others do: it waits for nobody, and takes one
+thread, for the child has no team.
 """
 
 from cpython.pythread cimport (
     NOWAIT_LOCK,
     PyThread_acquire_lock,
     PyThread_allocate_lock,
+    PyThread_get_thread_ident,
     PyThread_release_lock,
     PyThread_type_lock,
     WAIT_LOCK,
@@ -56,6 +59,8 @@ cdef int limit = 1
 cdef double least_parallel_work = 0     # a region of fewer multiply-adds runs on one thread
 cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
 cdef bint team_started = False
+cdef bint forking = False       # between `before_fork` and what is called after the fork
+cdef long forker = 0            # the thread that forks, if any does
 
 cdef PyThread_type_lock lock = PyThread_allocate_lock()     # of the counts
 cdef PyThread_type_lock gate = PyThread_allocate_lock()     # passed by who enters or forks
@@ -72,7 +77,7 @@ cdef int thread_count(Py_ssize_t items, double work) noexcept:
     """Threads for `items` items of `work` multiply-adds in all; 1 where more would not pay."""
     global team_started
     cdef int size = limit
-    if forked or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
+    if forked or forking or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
         return 1
     if items < size:
         size = <int>items
@@ -92,18 +97,27 @@ cdef int acquire_blas(int threads) except -1:
         # Not under the lock, for it runs Python; if two threads come here, both find the same.
         finder()
         find_blas = None
-    pass_gate()
+    cdef bint within_fork = forks_here()    # where the fork itself holds the gate, and `calling`
+    if not within_fork:
+        pass_gate()
     PyThread_acquire_lock(lock, WAIT_LOCK)
     threads = max(1, min(threads, most_threads - running))
     running += threads
     if holders == 0:
-        # At once: a fork, which may hold it too, would hold the gate.
-        PyThread_acquire_lock(calling, WAIT_LOCK)
+        if not within_fork:
+            # At once: a fork, which may hold it too, would hold the gate.
+            PyThread_acquire_lock(calling, WAIT_LOCK)
         limit_blas()
     holders += 1
     PyThread_release_lock(lock)
-    PyThread_release_lock(gate)
+    if not within_fork:
+        PyThread_release_lock(gate)
     return threads
+
+
+cdef inline bint forks_here() noexcept:
+    """Whether this thread is within a fork: a handler's that another has registered."""
+    return forking and forker == <long>PyThread_get_thread_ident()
 
 
 cdef void pass_gate() noexcept:
@@ -131,7 +145,8 @@ cdef void release_blas(int threads) noexcept:
     if holders == 0:
         if blas_set != NULL and saved != 1:
             blas_set(saved)
-        PyThread_release_lock(calling)
+        if not forks_here():
+            PyThread_release_lock(calling)
     PyThread_release_lock(lock)
 
 
@@ -167,25 +182,30 @@ def set_blas(uintptr_t getter, uintptr_t setter):
 
 
 def before_fork():
-    """Wait until no region calls BLAS, and let none begin before `after_fork_in_parent`."""
+    """Wait until no region calls BLAS, and let no other thread's begin before the fork is done."""
+    global forking, forker
     pass_gate()
     with nogil:
         PyThread_acquire_lock(calling, WAIT_LOCK)
+    forker = <long>PyThread_get_thread_ident()
+    forking = True
 
 
 def after_fork_in_parent():
     """Let regions that call BLAS begin again."""
+    global forking
+    forking = False
     PyThread_release_lock(calling)
     PyThread_release_lock(gate)
 
 
 def after_fork_in_child():
     """Give the child new locks, and one thread if the parent had an OpenMP team, not copied."""
-    global lock, gate, calling, forked
+    global lock, gate, calling, forked, forking
     lock = PyThread_allocate_lock()
     gate = PyThread_allocate_lock()
     calling = PyThread_allocate_lock()
-    forked = team_started
+    forked, forking = team_started, False
 
 
 def build():

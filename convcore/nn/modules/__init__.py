@@ -25,6 +25,7 @@ A layer takes its parameters in ``__init__`` and calls a function of `convcore.n
 
 from typing import TYPE_CHECKING
 
+from convcore._hints import name_constructor
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
@@ -49,6 +50,10 @@ from convcore.nn.modules.rnn import *  # noqa: F403
 from convcore.nn.modules.sparse import *  # noqa: F403
 from convcore.nn.modules.transformer import *  # noqa: F403
 from convcore.nn.modules.upsampling import *  # noqa: F403
+
+for _class in [value for value in vars().values() if isinstance(value, type)]:
+    name_constructor(_class)
+del _class
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
     __all__ = [name for name, value in vars().items() if isinstance(value, type)]

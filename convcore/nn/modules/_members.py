@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.nn.modules import _hooks
 from convcore.nn.parameter import Buffer, Parameter
@@ -29,9 +30,15 @@ def _full_name(cls: type) -> str:
 def _check_none(value: Any, kind: str, name: str, expected: str) -> None:
     """Raise if what is assigned to the name of a parameter, module or buffer is not None."""
     if value is not None:
-        raise TypeError(
+        error = TypeError(
             f"cannot assign '{typename(value)}' as {kind} '{name}' ({expected} or None expected)"
         )
+        raise _hints.hinted(error, _hints.parameter(value, name) if kind == "parameter" else "")
+
+
+def _too_early(what: str) -> AttributeError:
+    error = AttributeError(f"cannot assign {what} before Module.__init__() call")
+    return _hints.hinted(error, _hints.NO_SUPER)
 
 
 class Members:
@@ -66,14 +73,15 @@ class Members:
             ``param`` was computed from other tensors.
         """
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise _too_early("parameter")
         self._check_name("parameter", name, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(
+                error = TypeError(
                     f"cannot assign '{typename(param)}' object to parameter '{name}' "
                     "(torch.nn.Parameter or None required)"
                 )
+                raise _hints.hinted(error, _hints.WRAP)
             if param.grad_fn is not None:
                 raise ValueError(
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
@@ -102,7 +110,7 @@ class Members:
             As for `register_parameter`, of a Tensor.
         """
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise _too_early("buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -125,7 +133,8 @@ class Members:
             As for `register_parameter`, of a Module.
         """
         if module is not None and not isinstance(module, Members):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
+            error = TypeError(f"{typename(module)} is not a Module subclass")
+            raise _hints.hinted(error, _hints.not_a_module(module))
         self._check_name("module", name, self._modules)
         self._set_module(name, module)
 
@@ -168,7 +177,7 @@ class Members:
         own = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in own:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
+                raise _too_early("parameters")
             self._forget(name, self._buffers, self._modules)
             self.register_parameter(name, value)
         elif name in own.get("_parameters", ()):
@@ -176,7 +185,7 @@ class Members:
             self.register_parameter(name, None)
         elif isinstance(value, Members):
             if "_modules" not in own:
-                raise AttributeError("cannot assign module before Module.__init__() call")
+                raise _too_early("module")
             self._forget(name, self._parameters, self._buffers)
             self._set_module(name, value)
         elif name in own.get("_modules", ()):

@@ -8,6 +8,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.handle import RemovableHandle, add_hook
@@ -182,7 +183,8 @@ class State:
             ``state_dict`` is not a mapping.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            error = TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise _hints.hinted(error, _hints.not_a_state(state_dict))
         loading = _Loading(state_dict, assign)
         loading.load(self, loading.state)
         errors = loading.errors
@@ -192,9 +194,11 @@ class State:
             errors.insert(0, f"Missing key(s) in state_dict: {_quoted(loading.missing)}. ")
         if errors:
             lines = "\n\t".join(errors)
-            raise RuntimeError(
+            mismatch = RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}"
             )
+            hint = _hints.state_keys(loading.missing, loading.unexpected, state_dict)
+            raise _hints.hinted(mismatch, hint)
         return _IncompatibleKeys(loading.missing, loading.unexpected)
 
     def _load_from_state_dict(

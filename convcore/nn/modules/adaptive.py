@@ -87,9 +87,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         self.head.reset_parameters()
-        for first, second in self.tail:
-            first.reset_parameters()
-            second.reset_parameters()
+        for tail in self.tail:
+            for layer in tail.children():
+                layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
         """Return (output, loss): each target's log-probability, and minus their mean.

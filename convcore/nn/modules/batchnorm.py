@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from convcore import _hints
 from convcore._creation import ones, tensor, zeros
 from convcore._dtype import long
 from convcore._tensor import Tensor
@@ -100,7 +101,8 @@ class _NormBase(AffineNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self.ranks:
             allowed = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise ValueError(f"expected {allowed} input (got {input.dim()}D input)")
+            error = ValueError(f"expected {allowed} input (got {input.dim()}D input)")
+            raise _hints.hinted(error, _hints.no_batch(input.dim(), allowed))
 
     def extra_repr(self) -> str:
         return (
@@ -140,20 +142,24 @@ class _BatchNorm(_NormBase):
             momentum = 0.0 if count is None else 1.0 / (float(count) + 1)
         own = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
-        output = function(
-            input,
-            self.running_mean if tracked else None,
-            self.running_var if tracked else None,
-            self.weight,
-            self.bias,
-            own,
-            momentum,
-            self.eps,
-            *more,
-        )
         if count is not None:
             count.add_(1)
-        return output
+        try:
+            return function(
+                input,
+                self.running_mean if tracked else None,
+                self.running_var if tracked else None,
+                self.weight,
+                self.bias,
+                own,
+                momentum,
+                self.eps,
+                *more,
+            )
+        except BaseException:
+            if count is not None:
+                count.sub_(1)
+            raise
 
 
 class BatchNorm1d(_BatchNorm):

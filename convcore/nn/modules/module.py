@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
+from convcore import _hints
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.modules._conversion import Conversion
 from convcore.nn.modules._hooks import (
@@ -63,7 +64,15 @@ _HOOK_DICTIONARIES = (
 )
 
 
-class Module(Members, State, Conversion):
+if TYPE_CHECKING:
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R", covariant=True)
+
+    class _HasForward(Protocol[_P, _R]):
+        def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+
+
+class Module(Members, State, Conversion, _hints.KeywordHints):
     """The base class of layers and networks.
 
     A subclass calls ``super().__init__()`` first, assigns parameters (`Parameter`), buffers and
@@ -119,11 +128,12 @@ class Module(Members, State, Conversion):
 
         Call the module itself, not this method: only that runs hooks.
         """
-        raise NotImplementedError(
+        error = NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
+        raise _hints.hinted(error, _hints.no_forward(self))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` and the hooks around it."""
         # One look at the dictionary: reading an attribute of a class that has __getattr__ costs
         # more, and this is all that a call without hooks pays for them.
@@ -145,7 +155,14 @@ class Module(Members, State, Conversion):
             return HookedCall(self, args, kwargs)()
         return self.forward(*args, **kwargs)
 
-    _call_impl = __call__
+    if TYPE_CHECKING:  # a call has the arguments and the result of the subclass's forward
+
+        def __call__(self: _HasForward[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            """Call `forward` and the hooks around it."""
+            ...
+
+    else:
+        __call__ = _call_impl
 
     # Hooks
 
@@ -333,6 +350,12 @@ class Module(Members, State, Conversion):
             return f"{self._get_name()}({extra})"
         lines += [f"({name}): {_addindent(repr(child))}" for name, child in self._modules.items()]
         return in_parentheses(self._get_name(), lines)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: a tree that unfolds."""
+        from convcore.nn.modules._html import module_html
+
+        return module_html(self)
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)

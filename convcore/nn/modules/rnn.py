@@ -451,7 +451,7 @@ class LSTM(RNNBase):
 
     def forward(
         self, input: Any, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Any, tuple[Tensor, ...]]:
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
         """Return the outputs of all steps, and the last states (h_n, c_n); see `RNN.forward`.
 
         Parameters
@@ -460,4 +460,5 @@ class LSTM(RNNBase):
             PackedSequence
         hx : h_0 (layers * directions, N, proj_size or hidden_size), c_0 (..., hidden_size); or None
         """
-        return self._run(input, None if hx is None else (hx[0], hx[1]))
+        state = None if hx is None else (hx[0], hx[1])
+        return self._run(input, state)  # type: ignore[return-value]  # two states, of an LSTM

@@ -4,8 +4,9 @@
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from convcore import _hints
 from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
 from convcore.nn.utils import rnn as rnn
@@ -15,6 +16,25 @@ from convcore.nn.utils.spectral_norm import remove_spectral_norm as remove_spect
 from convcore.nn.utils.spectral_norm import spectral_norm as spectral_norm
 from convcore.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm
 from convcore.nn.utils.weight_norm import weight_norm as weight_norm
+
+if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
+    from convcore.nn.utils import fusion as fusion
+    from convcore.nn.utils import memory_format as memory_format
+    from convcore.nn.utils import parametrizations as parametrizations
+    from convcore.nn.utils import parametrize as parametrize
+    from convcore.nn.utils import prune as prune
+    from convcore.nn.utils import stateless as stateless
+    from convcore.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
+    from convcore.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
+    from convcore.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
+    from convcore.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
+    from convcore.nn.utils.init import skip_init as skip_init
+    from convcore.nn.utils.memory_format import (
+        convert_conv2d_weight_memory_format as convert_conv2d_weight_memory_format,
+    )
+    from convcore.nn.utils.memory_format import (
+        convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format,
+    )
 
 # Functions of modules that are loaded when they are asked for.
 _FUNCTIONS = {
@@ -37,11 +57,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _FUNCTIONS:
-        module = importlib.import_module(f"convcore.nn.utils.{_FUNCTIONS[name]}")
-        value = globals()[name] = getattr(module, name)
-        return value
-    if name in _MODULES:
-        return importlib.import_module(f"convcore.nn.utils.{name}")
-    raise AttributeError(f"module 'convcore.nn.utils' has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _FUNCTIONS:
+            module = importlib.import_module(f"convcore.nn.utils.{_FUNCTIONS[name]}")
+            value = globals()[name] = getattr(module, name)
+            return value
+        if name in _MODULES:
+            return importlib.import_module(f"convcore.nn.utils.{name}")
+        raise _hints.missing_name(__name__, name)

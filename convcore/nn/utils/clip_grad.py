@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable
 from types import GeneratorType
 
-from convcore import _creation
+from convcore import _creation, _hints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers import clip_grad
@@ -32,7 +32,12 @@ _TINY = 1e-6
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    try:
+        return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    except TypeError as error:
+        if hasattr(tensors, "parameters"):
+            _hints.hinted(error, _hints.not_parameters(tensors))
+        raise
 
 
 def _grads(parameters: Tensors) -> list[Tensor]:

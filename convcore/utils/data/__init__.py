@@ -1,5 +1,8 @@
 """Datasets, samplers, collation and the DataLoader."""
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.worker import get_worker_info
 from convcore.utils.data.dataloader import DataLoader
@@ -45,3 +48,6 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

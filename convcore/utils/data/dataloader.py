@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from convcore import random
+from convcore import _hints, random
 from convcore.utils.data._utils.arguments import check_order, check_workers, make_context
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.fetch import make_fetch
@@ -50,7 +50,7 @@ class _InfiniteConstantSampler(Sampler):
         return itertools.repeat(None)
 
 
-class DataLoader(Generic[_T_co]):
+class DataLoader(_hints.KeywordHints, Generic[_T_co]):
     """Iterate over a dataset in batches.
 
     Parameters
@@ -346,6 +346,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._crew = _crew(job, loader.multiprocessing_context)
         # At exit multiprocessing ends the processes; a thread is a daemon.
         weakref.finalize(self, self._crew.close).atexit = False
+        self._crew.start()  # once an interrupt would close it
         self._reset(loader, first_iter=True)
 
     @property
@@ -446,7 +447,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 def _crew(job: Job, context: Any) -> Any:
-    """Start the workers, which are threads or processes."""
+    """Return the workers, which are threads or processes, not started yet."""
     if context == "thread":
         from convcore.utils.data._utils.threads import Threads
 

@@ -52,7 +52,7 @@ class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Samples that are the rows of tensors.
 
     Parameters
@@ -86,7 +86,7 @@ class TensorDataset(Dataset):
         return self.tensors[0].shape[0]
 
 
-class Subset(Dataset):
+class Subset(Dataset[_T_co]):
     """A subset of a dataset's samples.
 
     Parameters
@@ -96,8 +96,8 @@ class Subset(Dataset):
         The samples' indices in ``dataset``.
     """
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset[_T_co] | Sequence[_T_co], indices: Sequence[int]) -> None:
+        self.dataset: Any = dataset
         self.indices = indices
         cls = type(self)
         if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
@@ -107,7 +107,7 @@ class Subset(Dataset):
                 "DataLoader works correctly with your custom logic."
             )
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> _T_co:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
@@ -262,10 +262,10 @@ def _samples(dataset: Any, indices: list) -> list[Any]:
 
 
 def random_split(
-    dataset: Any,
+    dataset: Dataset[_T_co] | Sequence[_T_co],
     lengths: Sequence[float],
     generator: random.Generator | None = random.default_generator,
-) -> list[Subset]:
+) -> list[Subset[_T_co]]:
     """Split a dataset at random into disjoint subsets.
 
     Parameters
@@ -293,11 +293,12 @@ def random_split(
     >>> [len(part) for part in parts]
     [7, 3]
     """
+    size = len(dataset)  # type: ignore[arg-type]  # a Dataset need not have one, this one does
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
-        lengths = _of_shares(len(dataset), lengths)
-    if sum(lengths) != len(dataset):
+        lengths = _of_shares(size, lengths)
+    if sum(lengths) != size:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = random.randperm(len(dataset), generator=generator).tolist()
+    order = random.randperm(size, generator=generator).tolist()
     ends = itertools.accumulate(int(length) for length in lengths)
     starts = [0, *ends]
     return [Subset(dataset, order[a:b]) for a, b in itertools.pairwise(starts)]

@@ -35,16 +35,25 @@ def selection_of(
     return Selection(algorithm, forbidden, strict)
 
 
+class _Laid:
+    """What a context laid over the process's setting; None if it was taken off."""
+
+    __slots__ = ("selection",)
+
+    def __init__(self, selection: Selection | None) -> None:
+        self.selection = selection
+
+
 _default = selection_of()
 _changing = process_lock()
-_laid_over: ContextVar[Selection | None] = ContextVar("convcore selection", default=None)
+_laid_over: ContextVar[_Laid | None] = ContextVar("convcore selection", default=None)
 _get = _laid_over.get
 
 
 def current() -> Selection:
     """Return the selection that is in force here."""
     found = _get()
-    return _default if found is None else found
+    return _default if found is None or found.selection is None else found.selection
 
 
 def select(
@@ -61,8 +70,8 @@ def select(
         No name of an algorithm, or no bool; an algorithm both forced and forbidden.
     """
     global _default
-    if (inner := _get()) is not None:
-        _laid_over.set(_changed(inner, algorithm, forbidden, strict))
+    if (inner := _get()) is not None and inner.selection is not None:
+        _laid_over.set(_Laid(_changed(inner.selection, algorithm, forbidden, strict)))
         return
     with _changing:
         _default = _changed(_default, algorithm, forbidden, strict)
@@ -77,11 +86,17 @@ def selected(
 ) -> Iterator[None]:
     """Change what is given, in this context and until the block ends; errors as `select`."""
     outer = _get()
-    _laid_over.set(_changed(current(), algorithm, forbidden, strict))
+    laid = _Laid(_changed(current(), algorithm, forbidden, strict))
     try:
+        _laid_over.set(laid)
         yield
     finally:
-        _laid_over.set(outer)
+        try:
+            _laid_over.set(outer)
+        except MemoryError:  # after which the variable may be set or not
+            inner = _get()
+            if inner is not None and inner is not outer:
+                inner.selection = None if outer is None else outer.selection
 
 
 def _changed(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
+from convcore import _hints
 from convcore.utils.data._utils.collate import default_collate
 from convcore.utils.data.dataset import IterableDataset, TensorDataset
 
@@ -26,9 +28,30 @@ def make_fetch(
     if type(dataset) is TensorDataset and collate is default_collate:
         # The same as collating the samples, by one subscript of each tensor.
         return lambda numbers: [tensor[[*numbers]] for tensor in dataset.tensors]
-    if getattr(dataset, "__getitems__", None):
-        return lambda numbers: collate(dataset.__getitems__(numbers))
-    return lambda numbers: collate([dataset[number] for number in numbers])
+    at_once = getattr(dataset, "__getitems__", None)
+
+    def fetch(numbers: Any) -> Any:
+        samples = at_once(numbers) if at_once else _samples(dataset, numbers)
+        try:
+            return collate(samples)
+        except (RuntimeError, TypeError) as error:
+            if isinstance(numbers, list | tuple):
+                _hints.hinted(error, _hints.samples(numbers, samples))
+            raise
+
+    return fetch
+
+
+def _samples(dataset: Any, numbers: Any) -> list[Any]:
+    """Return the samples of some indices; an error says which it was."""
+    left = iter(numbers)
+    try:
+        return [dataset[number] for number in left]
+    except Exception as error:
+        if isinstance(numbers, list | tuple):  # which can be read again
+            last = len(numbers) - operator.length_hint(left) - 1
+            _hints.hinted(error, f"it came from dataset[{numbers[last]}]")
+        raise
 
 
 def _fetch_of_stream(

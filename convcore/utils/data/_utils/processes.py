@@ -32,49 +32,53 @@ class Processes:
     ----------
     job : Job
     context : multiprocessing context, or None for the default one
-
-    Raises
-    ------
-    TypeError, AttributeError, pickle.PicklingError
-        The context pickles the job, which cannot be pickled.
     """
 
     def __init__(self, job: Job, context: Any) -> None:
-        context = context or multiprocessing.get_context()
+        self._job, self._context = job, context or multiprocessing.get_context()
         self._owner = os.getpid()
         self.processes: list[Any] = []
         self._tasks: list[Any] = []
         self._answers: list[Any] = []
         self._working: set[int] = set(range(job.n))
         self.broken = False
+
+    def start(self) -> None:
+        """Start the workers: apart from their making, so that somebody can close them by then.
+
+        Raises
+        ------
+        TypeError, AttributeError, pickle.PicklingError
+            The context pickles the job, which cannot be pickled.
+        """
         try:
-            for number in range(job.n):
-                self._start(context, job, number)
+            for number in range(self._job.n):
+                self._start(number)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, context: Any, job: Job, number: int) -> None:
+    def _start(self, number: int) -> None:
+        context = self._context
         tasks_read, tasks = context.Pipe(duplex=False)
         answers, answers_write = context.Pipe()
-        args = (tasks_read, answers_write, job, number)
+        args = (tasks_read, answers_write, self._job, number)
         process = context.Process(target=_run, args=args, daemon=True)
+        self._tasks.append(tasks)
+        self._answers.append(answers)
         try:
             process.start()
-        except (TypeError, AttributeError, pickle.PicklingError):
-            warnings.warn(
-                "Got pickle error when attempting to start a worker Process. The dataset, "
-                "collate_fn and worker_init_fn must be picklable where processes are not forked; "
-                "multiprocessing_context='fork' or 'thread' does without.",
-                stacklevel=6,
-            )
+            self.processes.append(process)
+        except BaseException as error:
+            if isinstance(error, (TypeError, AttributeError, pickle.PicklingError)):
+                _warn_of_pickling()
+            if process.pid is not None:  # interrupted once it ran
+                process.terminate()
+                process.join(MP_STATUS_CHECK_INTERVAL)
             raise
         finally:
             tasks_read.close()
             answers_write.close()
-        self.processes.append(process)
-        self._tasks.append(tasks)
-        self._answers.append(answers)
 
     def send(self, worker: int, number: int | None, indices: Any) -> None:
         """Send a task; to a worker that is gone, nothing."""
@@ -125,20 +129,22 @@ class Processes:
         """End the workers: in peace, or after five seconds by a signal."""
         if os.getpid() != self._owner:  # a forked child has no children here
             return
-        for worker in range(len(self.processes)):
-            self.retire(worker)
-        deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
         waiting = set(range(len(self.processes)))
-        while waiting and (rest := deadline - time.monotonic()) > 0:
-            waiting -= self._drained(waiting, rest)
-        for worker in waiting:
-            self.processes[worker].terminate()
-        for process in self.processes:
-            process.join(MP_STATUS_CHECK_INTERVAL)
-        for line in (*self._tasks, *self._answers):
-            line.close()
-        self.processes, self._tasks, self._answers = [], [], []
-        self._working = set()
+        try:
+            for worker in range(len(self.processes)):
+                self.retire(worker)
+            deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
+            while waiting and (rest := deadline - time.monotonic()) > 0:
+                waiting -= self._drained(waiting, rest)
+        finally:  # also if the wait is interrupted
+            for worker in waiting:
+                self.processes[worker].terminate()
+            for process in self.processes:
+                process.join(MP_STATUS_CHECK_INTERVAL)
+            for line in (*self._tasks, *self._answers):
+                line.close()
+            self.processes, self._tasks, self._answers = [], [], []
+            self._working = set()
 
     def _drained(self, workers: set[int], timeout: float) -> set[int]:
         """Drop what workers have sent, so that none waits to send more; return those that ended."""
@@ -154,6 +160,15 @@ class Processes:
                 except Exception:  # an answer that cannot be read is dropped like the others
                     continue
         return {ends[end] for end in ready if end in ends}
+
+
+def _warn_of_pickling() -> None:
+    warnings.warn(
+        "Got pickle error when attempting to start a worker Process. The dataset, collate_fn and "
+        "worker_init_fn must be picklable where processes are not forked; "
+        "multiprocessing_context='fork' or 'thread' does without.",
+        stacklevel=6,
+    )
 
 
 def _end_of(exitcode: int | None) -> str:

@@ -25,12 +25,16 @@ class Threads:
     broken = False
 
     def __init__(self, job: Job) -> None:
+        self._job = job
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         self._ends = [_End(self._answers) for _ in range(job.n)]
+
+    def start(self) -> None:
+        """Start the workers."""
         for number, end in enumerate(self._ends):
             threading.Thread(
                 target=_run,
-                args=(end, job, number),
+                args=(end, self._job, number),
                 name=f"convcore DataLoader worker {number}",
                 daemon=True,
             ).start()

@@ -73,9 +73,12 @@ class ExceptionWrapper:
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        error = sys.exc_info()[1] if exc_info is None else exc_info[1]
+        error: Any = sys.exc_info()[1] if exc_info is None else exc_info[1]
         self.exc_type: Any = type(error)
-        self.exc_msg = "".join(traceback.format_exception(error))
+        told = traceback.TracebackException.from_exception(error)
+        # Notes, as hints are, go with the exception: its text is PyTorch's.
+        self.notes, told.__notes__ = list(getattr(error, "__notes__", ())), None
+        self.exc_msg = "".join(told.format())
         self.where = where
 
     def reraise(self) -> None:
@@ -83,13 +86,14 @@ class ExceptionWrapper:
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             text = _KeyErrorMessage(text)
-        elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=text)
         try:
-            error = self.exc_type(text)
+            has_message = getattr(self.exc_type, "message", None)
+            error = self.exc_type(message=text) if has_message else self.exc_type(text)
         except Exception:
-            raise RuntimeError(text) from None
-        raise error
+            error = RuntimeError(text)
+        for note in self.notes:
+            error.add_note(note)
+        raise error from None
 
 
 class Job(NamedTuple):
