@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._storage import *
     from convcore._tensor import *
     from convcore._tensor_str import *
+    from convcore.amp import autocast as autocast
     from convcore.autograd.grad_mode import *
     from convcore.engine.runtime.memory import empty_cache as empty_cache
     from convcore.engine.runtime.memory import get_cache_limit as get_cache_limit
@@ -157,6 +158,8 @@ _ENGINE = {
 
 # Names of higher rooms, loaded when they are asked for.
 _HIGHER = {
+    **{"autocast": "amp", "is_autocast_enabled": "amp.autocast_mode"},
+    "get_autocast_dtype": "amp.autocast_mode",
     "load": "serialization",
     "optimize_for_inference": "inference",
     "save": "serialization",
