@@ -53,6 +53,12 @@ LEFT_OUT = {
     "convcore.nn.Hardtanh": {"max_value", "min_value"},
     "convcore.nn.functional.l1_loss": {"weight"},
 }
+# Keywords that convcore alone has.
+OWN = {
+    f"{room}.{name}": names
+    for room in ("convcore", "convcore.serialization")
+    for name, names in {"load": {"format"}, "save": {"format", "metadata"}}.items()
+}
 # Classes whose arguments PyTorch does not tell, and decorators, whose argument nobody names.
 NOT_COMPARED = {
     *("Generator", "Size", "layout", "memory_format"),
@@ -136,6 +142,7 @@ def test_arguments_have_the_names_and_the_order_of_pytorch(torch, room):
             continue
         left_out = (EVERYWHERE | LEFT_OUT.get(name, set())) - set(ours)
         first = name.removeprefix(f"{room}.").count(".")  # a method's own tensor has any name
+        ours = names_without(ours, OWN.get(name, ()))
         if ours[first:] != names_without(theirs[first:], left_out):
             differing[name] = (ours, theirs)
     assert differing == {}

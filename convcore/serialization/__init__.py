@@ -1,7 +1,7 @@
-"""Checkpoints: `save` and `load` files in PyTorch's format, without PyTorch."""
+"""Checkpoints: `save` and `load` files in PyTorch's format, safetensors and npz, no PyTorch."""
 
 from convcore.serialization.errors import CheckpointError
-from convcore.serialization.load import load
+from convcore.serialization.load import load, read_metadata
 from convcore.serialization.safe import (
     add_safe_globals,
     clear_safe_globals,
@@ -17,6 +17,7 @@ __all__ = [
     "clear_safe_globals",
     "get_safe_globals",
     "load",
+    "read_metadata",
     "safe_globals",
     "save",
 ]

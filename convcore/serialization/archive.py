@@ -60,8 +60,8 @@ def fill(memory: np.ndarray, file: Any) -> int:
     return n_read
 
 
-class Records:
-    """The records of an archive by their names without the folder's; all sizes are checked first.
+class Entries:
+    """The entries of a zip archive, whose sizes are checked first.
 
     Parameters
     ----------
@@ -73,26 +73,53 @@ class Records:
     def __init__(self, file: Any, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         self._infos: dict[str, zipfile.ZipInfo] = {}
-        n_bytes = file.seek(0, os.SEEK_END)
-        if sum(info.file_size for info in archive.infolist()) > GROWTH * n_bytes:
+        self.n_bytes = file.seek(0, os.SEEK_END)
+        if sum(info.file_size for info in archive.infolist()) > GROWTH * self.n_bytes:
             raise CheckpointError(
-                f"the archive inflates to more than {GROWTH} times its {n_bytes} bytes: if you "
-                "trust it, unpack it and zip it again without compression"
+                f"the archive inflates to more than {GROWTH} times its {self.n_bytes} bytes: if "
+                "you trust it, unpack it and zip it again without compression"
             )
         for info in archive.infolist():
             self._add(info)
-        if PICKLE not in self._infos:
-            raise CheckpointError(f"it is no checkpoint: there is no {PICKLE} in it")
-        if self._infos[PICKLE].file_size > n_bytes:
-            raise CheckpointError(f"{PICKLE} inflates to more than the {n_bytes} bytes of the file")
+
+    def _name(self, filename: str) -> str:
+        return filename
 
     def _add(self, info: zipfile.ZipInfo) -> None:
-        name = info.filename.partition("/")[2]
+        name = self._name(info.filename)
         if name in self._infos and name:
             raise CheckpointError(f"the archive is damaged: {name!r:.99} is there twice")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise CheckpointError(f"{name!r:.99} is compressed, by other means than deflate")
         self._infos[name] = info
+
+    def names(self) -> list[str]:
+        """Return the names of all entries, in their order."""
+        return list(self._infos)
+
+    def size(self, name: str) -> int:
+        """Return how many bytes an entry has."""
+        return self._infos[name].file_size
+
+    def open(self, name: str) -> Any:
+        """Open an entry for reading."""
+        return self._archive.open(self._infos[name])
+
+
+class Records(Entries):
+    """The records of a checkpoint, by their names without the folder's."""
+
+    def __init__(self, file: Any, archive: zipfile.ZipFile) -> None:
+        super().__init__(file, archive)
+        if PICKLE not in self._infos:
+            raise CheckpointError(f"it is no checkpoint: there is no {PICKLE} in it")
+        if self.size(PICKLE) > self.n_bytes:
+            raise CheckpointError(
+                f"{PICKLE} inflates to more than the {self.n_bytes} bytes of the file"
+            )
+
+    def _name(self, filename: str) -> str:
+        return filename.partition("/")[2]
 
     def read(self, name: str) -> bytes:
         """Return a record's bytes; none if there is no such record."""
@@ -100,15 +127,14 @@ class Records:
 
     def memory(self, name: str) -> np.ndarray:
         """Return a record as a vector of bytes of its own; an empty one if there is none."""
-        info = self._infos.get(name)
-        if info is None:
+        if name not in self._infos:
             return np.empty(0, np.uint8)
-        memory = np.empty(info.file_size, np.uint8)
-        with self._archive.open(info) as record:
+        memory = np.empty(self.size(name), np.uint8)
+        with self.open(name) as record:
             n_read = fill(memory, record)
-        if n_read != info.file_size:
+        if n_read != memory.size:
             raise CheckpointError(
-                f"{name} is damaged: {n_read} of its {info.file_size} bytes are there"
+                f"{name} is damaged: {n_read} of its {memory.size} bytes are there"
             )
         return memory
 

@@ -10,17 +10,18 @@ import os
 import pickle
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from convcore import _dtype
-from convcore.serialization import archive, legacy, rebuild, safe
+from convcore.serialization import archive, formats, legacy, rebuild, safe
 from convcore.serialization.errors import CheckpointError
+from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
 
-__all__ = ["load"]
+__all__ = ["load", "read_metadata"]
 
 
 def load(
@@ -30,9 +31,10 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    format: str | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Load a checkpoint that `save` or PyTorch's ``torch.save`` has written.
+    """Load a checkpoint that `save` or PyTorch's ``torch.save`` has written, safetensors, or npz.
 
     Parameters
     ----------
@@ -45,11 +47,15 @@ def load(
         Whether only data is read, which is the default: tensors, numbers, strings and containers of
         them, and what `add_safe_globals` allows. Where it is False, whole modules and any objects
         are read, and **the file may run any code**: do so only if you trust whoever wrote it.
+    format : {"torch", "safetensors", "npz"}, optional
+        What the file must be; by default its first bytes tell. safetensors needs the extra
+        ``[safetensors]``.
 
     Returns
     -------
     object
         The saved object, for instance a state_dict. Tensors that shared memory share it again.
+        bfloat16 is read as float32, with a warning.
 
     Raises
     ------
@@ -63,7 +69,7 @@ def load(
     -----
     A file that is read as data calls nothing but constructors of what is listed above, and changes
     nothing that was there before. It takes at most 500 times its own bytes of memory, and a file of
-    tensors about its own.
+    tensors about its own (safetensors: twice that).
 
     Examples
     --------
@@ -78,15 +84,61 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     reader = _Reader if weights_only else _CodeReader
+    named = formats.of_name(f, format)
+    with _opened(f, weights_only) as (file, head):
+        kind = formats.of_head(head, named)
+        if kind == "zip":
+            with zipfile.ZipFile(file) as archived:
+                kind = "npz" if _is_npz(archived, named) else "torch"
+                formats.check_asked(format, kind)
+                if kind == "npz":
+                    return npz.read(file, archived)
+                return _load_archive(file, archived, reader)
+        formats.check_asked(format, "torch" if kind == "older" else kind)
+        if kind == "safetensors":
+            return safetensors.read(file)
+        return legacy.load(file, lambda rest, found: reader(rest, rest.n_bytes, found.get))
+
+
+def read_metadata(f: Any) -> dict[str, str]:
+    """Return the metadata of a safetensors or npz file: texts by name.
+
+    Parameters
+    ----------
+    f : str, path, or seekable binary file
+
+    Raises
+    ------
+    CheckpointError
+        The file is of another format, or damaged.
+    OSError
+        The file cannot be opened or read.
+    """
+    named = formats.of_name(f, None)
+    with _opened(f, True) as (file, head):
+        kind = formats.of_head(head, named)
+        if kind == "safetensors":
+            return safetensors.read_metadata(file)
+        if kind == "zip":
+            with zipfile.ZipFile(file) as archived:
+                if _is_npz(archived, named):
+                    return npz.read_metadata(file, archived)
+        raise CheckpointError("only safetensors and npz files have metadata")
+
+
+def _is_npz(archived: zipfile.ZipFile, named: str) -> bool:
+    """Return whether an archive holds arrays; an empty one does if it is named so."""
+    return npz.is_npz(archived) and (bool(archived.namelist()) or named == "npz")
+
+
+@contextlib.contextmanager
+def _opened(f: Any, weights_only: bool) -> Iterator[tuple[Any, bytes]]:
+    """Open a file, and yield it and its first bytes; content that is wrong is a CheckpointError."""
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open(f, "rb")) if isinstance(f, (str, os.PathLike)) else f
-        first = _first_bytes(file)
+        head = _first_bytes(file, formats.N_HEAD)
         try:
-            if first != b"PK\x03\x04":
-                return legacy.load(
-                    file, lambda rest, storages: reader(rest, rest.n_bytes, storages.get)
-                )
-            return _load_archive(file, stack.enter_context(zipfile.ZipFile(file)), reader)
+            yield file, head
         except CheckpointError as error:
             error.add_note(f"The file is {f!r:.999}.")
             raise
@@ -97,18 +149,18 @@ def load(
             raise CheckpointError(f"{f!r:.999} is damaged: {said:.999}") from error
 
 
-def _first_bytes(file: Any) -> bytes:
+def _first_bytes(file: Any, count: int) -> bytes:
     """Return the first bytes of a file, which is left where it stood, or, at its end, rewound."""
     if not hasattr(file, "read"):
         raise TypeError(f"f: expected a path or a seekable binary file, got {type(file).__name__}")
-    first = file.read(4)
+    first = file.read(count)
     if not isinstance(first, bytes):
         raise TypeError("f: expected a file that is opened in binary mode, got one of text")
     if first:
         file.seek(-len(first), os.SEEK_CUR)
         return first
     file.seek(0)  # at the end, as after writing: all of it is meant
-    first = file.read(4)
+    first = file.read(count)
     file.seek(0)
     return first
 
@@ -117,6 +169,8 @@ def _is_none_of_the_files(error: Exception, weights_only: bool) -> bool:
     """Return whether an error is the machine's, or that of code that was to be run."""
     if isinstance(error, OSError):  # a damaged file has readers seek to where there is nothing
         return error.errno not in (None, errno.EINVAL)
+    if isinstance(error, ModuleNotFoundError) and error.name == "safetensors":
+        return True
     code = () if weights_only else (ImportError, AttributeError)
     return isinstance(error, (MemoryError, *code))
 

@@ -7,6 +7,7 @@ import pickle
 import sys
 import zipfile
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Buffer, Parameter
-from convcore.serialization import archive
+from convcore.serialization import archive, formats
 from convcore.serialization.replacing import writing
+from convcore.serialization.state_dicts import npz, safetensors
 
 __all__ = ["DEFAULT_PROTOCOL", "save"]
 
@@ -32,8 +34,13 @@ def save(
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
+    *,
+    format: str | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Save tensors, containers of them, or any objects, for `load` and ``torch.load``.
+
+    A path that ends in ``.safetensors`` or ``.npz`` gets a file of that format.
 
     Parameters
     ----------
@@ -49,17 +56,47 @@ def save(
     pickle_module : module
         Ignored: objects are written as Python's `pickle` does.
     pickle_protocol : int
+    format : {"torch", "safetensors", "npz"}, optional
+        By default by the suffix of a path; else PyTorch's. The others hold tensors by name, as the
+        ``state_dict`` of a module, and nothing else; safetensors needs the extra ``[safetensors]``.
+    metadata : dict of str by str, optional
+        Texts for a file of tensors by name; `convcore.serialization.read_metadata` reads them.
 
     Raises
     ------
     pickle.PicklingError, AttributeError, TypeError
-        ``obj`` holds something that cannot be pickled; nothing is written.
+        ``obj`` holds something that cannot be pickled, or that the format has not; nothing is
+        written.
+    ValueError
+        There is no such format, or tensors for a file of tensors by name share only a part of their
+        memory.
 
     Notes
     -----
     Memory formats are kept, and tensors that share all their memory share it again after loading.
-    A tensor with gaps in memory is written without them.
+    A tensor with gaps in memory is written without them. A file of tensors by name has them
+    contiguous; tied weights are written once, and the metadata name the others, as safetensors' own
+    ``save_model`` does: they share their memory again after loading.
+
+    Examples
+    --------
+    >>> import os, tempfile, convcore
+    >>> file = os.path.join(tempfile.mkdtemp(), "weights.npz")
+    >>> convcore.save({"weight": convcore.ones(2)}, file, metadata={"epoch": "3"})
+    >>> convcore.load(file), convcore.serialization.read_metadata(file)
+    ({'weight': tensor([1., 1.])}, {'epoch': '3'})
     """
+    kind = formats.of_name(f, format)
+    if kind == "safetensors":
+        written = safetensors.content(obj, metadata)
+        _write(f, lambda opened: opened.write(written))
+        return
+    if kind == "npz":
+        arrays = npz.arrays(obj, metadata)
+        _write(f, lambda opened: npz.write(opened, arrays))
+        return
+    if metadata is not None:
+        raise ValueError("metadata: only safetensors and npz files have it; put it into obj")
     if not _use_new_zipfile_serialization:
         raise ValueError("the format of PyTorch before version 1.6 is read, and not written")
     pickled = io.BytesIO()
@@ -71,9 +108,14 @@ def save(
     for key, array in enumerate(writer.arrays):
         records[f"{archive.STORAGES}{key}"] = array.data
     records[archive.VERSION] = b"3\n"
+    _write(f, lambda opened: _write_archive(opened, records))
+
+
+def _write(f: Any, write: Callable[[Any], Any]) -> None:
+    """Write a file, which is replaced as a whole."""
     try:
         with writing(f) as opened:
-            _write_archive(opened, records)
+            write(opened)
     except ValueError as error:  # an archive in which a record failed cannot be closed
         if isinstance(error.__context__, MemoryError):
             raise error.__context__ from None
