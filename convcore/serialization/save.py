@@ -125,11 +125,11 @@ def _write(f: Any, write: Callable[[Any], Any]) -> None:
 def _write_archive(opened: Any, records: dict[str, Any]) -> None:
     with zipfile.ZipFile(opened, "w", zipfile.ZIP_STORED) as file:
         for name, content in records.items():
-            if name.startswith(archive.STORAGES):
-                with file.open(f"archive/{name}", "w", force_zip64=True) as record:
-                    record.write(content)
-            else:
-                file.writestr(f"archive/{name}", content)
+            # Without the time of day: the same object is saved as the same bytes.
+            entry = zipfile.ZipInfo(f"archive/{name}")
+            large = name.startswith(archive.STORAGES)
+            with file.open(entry, "w", force_zip64=large) as record:
+                record.write(content)
 
 
 def _is_pythons(scalar: np.generic) -> bool:

@@ -393,3 +393,13 @@ def test_the_default_protocol_is_the_one_that_files_have(tmp_path):
     convcore.save([1], tmp_path / "b.pt", pickle_protocol=DEFAULT_PROTOCOL)
     assert (tmp_path / "a.pt").stat().st_size == (tmp_path / "b.pt").stat().st_size
     assert DEFAULT_PROTOCOL == 2
+
+
+def test_the_same_object_is_saved_as_the_same_bytes(monkeypatch):
+    files = []
+    for year in (2001, 2031):
+        now = (year, 2, 3, 4, 5, 6, 0, 34, 0)
+        monkeypatch.setattr("time.localtime", lambda *seconds, now=now: now)
+        files.append(io.BytesIO())
+        convcore.save(things(convcore), files[-1])
+    assert files[0].getvalue() == files[1].getvalue()
