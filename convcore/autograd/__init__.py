@@ -34,6 +34,9 @@ region.py computes which elements of a base a view covers.  Neither calls hooks.
 Double backward: with ``create_graph`` the pass runs with grad mode on.  Backward functions are made
 of differentiable functions, so they record nodes themselves.
 
+Observation (observation.py): a callback sees every operation that a thread records, for tools that
+look inside.
+
 Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), anomaly_mode.py.
 """
 

@@ -20,6 +20,7 @@ from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
+from convcore.autograd.observation import observe, observers
 from convcore.autograd.saved import FREED, save, unpack
 
 _new = object.__new__
@@ -377,6 +378,8 @@ def record(
     else:
         _set_history(node, outputs)
     node._saved = save(node, saved) if saved else ()
+    if observers:
+        observe(node, inputs, outputs)
     return node
 
 
