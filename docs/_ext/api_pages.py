@@ -42,12 +42,13 @@ PAGES = {
     "autograd": (
         "The graph and its hooks",
         "autograd autograd.graph autograd.functional autograd.gradcheck autograd.anomaly_mode "
-        "autograd.handle utils.hooks",
+        "autograd.handle autograd.observation utils.hooks",
     ),
     "checkpoint": ("Recomputation", "utils.checkpoint utils"),
     "func": ("Transforms of functions", "func"),
     "inference": ("Nets that only run", "inference"),
     "inspection": ("Summaries", "inspection"),
+    "attribution": ("Attribution", "inspection.attribution"),
     "models": ("Nets", "models models.blocks"),
     "onnx": ("Models in ONNX's format", "onnx"),
     "serialization": ("Checkpoints", "serialization serialization.safe"),

@@ -1,0 +1,125 @@
+"""Completeness: attributions sum to the score, or to what it gained over a baseline."""
+
+import pytest
+from attribution_nets import nets
+
+import convcore
+from convcore import nn
+from convcore.inspection import attribution
+from convcore.nn import functional as F
+
+NAMES = ("resnet", "dense", "shuffle")
+
+
+def images(n=2, size=8):
+    return convcore.randn(
+        n, 3, size, size, dtype=convcore.float64, generator=convcore.Generator().manual_seed(1)
+    )
+
+
+def gained(net, x, baseline, target):
+    with convcore.no_grad():
+        return (net(x) - net(baseline))[:, target]
+
+
+def sums(found):
+    return found.flatten(1).sum(1)
+
+
+@pytest.mark.parametrize("which", range(3), ids=NAMES)
+def test_integrated_gradients_are_complete(which):
+    net, x = nets()[which], images()
+    found, delta = attribution.integrated_gradients(
+        net, x, 1, tolerance=1e-6, return_convergence_delta=True
+    )
+    expected = gained(net, x, x * 0, 1)
+    assert (delta.abs() < 1e-5 * expected.abs()).all()
+    assert convcore.allclose(sums(found) - expected, delta, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", range(3), ids=NAMES)
+def test_deep_lift_is_complete(which):
+    net, x = nets()[which], images()
+    begin = images().flip(0) * 0.5
+    found, delta = attribution.deep_lift(net, x, 1, baseline=begin, return_convergence_delta=True)
+    expected = gained(net, x, begin, 1)
+    assert (delta.abs() < 1e-9 * expected.abs()).all()
+    assert convcore.allclose(sums(found), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("which", range(3), ids=NAMES)
+def test_lrp_conserves_relevance(which):
+    net, x = nets(centred=True)[which], images()
+    found, delta = attribution.lrp(
+        net, x, 1, rules=attribution.Epsilon(0.0), return_convergence_delta=True
+    )
+    score = net(x)[:, 1].detach()
+    assert (delta.abs() < 1e-6 * score.abs()).all()
+    assert convcore.allclose(sums(found), score, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [attribution.Gamma(0.3), attribution.ZPlus()], ids=["gamma", "z+"])
+def test_lrp_rules_conserve_relevance(rule):
+    convcore.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 6, 3, bias=False), nn.ReLU(), nn.MaxPool2d(2),
+        nn.ConvTranspose2d(6, 4, 2, stride=2, bias=False), nn.ReLU(), nn.AvgPool2d(3),
+        nn.Flatten(), nn.Linear(16, 4, bias=False),
+    ).double()  # fmt: skip
+    rules = {"convolution": rule, "linear": attribution.Epsilon(0.0)}
+    found = attribution.lrp(net, images(), 1, rules=rules)
+    assert convcore.allclose(sums(found), net(images())[:, 1].detach(), rtol=1e-6)
+
+
+def test_products_of_two_results_are_complete():
+    class Gate(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.gate = nn.Conv2d(3, 4, 3), nn.Linear(4, 4)
+
+        def forward(self, x):
+            y = F.gelu(self.conv(x))
+            weights = convcore.sigmoid(self.gate(y.mean((2, 3))))
+            return (y * weights[:, :, None, None]).sum((2, 3))
+
+    convcore.manual_seed(0)
+    net, x = Gate().double(), images()
+    _, delta = attribution.deep_lift(net, x, 2, return_convergence_delta=True)
+    assert (delta.abs() < 1e-9).all()
+
+
+def test_deep_lift_of_maxima_that_move():
+    net = nn.Sequential(nn.MaxPool2d(2, stride=1), nn.Flatten(), nn.Linear(49 * 3, 2)).double()
+    x, begin = images(), images().flip(0)
+    _, delta = attribution.deep_lift(net, x, 0, baseline=begin, return_convergence_delta=True)
+    assert (delta.abs() < 1e-12).all()
+
+
+def test_a_softmax_at_the_end_is_left_out():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 3), nn.Softmax(1)).double()
+    for method in (attribution.deep_lift, attribution.lrp):
+        assert convcore.equal(method(net, images(), 1), method(net[:2], images(), 1))
+
+
+def test_batch_norm_counts_as_part_of_the_convolution_before_it():
+    convcore.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+                        nn.Linear(144, 3)).double().eval()  # fmt: skip
+    net[1].running_mean.normal_()
+    net[1].weight.data.uniform_(-1, 2)
+    joined = nn.utils.fusion.fuse_conv_bn_eval(net[0], net[1])
+    for rules in ("epsilon", "epsilon_gamma", "epsilon_plus"):
+        expected = attribution.lrp(nn.Sequential(joined, *net[2:]), images(), 1, rules=rules)
+        assert convcore.allclose(attribution.lrp(net, images(), 1, rules=rules), expected)
+
+
+def test_gamma_grows_from_epsilon_to_z_plus():
+    convcore.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(216, 3)).double()
+
+    def by(rule):
+        rules = {"convolution": rule, "linear": attribution.Epsilon(0.0)}
+        return attribution.lrp(net, images(), 1, rules=rules)
+
+    assert convcore.allclose(by(attribution.Gamma(0.0)), by(attribution.Epsilon(0.0)))
+    assert convcore.allclose(by(attribution.Gamma(1e12)), by(attribution.ZPlus()), atol=1e-9)
