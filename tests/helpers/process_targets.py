@@ -81,3 +81,39 @@ class AugmentedOfConvcore(Augmented):
         self.n = 11
 
     library = property(lambda self: convcore)
+
+
+def drawn(index, alone):
+    """An index, the worker's seed, and numbers of the generators that a worker has for itself."""
+    info = data.get_worker_info()
+    numbers = [index, 0 if info is None else info.seed % 2**40, convcore.rand(1).item()]
+    if alone:
+        numbers += [np.random.rand(), random.random()]
+    return convcore.tensor(numbers, dtype=convcore.float64)
+
+
+class AugmentedByAll(data.Dataset):
+    """Samples that depend on all random states; threads share two of them."""
+
+    def __init__(self, n, alone=True):
+        self.n, self.alone = n, alone
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        return drawn(index, self.alone)
+
+
+class Stream(data.IterableDataset):
+    """The same as a stream, of which each worker has a part."""
+
+    def __init__(self, n, alone=True):
+        self.n, self.alone = n, alone
+
+    def __iter__(self):
+        info = data.get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        for index in range(first, self.n, step):
+            yield drawn(index, self.alone)
+        convcore.rand(1)

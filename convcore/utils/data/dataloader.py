@@ -13,11 +13,13 @@ from convcore import _hints, random
 from convcore.utils.data._utils.arguments import check_order, check_workers, make_context
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.fetch import make_fetch
+from convcore.utils.data._utils.position import Position
 from convcore.utils.data._utils.worker import (
     Ended,
     ExceptionWrapper,
     Job,
     Resume,
+    Told,
     get_worker_info,
 )
 from convcore.utils.data.dataset import IterableDataset
@@ -171,6 +173,8 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
         self._iterator = None
+        self._position: Position | None = None  # kept from the first call of state_dict
+        self._newest: Callable[[], Any] = lambda: None  # the newest iterator, while it lives
         self._IterableDataset_len_called: int | None = None
         self._made = True
         self.check_worker_number_rationality()
@@ -213,7 +217,14 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         self.check_worker_number_rationality()
         return _MultiProcessingDataLoaderIter(self)
 
-    def __iter__(self) -> _BaseDataLoaderIter:
+    def __iter__(self) -> Iterator[Any]:
+        if self._position is not None:
+            return self._position.begin(self, self._iterate)
+        iterator = self._iterate()
+        self._newest = weakref.ref(iterator)
+        return iterator
+
+    def _iterate(self) -> _BaseDataLoaderIter:
         if not self.persistent_workers or self.num_workers == 0:
             return self._get_iterator()
         kept = self._iterator
@@ -230,6 +241,62 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the order and position of the iteration in progress, for another process.
+
+        An iteration is in progress as long as its iterator is there: inside of the ``for`` loop.
+        The first call, before an iteration, has workers tell their random states from then on.
+
+        Returns
+        -------
+        dict
+            Data, for `convcore.save`. The states of the default generators are not in it: see
+            `convcore.get_rng_state`, or `convcore.serialization.TrainingState`, which saves all.
+
+        Raises
+        ------
+        RuntimeError
+            The first call is made amid an iteration.
+        ValueError
+            ``in_order`` is False: there is no order to be kept.
+
+        Notes
+        -----
+        It comes from the states of convcore's, NumPy's and Python's generators at the beginning of
+        the iteration, of ``generator``, of samplers' generators, and of samplers that have
+        ``state_dict`` and ``load_state_dict``. A sampler must not draw amid an iteration from a
+        generator from which others draw too.
+        """
+        return self._kept_position().state(self)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Have the next iteration go on where that of `state_dict` stood.
+
+        Batches that were taken are not fetched again, except for those of an IterableDataset.
+        ``len(loader)`` stays the number of all batches.
+
+        Raises
+        ------
+        ValueError
+            ``state_dict`` is something else, or of a loader with other workers or generators.
+        RuntimeError
+            An iteration is in progress, as for `state_dict`.
+        """
+        self._kept_position().load(self, state_dict)
+        self._iterator = None
+
+    def _kept_position(self) -> Position:
+        if not self.in_order:
+            raise ValueError("in_order=False: batches come in no order that could be kept")
+        if self._position is None:
+            if self._newest() is not None:
+                raise RuntimeError(
+                    "call state_dict() once before the iteration begins: from then on the loader "
+                    "keeps what it needs to say where it is"
+                )
+            self._position = Position()
+        return self._position
 
     def check_worker_number_rationality(self) -> None:
         """Warn if there are more worker processes than CPUs that may be used."""
@@ -265,7 +332,11 @@ class _BaseDataLoaderIter:
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
         self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = drawn_seed(loader.generator)
+        self._position = loader._position
+        if self._position is None:
+            self._base_seed = drawn_seed(loader.generator)
+        else:
+            self._base_seed = self._position.seed(loader, lambda: drawn_seed(loader.generator))
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
 
@@ -279,6 +350,24 @@ class _BaseDataLoaderIter:
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
+
+    def _n_taken(self) -> int:
+        """Return how many batches to pass over, of an iteration that is resumed."""
+        return 0 if self._position is None else self._position.n_taken
+
+    def _pass_over(self, is_stream: bool) -> None:
+        """Pass over batches that were taken; a stream has to be read again."""
+        if self._is_stream != is_stream:
+            return
+        self._num_yielded = count = self._n_taken()
+        step = self._next_data if is_stream else self._next_index
+        for number in range(count):
+            try:
+                step()
+            except StopIteration:
+                raise ValueError(
+                    f"the DataLoader goes on behind batch {count}, and there are only {number}"
+                ) from None
 
     def _next_data(self) -> Any:
         raise NotImplementedError
@@ -319,6 +408,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         self._fetch = make_fetch(
             self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
+        self._pass_over(self._is_stream)
 
     def _next_data(self) -> Any:
         return self._fetch(self._next_index())
@@ -342,12 +432,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         job = Job(
             *(self._dataset, loader._auto_collation, loader.collate_fn, loader.drop_last),
             *(loader.worker_init_fn, self._base_seed, self._num_workers),
+            *(self._position is not None, self._workers_states()),
         )
         self._crew = _crew(job, loader.multiprocessing_context)
         # At exit multiprocessing ends the processes; a thread is a daemon.
         weakref.finalize(self, self._crew.close).atexit = False
         self._crew.start()  # once an interrupt would close it
         self._reset(loader, first_iter=True)
+        self._pass_over(is_stream=True)
+
+    def _workers_states(self) -> list[Any] | None:
+        return None if self._position is None else self._position.workers_states(self._is_stream)
 
     @property
     def _workers(self) -> list[Any]:
@@ -364,8 +459,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._worker_of: dict[int, int] = {}  # of tasks that are not answered yet
         self._answered: dict[int, tuple[int, Any]] = {}  # of tasks whose turn has not come
         self._active = dict.fromkeys(range(self._num_workers), 0)  # tasks at each worker
-        self._turn = itertools.cycle(range(self._num_workers))
-        if not first_iter:
+        self._turn: Iterator[int] = itertools.cycle(range(self._num_workers))
+        if first_iter:
+            self._pass_over(is_stream=False)
+            first = 0 if self._is_stream else self._n_taken() % self._num_workers
+            self._turn = itertools.islice(self._turn, first, None)
+        else:
             self._resume()
         for _ in range(self._most_tasks):
             self._send_next()
@@ -377,7 +476,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         missing = self._num_workers
         while missing:
             _, answer = self._receive()
-            missing -= isinstance(answer, Resume)
+            if isinstance(answer, Resume):
+                missing -= 1
+                self._note(answer.worker, answer.states)
+
+    def _note(self, worker: int, states: Any, ended: bool = False) -> None:
+        if self._position is not None and states is not None:
+            self._position.note(worker, states, ended)
 
     def _send_next(self) -> None:
         """Send the next task to the worker whose turn it is."""
@@ -419,6 +524,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             number, answer = self._receive()
             worker = self._worker_of.pop(number)  # type: ignore[arg-type]
             if isinstance(answer, Ended):
+                self._note(worker, answer.states, ended=True)
                 self._end(worker)
             elif number == self._next or not self._in_order:
                 return self._taken(worker, answer)
@@ -441,6 +547,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if worker in self._active:
             self._active[worker] -= 1
         self._send_next()
+        if isinstance(answer, Told):
+            self._note(worker, answer.states)
+            answer = answer.batch
         if isinstance(answer, ExceptionWrapper):
             answer.reraise()
         return answer

@@ -18,6 +18,7 @@ import numpy as np
 
 from convcore import random
 from convcore.engine.runtime.threads import set_num_threads
+from convcore.random.states import get_global_states, set_global_states
 from convcore.utils.data._utils.fetch import make_fetch
 from convcore.utils.data.dataset import IterableDataset
 
@@ -106,14 +107,36 @@ class Job(NamedTuple):
     begin: Callable[[int], None] | None
     base_seed: int
     n: int
+    tells_states: bool = False  # whether each batch comes with the worker's random states
+    states: list[Any] | None = None  # from which the workers go on
 
 
 class Resume:
-    """The task to begin a new iteration; it is its own answer."""
+    """The answer of a worker that has begun a new iteration.
+
+    Parameters
+    ----------
+    worker : int
+        Its number.
+    states : dict, optional
+        Its random states before.
+    """
+
+    def __init__(self, worker: int, states: Any = None) -> None:
+        self.worker, self.states = worker, states
+
+
+class Told(NamedTuple):
+    """A batch, or its exception, and the worker's random states behind it."""
+
+    batch: Any
+    states: Any
 
 
 class Ended:
     """The answer of a worker whose dataset has ended."""
+
+    states: Any = None  # its random states then
 
 
 class End(Protocol):
@@ -148,18 +171,41 @@ def work(end: End, job: Job, number: int, method: str) -> None:
     where = f"in DataLoader worker {'process' if method == 'multiprocessing' else method} {number}"
     seed = job.base_seed + number
     _current.info = WorkerInfo(number, job.n, seed, job.dataset, worker_method=method)
-    begun = _begin(job, functools.partial(job.begin, number) if job.begin else None, where)
+    get_states = functools.partial(_get_states, job.tells_states, method)
+    states = job.states[number] if job.states else None
+    begun = _begin(job, functools.partial(_first, job, number, states), where)
     ended = False
     while (task := end.get()) is not None:
         asked, indices = task
         if asked is None:
-            _answer(end, None, Resume(), where)
+            _answer(end, None, Resume(number, get_states()), where)
             begun, ended = _begin(job, None, where), False
         elif not ended and not end.closing:
             batch = _batch(begun, indices, where)
             ended = isinstance(batch, Ended)
+            if ended:
+                batch.states = get_states()
+            elif job.tells_states:
+                batch = Told(batch, get_states())
             _answer(end, asked, batch, where)
             del batch  # a waiting worker keeps no batch alive
+
+
+def _get_states(tells: bool, method: str) -> Any:
+    """Return a worker's random states, if it tells them: a thread has one generator of its own."""
+    if not tells:
+        return None
+    if method == "thread":
+        return {"convcore": random.get_rng_state()}
+    return get_global_states()
+
+
+def _first(job: Job, number: int, states: Any) -> None:
+    """Do what a worker does before all else."""
+    if job.begin is not None:
+        job.begin(number)
+    if states is not None:
+        set_global_states(states)
 
 
 def _begin(job: Job, first: Callable[[], Any] | None, where: str) -> Any:
