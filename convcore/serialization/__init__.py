@@ -9,10 +9,12 @@ from convcore.serialization.safe import (
     safe_globals,
 )
 from convcore.serialization.save import DEFAULT_PROTOCOL, save
+from convcore.serialization.training_state import TrainingState
 
 __all__ = [
     "DEFAULT_PROTOCOL",
     "CheckpointError",
+    "TrainingState",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
