@@ -47,7 +47,7 @@ PAGES = {
     "checkpoint": ("Recomputation", "utils.checkpoint utils"),
     "func": ("Transforms of functions", "func"),
     "inference": ("Nets that only run", "inference"),
-    "inspection": ("Summaries", "inspection"),
+    "inspection": ("Summaries and profiles", "inspection"),
     "attribution": ("Attribution", "inspection.attribution"),
     "models": ("Nets", "models models.blocks"),
     "onnx": ("Models in ONNX's format", "onnx"),

@@ -1,0 +1,65 @@
+"""A profile as a trace that Perfetto and Chrome's about:tracing show."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from convcore.inspection.profiling._recorder import BACKWARD, ENTER, LEAVE, Recorder
+
+__all__ = ["write"]
+
+
+def write(recorder: Recorder, end: int, path: str | os.PathLike[str]) -> None:
+    """Write the events as JSON in the Trace Event Format: complete events, times in microseconds.
+
+    References
+    ----------
+    "Trace Event Format", the Chromium project, for ``ph``, ``ts``, ``dur``, ``pid`` and ``tid``.
+    """
+    ids = {"pid": os.getpid(), "tid": 1}
+    trace: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "ts": 0, **ids, "args": {"name": "convcore"}},
+        {"ph": "M", "name": "thread_name", "ts": 0, **ids, "args": {"name": "forward, backward"}},
+    ]
+    begun = min((event[1] for event in recorder.events), default=end)
+    spans = [
+        {
+            "ph": "X", "cat": category, "name": name, "ts": (start - begun) / 1e3,
+            "dur": (stop - start) / 1e3, **ids, "args": args,
+        }
+        for start, stop, category, name, args in _spans(recorder, end)
+    ]  # fmt: skip
+    trace += sorted(spans, key=lambda span: (span["ts"], -span["dur"]))
+    whole = {"traceEvents": trace, "displayTimeUnit": "ms"}
+    Path(path).write_text(json.dumps(whole), encoding="utf-8")
+
+
+def _spans(recorder: Recorder, end: int) -> list[tuple[int, int, str, str, dict]]:
+    """Return (start, end, category, name, arguments) of each module's call and each operation."""
+    found: list[tuple[int, int, str, str, dict]] = []
+    inside: list[tuple[int, int]] = []
+
+    def left(time: int) -> None:
+        start, number = inside.pop()
+        name, type = recorder.names[number], recorder.types[number]
+        found.append((start, time, "module", name or "(model)", {"type": type}))
+
+    for event in recorder.events:
+        if event[0] == ENTER:
+            inside.append(event[1:])
+        elif event[0] == LEAVE:
+            left(event[1])
+        else:
+            _, start, stop, operation = event[:4]
+            backward = event[0] == BACKWARD
+            name = operation.name if backward else operation.name.partition("Backward")[0]
+            args: dict[str, Any] = {} if backward else {"bytes": operation.n_bytes}
+            if operation.call is not None:
+                args["multiply_adds"] = operation.call.multiply_adds
+            found.append((start, stop, "backward" if backward else "forward", name, args))
+    while inside:
+        left(end)
+    return found

@@ -1,0 +1,173 @@
+"""What a profile sees while it runs: calls of modules, operations, and their backward passes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from convcore import nn
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import mode
+from convcore.autograd.node import Node
+from convcore.autograd.observation import observed
+from convcore.inspection.profiling._costs import COSTLY, CostlyCall
+
+__all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]
+
+ENTER, LEAVE, OPERATION, BACKWARD = range(4)
+_COSTLY_MODULES = (
+    *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear),
+    *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+)
+
+
+class Operation:
+    """One recorded operation: its node's name, the bytes of its results, and what it costs."""
+
+    __slots__ = ("call", "n_bytes", "name")
+
+    def __init__(self, name: str, n_bytes: int, call: CostlyCall | None) -> None:
+        self.name, self.n_bytes, self.call = name, n_bytes, call
+
+
+class Recorder:
+    """A list of events, in nanoseconds, of one thread.
+
+    Attributes
+    ----------
+    events : list of tuple
+        (ENTER, time, module's number), (LEAVE, time, costly call or None), (OPERATION, start, end,
+        operation), (BACKWARD, start, end, operation, needs).
+    names, types : list of str
+        Of the modules, by number.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.events: list[tuple] = []
+        self.names: list[str] = []
+        self.types: list[str] = []
+        self._thread = threading.get_ident()
+        self._last = perf_counter_ns()
+        self._watching = observed(self._operation)
+        self._wrapped: list[tuple[nn.Module, Any]] = []
+        self._steps: tuple[Node, CostlyCall] | None = None  # whose node is not described yet
+        self._running = False
+        self._modules = list(_watched(model))
+
+    def start(self) -> None:
+        """Begin to record."""
+        self._thread = threading.get_ident()
+        self._watching.__enter__()
+        self._running = True
+        for name, module in self._modules:
+            own = module.__dict__
+            self._wrapped.append((module, own.get("forward")))
+            own["forward"] = self._timed_forward(module, len(self.names))
+            self.names.append(name)
+            self.types.append(module._get_name())
+        self._modules = []
+        self._last = perf_counter_ns()
+
+    def stop(self) -> None:
+        """Put everything back, whatever happened."""
+        self._running = False
+        while self._wrapped:
+            module, before = self._wrapped.pop()
+            if before is None:
+                module.__dict__.pop("forward", None)
+            else:
+                module.__dict__["forward"] = before
+        self._watching.__exit__(None, None, None)
+        self._describe()
+
+    def _timed_forward(self, module: nn.Module, number: int) -> Callable:
+        """Return a module's forward that notes when it is entered and left."""
+        forward, events, thread = module.forward, self.events, self._thread
+        costly = isinstance(module, _COSTLY_MODULES)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != thread:
+                return forward(*args, **kwargs)
+            call = None
+            events.append((ENTER, perf_counter_ns(), number))
+            self._last = perf_counter_ns()
+            try:
+                result = forward(*args, **kwargs)
+                if costly and not mode.enabled:  # the operation is not recorded
+                    call = CostlyCall.of_module(module, args, result)
+                return result
+            finally:
+                events.append((LEAVE, perf_counter_ns(), call))
+                self._last = perf_counter_ns()
+
+        return timed
+
+    def _operation(self, node: Node, inputs: tuple, outputs: Any) -> None:
+        """Note an operation, which has just been recorded, and have its backward measured."""
+        now = perf_counter_ns()
+        if self._steps is not None:
+            self._describe()
+        name = type(node).__name__
+        call = None
+        if name in COSTLY:
+            call = CostlyCall.of_node(name, inputs, outputs)
+            self._steps = node, call
+        operation = Operation(name, _new_bytes(inputs, outputs), call)
+        self.events.append((OPERATION, self._last, now, operation))
+        if node._backward is not None:
+            node._backward = self._timed_backward(node._backward, operation)
+        self._last = perf_counter_ns()
+
+    def _describe(self) -> None:
+        """Take a convolution's steps from its node, which gets them after it is recorded."""
+        if self._steps is not None:
+            node, call = self._steps
+            call.describe(**node.attributes)
+            self._steps = None
+
+    def _timed_backward(self, backward: Callable, operation: Operation) -> Callable:
+        """Return a node's backward function that notes when it runs, as long as this records."""
+
+        def timed(needs: tuple[bool, ...], *args: Any) -> Any:
+            if not self._running:
+                return backward(needs, *args)
+            start = perf_counter_ns()
+            result = backward(needs, *args)
+            self.events.append((BACKWARD, start, perf_counter_ns(), operation, needs))
+            self._last = perf_counter_ns()
+            return result
+
+        return timed
+
+
+def _watched(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the modules to measure: those that have a forward of their own.
+
+    What an optimized net is made of is called by its plan; it is measured as a whole.
+    """
+    found: list[tuple[str, nn.Module]] = []
+    inside = None  # the beginning of the names of what an optimized net is made of
+    for name, module in model.named_modules():
+        if inside is not None and name.startswith(inside):
+            continue
+        if type(module).__name__ == "OptimizedModule":
+            inside = f"{name}." if name else ""
+        if type(module).forward is not nn.Module.forward:
+            found.append((name, module))
+    return found
+
+
+def _new_bytes(inputs: tuple, outputs: Any) -> int:
+    """Return the bytes of an operation's results that are neither views nor made in place."""
+    total = 0
+    for output in outputs if isinstance(outputs, tuple) else (outputs,):
+        array = output._array
+        if output._view is None:
+            for tensor in inputs:
+                if isinstance(tensor, Tensor) and tensor._array is array:
+                    break
+            else:
+                total += array.nbytes
+    return total

@@ -1,0 +1,301 @@
+"""Profiles: what they count, where they put it, and that they leave nothing behind."""
+
+import gc
+import json
+import threading
+import time
+import weakref
+
+import pytest
+
+import convcore
+from convcore import inspection, models, nn
+from convcore.autograd.observation import observers
+from convcore.nn import functional as F
+
+NETS = {
+    "lenet": ((2, 1, 28, 28), {}),
+    "resnet8": ((2, 3, 16, 16), {}),
+    "resnet18": ((1, 3, 32, 32), {"num_classes": 10}),
+    "mobilenet_v2": ((1, 3, 32, 32), {"num_classes": 10}),
+    "unet": ((1, 3, 32, 32), {"init_features": 8}),
+    "autoencoder": ((1, 3, 64, 64), {}),
+}
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 3, 3, padding=1), nn.ReLU()
+
+    def forward(self, x):
+        return F.relu(self.relu(self.conv(x)) + x)
+
+
+def profiled(net, *args):
+    with inspection.profile(net) as found:
+        net(*args).sum().backward()
+    return found
+
+
+def named(found):
+    return {row.name: row for row in found.rows.all()}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_operations_equal_torchs_flop_counter(name):
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    shape, options = NETS[name]
+    ours = getattr(models, name)(**options).eval()
+    theirs = getattr(models, name)(library=torch, **options).eval()
+    with FlopCounterMode(display=False) as forward, torch.no_grad():
+        theirs(torch.zeros(shape))
+    with FlopCounterMode(display=False) as both:
+        theirs(torch.zeros(shape)).sum().backward()
+    found = profiled(ours, convcore.zeros(shape))
+    assert 2 * found.multiply_adds == forward.get_total_flops()
+    if name != "mobilenet_v2":  # torch counts weight gradients of groups as if there were none
+        assert found.flops == both.get_total_flops()
+    with convcore.no_grad(), inspection.profile(ours) as found:
+        ours(convcore.zeros(shape))
+    assert found.flops == forward.get_total_flops()
+
+
+def test_transposed_and_batched_products_equal_torchs_flop_counter():
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def run(m):
+        x = m.ones(2, 4, 5, 5, requires_grad=True)
+        y = m.nn.functional.conv_transpose2d(x, m.ones(4, 3, 3, 3), stride=2, groups=2)
+        z = m.bmm(y.flatten(2), y.flatten(2).transpose(1, 2))
+        m.nn.functional.linear(z, m.ones(5, 6)).sum().backward()
+
+    with FlopCounterMode(display=False) as expected:
+        run(torch)
+    with inspection.profile(nn.Identity()) as found:
+        run(convcore)
+    assert found.flops == expected.get_total_flops()
+
+
+def test_the_tree_has_modules_and_operations_where_they_were_called():
+    net = nn.Sequential(Block(), nn.Flatten())
+    found = profiled(net, convcore.rand(1, 3, 4, 4))
+    assert [row.name for row in found.rows.all()] == [
+        "", "", "0", "0.conv", "0.conv.convolution", "0.relu", "0.relu.relu", "0.add", "0.relu",
+        "1", "1.view", "sum",
+    ]  # fmt: skip
+    block = named(found)["0"]
+    assert block.type == "Block" and block.is_module and block.calls == 1
+
+
+def test_calls_again_are_summed_and_numbered():
+    relu = nn.ReLU()
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.relu = relu
+
+        def forward(self, x):
+            return F.relu(F.relu(self.relu(self.relu(x))))
+
+    net = Twice()
+    with inspection.profile(net) as found:
+        for _ in range(3):
+            net(convcore.ones(2, requires_grad=True))
+    rows = [(row.name, row.is_module, row.calls) for row in found.rows.children[0].all()]
+    assert rows == [
+        ("", True, 3), ("relu", True, 6), ("relu.relu", False, 6), ("relu", False, 3),
+        ("relu:2", False, 3),
+    ]  # fmt: skip
+
+
+def test_times_are_those_of_the_calls():
+    class Slow(nn.Module):
+        def forward(self, x):
+            time.sleep(0.02)
+            return x * 2
+
+    net = nn.Sequential(Slow(), nn.ReLU(), Slow())
+    found = profiled(net, convcore.ones(4, requires_grad=True))
+    rows = named(found)
+    assert 0.02 <= rows["0"].forward < 0.2 and 0.02 <= rows["2"].forward < 0.2
+    assert rows["1"].forward < 0.02
+    assert 0.04 <= found.rows.forward <= found.seconds
+    for row in found.rows.all():
+        assert row.forward >= sum(child.forward for child in row.children) * 0.999
+    assert {row.name for row in found.slowest(2)} == {"0", "2"}
+
+
+def test_backward_times_are_those_of_the_nodes():
+    net = nn.Sequential(nn.ReLU(), nn.Sigmoid())
+    x = convcore.ones(4, requires_grad=True)
+    with inspection.profile(net) as found:
+        middle = net[0](x)
+        middle.register_hook(lambda grad: time.sleep(0.02))  # no node's time
+        net[1](middle).sum().backward()
+    assert all(0 < row.backward < 0.02 for row in found.rows.children)
+
+
+def test_bytes_are_those_of_new_results():
+    x = convcore.ones(10, 100, requires_grad=True)
+    with inspection.profile(nn.Identity()) as found:
+        (x * 2).relu_().view(-1)[5:]
+    assert {row.name: row.bytes for row in found.rows.children} == {
+        "mul": 4000, "relu": 0, "view": 0, "slice": 0,
+    }  # fmt: skip
+    big = convcore.ones(1 << 20, requires_grad=True)
+    with inspection.profile(nn.Identity()) as found:
+        big * 2
+    assert found.peak_bytes >= 4 << 20
+
+
+def test_algorithms_are_those_of_the_plan():
+    from convcore.engine import make_geometry
+    from convcore.engine.conv.plan import plan_conv
+
+    net = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ConvTranspose2d(64, 8, 2, stride=2))
+    plans = [
+        plan_conv(make_geometry((1, 64, 16, 16), (64, 64, 3, 3), padding=1), "float32"),
+        plan_conv(make_geometry((1, 8, 32, 32), (64, 8, 2, 2), stride=2), "float32"),
+    ]
+    expected = [plans[0].forward.algorithm, plans[1].input_grad.algorithm]
+    x = convcore.rand(1, 64, 16, 16)
+    rows = named(profiled(net, x))
+    found = [rows[f"{n}.convolution"].algorithms for n in (0, 1)]
+    assert [one["forward"] for one in found] == expected
+    assert found[0]["weight_grad"] == plans[0].weight_grad.algorithm
+    with convcore.no_grad(), inspection.profile(net) as without:
+        net(x)
+    assert [named(without)[f"{n}"].algorithms["forward"] for n in (0, 1)] == expected
+
+
+def test_backward_products_of_groups_are_counted_by_definition():
+    conv = nn.Conv2d(4, 4, 3, groups=4, bias=False)
+    found = profiled(conv, convcore.ones(1, 4, 5, 5, requires_grad=True))
+    assert found.multiply_adds == 4 * 9 * 9 and found.flops == 2 * 3 * 4 * 9 * 9
+
+
+def test_the_table_fits_100_columns():
+    class Long(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a_module_with_a_name_that_is_much_too_long_to_print = models.resnet8()
+
+        def forward(self, x):
+            return self.a_module_with_a_name_that_is_much_too_long_to_print(x)
+
+    found = profiled(Long(), convcore.rand(1, 3, 16, 16))
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 100
+    for word in ("layer2", "native_batch_norm", "GFLOP/s", "Slowest", "thread"):
+        assert word in text
+    assert len(found.table(0).splitlines()) < len(text.splitlines())
+    assert found.peak_gflops > 0
+
+
+def test_the_trace_is_in_chromes_format(tmp_path):
+    found = profiled(nn.Sequential(Block(), nn.Flatten()), convcore.rand(1, 3, 4, 4))
+    path = tmp_path / "trace.json"
+    found.export_chrome_trace(path)
+    trace = json.loads(path.read_text())
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert {event["ph"] for event in trace["traceEvents"]} == {"X", "M"}
+    for event in spans:
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
+        assert event["ts"] >= 0 and event["dur"] >= 0 and event["name"]
+    names = [event["name"] for event in spans]
+    assert names[:4] == ["(model)", "0", "0.conv", "Convolution"]
+    assert names.count("ConvolutionBackward0") == 1
+    assert {event["cat"] for event in spans} == {"module", "forward", "backward"}
+    # Of two spans one lies inside the other, or after it: what the viewers stack.
+    ends = []
+    for event in spans:
+        ends = [end for end in ends if end > event["ts"]]
+        assert all(event["ts"] + event["dur"] <= end + 1e-3 for end in ends)
+        ends.append(event["ts"] + event["dur"])
+
+
+def test_results_are_those_without_a_profile():
+    convcore.manual_seed(0)
+    net, x = models.resnet8(), convcore.rand(2, 3, 16, 16)
+    net(x).sum().backward()
+    expected = [parameter.grad.clone() for parameter in net.parameters()]
+    net.zero_grad()
+    profiled(net, x)
+    for parameter, grad in zip(net.parameters(), expected, strict=True):
+        assert convcore.equal(parameter.grad, grad)
+
+
+def test_everything_is_put_back_after_an_error():
+    net = nn.Sequential(nn.ReLU(), nn.Linear(3, 2))
+    own = net[0].forward = lambda x: x * 2
+    with pytest.raises(RuntimeError, match="shapes"), inspection.profile(net) as found:
+        net(convcore.ones(1, 5))
+    assert net[0].__dict__["forward"] is own and "forward" not in net[1].__dict__
+    assert "forward" not in net.__dict__ and not observers
+    assert named(found)["1"].calls == 1
+
+
+def test_backward_after_the_block_is_not_measured():
+    net = nn.Linear(3, 2)
+    with inspection.profile(net) as found:
+        y = net(convcore.ones(1, 3)).sum()
+    y.backward()
+    assert net.weight.grad is not None and found.rows.backward == 0
+
+
+def test_profiles_nest():
+    net, x = Block(), convcore.rand(1, 3, 4, 4)
+    with inspection.profile(net) as outer, inspection.profile(net) as inner:
+        net(x).sum().backward()
+    assert inner.flops == outer.flops > 0
+    assert "forward" not in net.__dict__
+
+
+def test_other_threads_are_not_measured():
+    net = nn.Linear(3, 2)
+    with inspection.profile(net) as found:
+        thread = threading.Thread(target=lambda: net(convcore.ones(1, 3)))
+        thread.start()
+        thread.join()
+    assert not found.rows.children
+
+
+def test_an_optimized_net_keeps_its_plan():
+    net = models.lenet()
+    fast, plain = convcore.optimize_for_inference(net), convcore.optimize_for_inference(net)
+    x = convcore.rand(1, 1, 28, 28)
+    with inspection.profile(fast) as found:
+        fast(x)
+        fast(x)
+    plain(x)
+    assert repr(fast) == repr(plain) and convcore.equal(fast(x), plain(x))
+    assert [row.is_module for row in found.rows.children] == [True]
+
+
+def test_a_profile_keeps_neither_the_net_nor_the_graph():
+    net, x = Block(), convcore.rand(1, 3, 4, 4)
+    with inspection.profile(net) as found:
+        y = net(x)
+        y.sum().backward()
+    kept = [weakref.ref(thing) for thing in (net, net.conv.weight, net.conv.bias, y, y.grad_fn)]
+    del net, x, y
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * 5 and found.flops > 0
+
+
+def test_misuse_is_answered():
+    with pytest.raises(TypeError, match="model must be a Module, got str"):
+        inspection.profile("net")
+    found = inspection.profile(nn.ReLU())
+    with found:
+        with pytest.raises(RuntimeError, match="still running"):
+            str(found)
+        with pytest.raises(RuntimeError, match="still running"):
+            found.export_chrome_trace("trace.json")
+    with pytest.raises(RuntimeError, match="runs once"):
+        found.__enter__()
