@@ -8,6 +8,7 @@ memory.
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from typing import Any
 
@@ -19,6 +20,10 @@ PICKLE = "data.pkl"
 STORAGES = "data/"
 BYTE_ORDER = "byteorder"
 VERSION = "version"
+
+# Elements that NumPy has no type for: bfloat16, as bits, and bytes whose type the tensors say.
+BFLOAT16 = np.dtype("V2")
+UNTYPED = np.dtype("V1")
 
 # PyTorch's storage classes and their element types.
 DTYPES = {
@@ -35,11 +40,12 @@ DTYPES = {
     "ComplexDoubleStorage": np.dtype("c16"),
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+DTYPES["BFloat16Storage"] = BFLOAT16
 
 
 def is_dtype(value: Any) -> bool:
     """Return whether something is the element type of one of PyTorch's storages."""
-    return isinstance(value, np.dtype) and value in NAMES
+    return isinstance(value, np.dtype) and (value in NAMES or value in (BFLOAT16, UNTYPED))
 
 
 # PyTorch does not compress. What another tool has compressed may grow, but not without bounds:
@@ -111,6 +117,7 @@ class Records(Entries):
 
     def __init__(self, file: Any, archive: zipfile.ZipFile) -> None:
         super().__init__(file, archive)
+        self._is_swapped = False
         if PICKLE not in self._infos:
             raise CheckpointError(f"it is no checkpoint: there is no {PICKLE} in it")
         if self.size(PICKLE) > self.n_bytes:
@@ -146,4 +153,25 @@ class Records(Entries):
                 f"storage {key} is damaged: {memory.size} bytes are there, and "
                 f"{count * dtype.itemsize} are meant"
             )
+        if not self._is_swapped:
+            return memory.view(dtype)
+        if dtype == UNTYPED:
+            raise CheckpointError(
+                "it was written on a machine of another byte order, in types that it does not say"
+            )
+        parts = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        memory.view(f"u{parts}").byteswap(inplace=True)
         return memory.view(dtype)
+
+    def check_order(self) -> None:
+        """Look at whether the file was written on a machine of another byte order.
+
+        Raises
+        ------
+        CheckpointError
+            It says neither.
+        """
+        order = self.read(BYTE_ORDER).decode("latin1") or sys.byteorder
+        if order not in ("little", "big"):
+            raise CheckpointError(f"its byte order is {order!r:.99}, neither little nor big")
+        self._is_swapped = order != sys.byteorder

@@ -32,7 +32,7 @@ def of_name(f: Any, asked: str | None) -> str:
 
 
 def of_head(head: bytes, named: str) -> str:
-    """Return what a file's first bytes say: "zip", "safetensors" or "older".
+    """Return what a file's first bytes say: "zip", "safetensors" or "torch", the older format.
 
     A header in JSON comes behind its length, and a pickle never has a brace there.
     """
@@ -41,7 +41,7 @@ def of_head(head: bytes, named: str) -> str:
     if head[8:9] == b"{":
         return "safetensors"
     is_cut_off = named == "safetensors" and head[:1] != pickle.PROTO
-    return "safetensors" if is_cut_off else "older"
+    return "safetensors" if is_cut_off else "torch"
 
 
 def check_asked(asked: str | None, found: str) -> None:

@@ -93,4 +93,4 @@ def _header(file: Any, read: Callable[[], Any]) -> bool:
         about = read() if known else None
     except (pickle.UnpicklingError, EOFError):
         return False
-    return type(about) is dict and about.get("little_endian", True) is True
+    return type(about) is dict  # storages are written as on little-endian machines by any

@@ -8,7 +8,6 @@ import importlib
 import io
 import os
 import pickle
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore.serialization import archive, formats, legacy, rebuild, safe
+from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
 from convcore.serialization.errors import CheckpointError
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
@@ -85,19 +84,36 @@ def load(
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     reader = _Reader if weights_only else _CodeReader
     named = formats.of_name(f, format)
-    with _opened(f, weights_only) as (file, head):
-        kind = formats.of_head(head, named)
+    kinds: set[np.dtype] = set()  # of the storages that were read
+    with _opened(f, weights_only) as (file, head), contextlib.ExitStack() as stack:
+        kind, archived = formats.of_head(head, named), None
         if kind == "zip":
-            with zipfile.ZipFile(file) as archived:
-                kind = "npz" if _is_npz(archived, named) else "torch"
-                formats.check_asked(format, kind)
-                if kind == "npz":
-                    return npz.read(file, archived)
-                return _load_archive(file, archived, reader)
-        formats.check_asked(format, "torch" if kind == "older" else kind)
+            archived = stack.enter_context(zipfile.ZipFile(file))
+            kind = "npz" if _is_npz(archived, named) else "torch"
+        formats.check_asked(format, kind)
         if kind == "safetensors":
             return safetensors.read(file)
-        return legacy.load(file, lambda rest, found: reader(rest, rest.n_bytes, found.get))
+        if archived is None:
+            value = legacy.load(
+                file, lambda rest, found: reader(rest, rest.n_bytes, _noting(found.get, kinds))
+            )
+        elif kind == "npz":
+            return npz.read(file, archived)
+        else:
+            value = _load_archive(file, archived, reader, kinds)
+    if archive.BFLOAT16 in kinds:
+        bfloat16.say_so()
+    return value
+
+
+def _noting(storage: Callable[..., np.ndarray], kinds: set[np.dtype]) -> Callable[..., np.ndarray]:
+    """Return a function that gets storages and notes the types of their elements."""
+
+    def get(key: str, dtype: np.dtype, count: int) -> np.ndarray:
+        kinds.add(dtype)
+        return storage(key, dtype, count)
+
+    return get
 
 
 def read_metadata(f: Any) -> dict[str, str]:
@@ -175,13 +191,13 @@ def _is_none_of_the_files(error: Exception, weights_only: bool) -> bool:
     return isinstance(error, (MemoryError, *code))
 
 
-def _load_archive(file: Any, opened: zipfile.ZipFile, reader: Callable[..., Any]) -> Any:
+def _load_archive(
+    file: Any, opened: zipfile.ZipFile, reader: Callable[..., Any], kinds: set[np.dtype]
+) -> Any:
     records = archive.Records(file, opened)
-    order = records.read(archive.BYTE_ORDER)
-    if order and order != sys.byteorder.encode():
-        raise CheckpointError("it was written on a machine of another byte order")
+    records.check_order()
     pickled = records.read(archive.PICKLE)
-    return reader(io.BytesIO(pickled), len(pickled), records.storage).load()
+    return reader(io.BytesIO(pickled), len(pickled), _noting(records.storage, kinds)).load()
 
 
 class _Names:
@@ -239,18 +255,21 @@ class _Names:
         if type(key) is not str:
             raise CheckpointError(f"a storage's key is str, got {type(key).__name__}")
         if key not in self._storages:
-            self._storages[key] = rebuild.FileStorage(self._storage(key, dtype, count))
+            self._storages[key] = rebuild.FileStorage.of(self._storage(key, dtype, count))
         found = self._storages[key]
-        if found.dtype.numpy != dtype or found.size() != count:
+        if found.kind != dtype or found.size() != count:
             raise CheckpointError(f"storage {key} is damaged: it has two sizes or dtypes")
         return found
+
+
+_CONSTRUCTORS: dict[int, Any] = rebuild.CONSTRUCTORS | numpy_scalars.CONSTRUCTORS
 
 
 class _Reader(_Names, DataUnpickler):
     """An unpickler of data: tensors, containers, the functions that rebuild tensors."""
 
     def _open(self, pickled: Any, n_bytes: int) -> None:
-        DataUnpickler.__init__(self, pickled, n_bytes, rebuild.CONSTRUCTORS)
+        DataUnpickler.__init__(self, pickled, n_bytes, _CONSTRUCTORS)
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the allowed object of a name; raise CheckpointError for any other."""
@@ -259,6 +278,8 @@ class _Reader(_Names, DataUnpickler):
     def _other(self, module: str, name: str) -> Any:
         if (module, name) in rebuild.PYTHONS:
             return rebuild.PYTHONS[module, name]
+        if name in numpy_scalars.NAMES.get(module, ()) and not safe.is_allowed(module, name):
+            return numpy_scalars.NAMES[module][name]
         return self.trust(safe.found(module, name))
 
 

@@ -16,9 +16,18 @@ import numpy as np
 from convcore import _dtype
 from convcore._device import device
 from convcore._size import Size
-from convcore._storage import TypedStorage, UntypedStorage
+from convcore._storage import (
+    TypedStorage,
+    UntypedStorage,
+    layout,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
 from convcore._tensor import Tensor, wrap
 from convcore.nn.parameter import Parameter
+from convcore.serialization import bfloat16
+from convcore.serialization.archive import BFLOAT16, UNTYPED
 from convcore.serialization.errors import CheckpointError
 from convcore.serialization.unpickler import checked_keys, set_attributes
 
@@ -35,15 +44,35 @@ class FileStorage(TypedStorage):
         A vector of elements.
     whole : (FileStorage, slice), optional
         What it is a part of, and which.
+    bits : ndarray, optional
+        Where ``memory`` is to be float32 of bfloat16: that, as uint16.
     """
 
-    __slots__ = ("_resolved", "_whole")
+    __slots__ = ("_bits", "_resolved", "_whole", "kind")
 
-    def __init__(self, memory: np.ndarray, whole: tuple[FileStorage, slice] | None = None) -> None:
+    def __init__(
+        self,
+        memory: np.ndarray,
+        whole: tuple[FileStorage, slice] | None = None,
+        bits: np.ndarray | None = None,
+    ) -> None:
+        self.kind = memory.dtype  # as the file says
+        self._bits = bits
         untyped = UntypedStorage(memory.view(np.uint8))
         super().__init__(wrap_storage=untyped, dtype=_dtype.of(memory.dtype))
         self._resolved: dict[tuple[bool, bool], np.ndarray] = {}
         self._whole = whole
+
+    @classmethod
+    def of(cls, memory: np.ndarray) -> FileStorage:
+        """Return the storage of what a file has, whose elements NumPy may have no type for."""
+        if memory.dtype == BFLOAT16:
+            made = cls(np.zeros(memory.size, np.float32), bits=memory.view(np.uint16))
+            made.settle()
+        else:
+            made = cls(memory.view(np.uint8) if memory.dtype == UNTYPED else memory)
+        made.kind = memory.dtype
+        return made
 
     def part(self, place: Any) -> FileStorage:
         """Return a part of it: its key, its first element, its number of elements."""
@@ -67,7 +96,9 @@ class FileStorage(TypedStorage):
         return self._resolved[conj, neg]
 
     def settle(self) -> None:
-        """Compute what `resolved` has returned, again where the elements were read later."""
+        """Compute what depends on the elements, again where they were read later."""
+        if self._bits is not None:
+            self._elements[...] = bfloat16.widened(self._bits)
         for (conj, neg), memory in self._resolved.items():
             values = np.conj(self._elements) if conj else self._elements
             memory[...] = np.negative(values) if neg else values
@@ -142,6 +173,27 @@ def _tensor(
     return _requiring_grad(wrap(_view(elements, offset, size, stride)), requires_grad)
 
 
+def _tensor_of_bytes(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """Rebuild a tensor whose storage has no type, as PyTorch writes types that are new."""
+    if not isinstance(dtype, _dtype.dtype) or dtype not in _dtype.ALL or metadata:
+        raise CheckpointError(f"tensors of {dtype!s:.99} are not read: cast them in PyTorch first")
+    memory = _is(storage, FileStorage, "storage")
+    if memory.kind != UNTYPED:
+        raise CheckpointError("a tensor of bytes has a storage of another type")
+    n_bytes = memory._elements.size // dtype.itemsize * dtype.itemsize
+    elements = memory._elements[:n_bytes].view(dtype.numpy)
+    return _requiring_grad(wrap(_view(elements, offset, size, stride)), requires_grad)
+
+
 def _parameter(data: Any, requires_grad: Any, hooks: Any = None) -> Parameter:
     is_trained = _is(requires_grad, bool, "requires_grad")
     return Parameter(_is(data, Tensor, "a parameter's value"), is_trained)
@@ -152,7 +204,7 @@ def _parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any)
 
 
 def _of_type(rebuild: Any, cls: Any, args: Any, state: Any) -> Tensor:
-    if rebuild is not _tensor and rebuild is not _parameter:
+    if rebuild not in (_tensor, _tensor_of_bytes, _parameter):
         raise CheckpointError("a tensor with attributes is rebuilt as a tensor or a parameter")
     if not issubclass(_is(cls, type, "a tensor's class"), Tensor):
         raise CheckpointError(f"a tensor's class is a Tensor, got {cls.__name__}")
@@ -165,6 +217,11 @@ def _of_type(rebuild: Any, cls: Any, args: Any, state: Any) -> Tensor:
 def _bytes(text: Any, encoding: Any) -> bytes:
     """Return bytes, which pickle protocol 2 writes as latin-1 text."""
     return _is(text, str, "text").encode("latin1")
+
+
+def _no_bytes() -> bytes:
+    """Return empty bytes, which early protocols write as a call."""
+    return b""
 
 
 def _bytearray(content: Any = b"", encoding: Any = None) -> bytearray:
@@ -195,6 +252,13 @@ def _size(sizes: Any = ()) -> Size:
     return Size(_is(sizes, (list, tuple), "a Size's sizes"))
 
 
+def _layout(name: Any) -> layout:
+    found = {str(one): one for one in (strided, sparse_coo, sparse_csr)}
+    if name not in found:
+        raise CheckpointError(f"a layout is one of {', '.join(found)}, got {name!r:.99}")
+    return found[name]
+
+
 def _device(*place: Any) -> device:
     """Return the CPU, whatever device a checkpoint names."""
     return device("cpu")
@@ -210,6 +274,9 @@ PYTORCHS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
+    ("torch.serialization", "_get_layout"): _layout,
+    ("torch.storage", "UntypedStorage"): UNTYPED,
 }
 
 # Python's names that a file of data may use.
@@ -219,6 +286,7 @@ PYTHONS: dict[tuple[str, str], Any] = {
     ("builtins", "complex"): complex,
     ("builtins", "set"): set,
     ("builtins", "bytearray"): bytearray,
+    ("builtins", "bytes"): bytes,
     ("_codecs", "encode"): _bytes,
 }
 
@@ -228,9 +296,13 @@ _checked: list[tuple[Any, Callable]] = [
     (complex, _complex),
     (set, _set),
     (bytearray, _bytearray),
+    (bytes, _no_bytes),
     (Size, _size),
 ]
-_own = (_bytes, _device, _of_type, _parameter, _parameter_with_state, _tensor)
+_own = (
+    *(_bytes, _device, _layout, _of_type, _parameter, _parameter_with_state, _tensor),
+    _tensor_of_bytes,
+)
 
 # What is called in place of what a file names, by the id of that.
 CONSTRUCTORS: dict[int, Callable] = {

@@ -69,6 +69,48 @@ def modern(module: str, name: str) -> tuple[str, str]:
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
+def is_allowed(module: str, name: str) -> bool:
+    """Return whether the user has allowed a name."""
+    return f"{module}.{name}" in _allowed
+
+
+# What PyTorch rebuilds that convcore has not, and what to do about it in PyTorch.
+_NOT_READ = {
+    "_rebuild_sparse_tensor": "a sparse tensor: save its to_dense()",
+    "_rebuild_sparse_csr_tensor": "a sparse tensor: save its to_dense()",
+    "_rebuild_qtensor": "a quantized tensor: save its dequantize()",
+    "_rebuild_nested_tensor": "a nested tensor: save the list of its unbind()",
+    "_rebuild_meta_tensor_no_storage": "a tensor on the device 'meta', which has no values",
+    "_rebuild_wrapper_subclass": "a tensor of a class of its own: save a plain tensor",
+    "_rebuild_device_tensor_from_numpy": "a tensor of another device: save its cpu()",
+    "_rebuild_device_tensor_from_cpu_tensor": "a tensor of another device: save its cpu()",
+}
+_TYPES = ("float8", "float4", "complex32", "qint", "quint", "uint", "int", "bits")
+_AS_WEIGHTS = (
+    "in PyTorch, torch.save(torch.load(file, weights_only=False).state_dict(), 'weights.pt') keeps "
+    "its weights alone, which are read"
+)
+
+
+def _advice(module: str, name: str) -> str:
+    """Return a sentence about what a name says is in the file."""
+    path = f"{module}.{name}"
+    if module.startswith("torch.nn."):
+        return f"It holds a whole module, {path}, which is code: {_AS_WEIGHTS}. "
+    if module.startswith("torch.optim."):
+        return f"It holds a whole {path}, which is code: save its state_dict(). "
+    if module.startswith("__torch__"):
+        scripted = _AS_WEIGHTS.replace(
+            "torch.load(file, weights_only=False)", "torch.jit.load(file)"
+        )
+        return f"It is a TorchScript program: {scripted}. "
+    if module == "torch._utils" and name in _NOT_READ:
+        return f"It holds {_NOT_READ[name]}. "
+    if module == "torch" and name.startswith(_TYPES):
+        return f"It holds tensors of {path}, which are not read: cast them in PyTorch first. "
+    return ""
+
+
 def found(module: str, name: str) -> Any:
     """Return what the user has allowed under a name in a file, or raise CheckpointError."""
     path = f"{module}.{name}"
@@ -80,12 +122,16 @@ def found(module: str, name: str) -> Any:
     for known in (path, f"convcore{path[5:]}" if path.startswith("torch.") else path):
         if known in _allowed:
             return _allowed[known]
+    advice = _advice(module, name)
+    is_builtin = path.startswith("builtins.")
     path = path.removeprefix("builtins.")
+    last = "" if advice or is_builtin else f" If it is of a whole module: {_AS_WEIGHTS}."
     raise CheckpointError(
-        "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
-        f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
+        f"Weights only load failed. {advice}Only tensors, numbers, strings and containers of "
+        f"them are read. WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an "
+        "allowed global by "
         f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
         f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if "
         "you trust this class/function, or weights_only=False, which runs any code in the file, if "
-        "you trust whoever wrote it."
+        f"you trust whoever wrote it.{last}"
     )

@@ -43,6 +43,10 @@ LARGEST_KEY = 1000  # numbers and strings in a key
 _LONGEST_INT = 8192  # bits
 
 
+class Stateful:
+    """The base of constructors' objects that a file may give a state, which they check."""
+
+
 class _Opcodes(dict[int, Callable]):
     def __missing__(self, code: int) -> Callable:
         raise CheckpointError(f"its pickle is damaged, or no data: opcode 0x{code:02x} is not read")
@@ -122,7 +126,7 @@ class DataUnpickler(_Unpickler):
 
     def _keep(self, value: Any) -> Any:
         """Remember what a call has made, if attributes may be set on it; return it."""
-        if type(value) in _WITH_ATTRIBUTES or isinstance(value, self._kinds):
+        if type(value) in _WITH_ATTRIBUTES or isinstance(value, (Stateful, *self._kinds)):
             self._made[id(value)] = value
         return value
 

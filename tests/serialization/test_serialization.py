@@ -301,13 +301,13 @@ def test_attributes_go_both_ways(torch, one):
     assert type(weight) is reader.nn.Parameter and weight.tag == "x" and tensor.note == [1]
 
 
-NUMPY = [np.arange(3.0), np.float64(2), np.array(["a"]), [np.int32(1)]]
+NUMPY = [np.arange(3.0), np.array(["a"])]
 
 
 @pytest.mark.parametrize("value", NUMPY, ids=str)
 def test_arrays_are_read_where_they_are_trusted(torch, value):
     multiarray = np._core.multiarray
-    for save in (torch.save, convcore.save) if isinstance(value, np.ndarray) else (torch.save,):
+    for save in (torch.save, convcore.save):
         for load in (convcore.load, torch.load):
             with pytest.raises(pickle.UnpicklingError, match=r"multiarray.* was not an allowed"):
                 through(value, save, load)
@@ -377,7 +377,7 @@ def damaged(records):
         (io.BytesIO(b"PK\x03\x04what"), "is damaged"),
         (damaged({"archive/data.pkl": None}), "no data.pkl in it"),
         (damaged({"archive/data/0": b"abcd"}), "storage 0 is damaged: 4 bytes"),
-        (damaged({"archive/byteorder": b"middle"}), "another byte order"),
+        (damaged({"archive/byteorder": b"middle"}), "neither little nor big"),
     ],
 )
 def test_damaged_files_are_refused(file, message):
