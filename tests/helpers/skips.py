@@ -16,7 +16,12 @@ _MISSING = (
     re.compile(r"needs ([Pp]y[Tt]orch|mypy|onnx\w*|rich|matplotlib)$"),
 )
 # The name of what pip installs, where that is not the module's.
-_DISTRIBUTIONS = {"torch": "torch==2.13.0", "pytorch": "torch==2.13.0", "sklearn": "scikit-learn"}
+_DISTRIBUTIONS = {
+    "torch": "torch==2.13.0",
+    "pytorch": "torch==2.13.0",
+    "pytorch_grad_cam": "grad-cam",
+    "sklearn": "scikit-learn",
+}
 _COMMANDS = (
     (LONG, "pytest --long-cases=100"),
     ("test a wheel", "pytest, in a checkout"),
