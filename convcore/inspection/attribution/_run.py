@@ -174,7 +174,7 @@ def check_recorded(score: Tensor, model: nn.Module) -> None:
     """Raise RuntimeError if the scores have no graph."""
     if score.requires_grad:
         return
-    made = type(model).__name__ == "OptimizedModule"
+    made = type(model).__name__ == "OptimizedModule"  # a class of a room beside this one
     why = (
         "it was made by optimize_for_inference: explain the model that it was made of"
         if made

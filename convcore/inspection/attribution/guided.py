@@ -7,6 +7,7 @@ and operations in place all follow it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from convcore import nn
 from convcore._tensor import Tensor
@@ -21,6 +22,7 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
+from convcore.inspection.attribution._tape import unsupported
 
 __all__ = ["deconvolution", "guided_backprop"]
 
@@ -37,7 +39,8 @@ def guided_backprop(
 
     Parameters and errors are those of `saliency`; the result has the input's shape. Every ReLU and
     ReLU6 follows the rule, whether a module (also one that is called several times), a function or
-    in place.
+    in place; other activations have their derivative. `batch_norm_activation` and
+    `conv_activation`, called directly, raise NotImplementedError, for they hide a ReLU.
 
     References
     ----------
@@ -76,6 +79,8 @@ def _with_rule(
     def rule(node: Node, grads: list, needs: tuple[bool, ...]) -> Grads:
         if kind(node) in _RELUS and grads[0] is not None:
             return at_relu(node, grads[0], needs)
+        if _hides_relu(node):
+            raise unsupported(node, "guided_backprop or deconvolution")
         return node.run(grads, needs)
 
     def explain(images: Tensor, chosen: slice) -> Tensor:
@@ -87,3 +92,9 @@ def _with_rule(
     check_input(model, input, target)
     with explaining(model):
         return by_chunks(explain, model, input, memory)
+
+
+def _hides_relu(node: Node) -> bool:
+    """Return whether a node is a convolution or norm with the activation after it."""
+    norm: Any = node.attributes.get("norm")
+    return kind(node) == "ConvolutionActivation" or (norm is not None and bool(norm.activation))

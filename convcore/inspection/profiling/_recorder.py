@@ -152,7 +152,7 @@ def _watched(model: nn.Module) -> list[tuple[str, nn.Module]]:
     for name, module in model.named_modules():
         if inside is not None and name.startswith(inside):
             continue
-        if type(module).__name__ == "OptimizedModule":
+        if type(module).__name__ == "OptimizedModule":  # a class of a room beside this one
             inside = f"{name}." if name else ""
         if type(module).forward is not nn.Module.forward:
             found.append((name, module))

@@ -99,7 +99,7 @@ class Profile:
         return _table.text(self, depth)
 
     def __str__(self) -> str:
-        return self.table()
+        return self.table() if self._ended else "<Profile, which has not ended>"
 
     __repr__ = __str__
 

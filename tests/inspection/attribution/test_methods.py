@@ -284,6 +284,27 @@ def test_the_nets_of_models_follow_the_rule_at_fused_relus():
     assert not convcore.allclose(attribution.saliency(net, images(), 1, absolute=False), guided)
 
 
+@pytest.mark.parametrize("name", ["guided_backprop", "deconvolution", "deep_lift", "lrp"])
+def test_a_relu_inside_another_operation_is_refused(name):
+    class Fused(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.conv, self.function = nn.Conv2d(3, 2, 3), function
+
+        def forward(self, x):
+            return self.function(x, self.conv).mean((2, 3))
+
+    def norm(x, conv):
+        return F.batch_norm_activation(conv(x), convcore.zeros(2), convcore.ones(2))
+
+    def activated(x, conv):
+        return F.conv_activation(x, conv.weight, conv.bias)
+
+    for function in (norm, activated):
+        with pytest.raises(NotImplementedError, match="no rule for the operation"):
+            getattr(attribution, name)(Fused(function), images().float(), 0)
+
+
 @pytest.mark.parametrize("name", ["grad_cam", "grad_cam_plus_plus", "layer_cam"])
 def test_class_activation_maps_by_definition(net, name):
     kept = {}

@@ -288,13 +288,25 @@ def test_a_profile_keeps_neither_the_net_nor_the_graph():
     assert [ref() for ref in kept] == [None] * 5 and found.flops > 0
 
 
+def test_profiles_do_not_grow():
+    net, x = Block(), convcore.rand(1, 3, 4, 4)
+    counts = []
+    for number in range(30):
+        str(profiled(net, x).rows)
+        if number in (9, 29):
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+    assert counts[1] - counts[0] < 20
+
+
 def test_misuse_is_answered():
     with pytest.raises(TypeError, match="model must be a Module, got str"):
         inspection.profile("net")
     found = inspection.profile(nn.ReLU())
+    assert repr(found) == "<Profile, which has not ended>"
     with found:
         with pytest.raises(RuntimeError, match="still running"):
-            str(found)
+            found.slowest()
         with pytest.raises(RuntimeError, match="still running"):
             found.export_chrome_trace("trace.json")
     with pytest.raises(RuntimeError, match="runs once"):
