@@ -39,6 +39,7 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.modes: list[TorchFunctionMode] = []
+        self.watchers: list[Callable] = []
         self.no_subclasses = 0
 
 
@@ -226,12 +227,66 @@ def _intercepted(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if _state.watchers:
+            return _watched(wrapped, function, args, kwargs)
         if has_torch_function(_relevant(args, kwargs)):
             relevant = list(_relevant(args, kwargs))
             return handle_torch_function(wrapped, relevant, *args, **kwargs)
         return function(*args, **kwargs)
 
     return wrapped
+
+
+def _watched(wrapped: Callable, function: Callable, args: tuple, kwargs: dict) -> Any:
+    """Give a call to the innermost watcher, which is off meanwhile."""
+    watchers = _state.watchers
+    watcher = watchers.pop()
+    try:
+        others = watchers or _state.modes or _intercepting
+        return watcher(wrapped if others else function, wrapped.__name__, args, kwargs)
+    finally:
+        watchers.append(watcher)
+
+
+class watching:
+    """A context in which a watcher gets every call of a function in this thread.
+
+    Unlike a mode it leaves nothing behind: functions that were not wrapped before are restored.
+
+    Parameters
+    ----------
+    watcher : callable
+        ``watcher(function, name, args, kwargs)`` returns what the call returns.
+    """
+
+    _lock = threading.RLock()
+    _open = 0  # contexts that hold functions wrapped, of all threads
+
+    def __init__(self, watcher: Callable) -> None:
+        self._watcher = watcher
+
+    def __enter__(self) -> None:
+        with watching._lock:
+            watching._open += 1
+            if not _before:
+                _wrap_all()
+        _state.watchers.append(self._watcher)
+
+    def __exit__(self, *error: object) -> None:
+        _state.watchers.remove(self._watcher)
+        with watching._lock:
+            watching._open -= 1
+            if not watching._open and not _lasting:
+                _restore()
+
+
+def unwatched(function: Callable, *args: Any) -> Any:
+    """Call a function; what it calls is given to no watcher."""
+    watchers, _state.watchers = _state.watchers, []
+    try:
+        return function(*args)
+    finally:
+        _state.watchers = watchers
 
 
 # Wrapping all functions
@@ -245,6 +300,8 @@ _LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subc
 _LEFT |= {"_scalar", "_real_scalar", "_suggested_format", "_is_view", "is_tensor", "dim", "size"}
 
 _before: list[tuple[Any, str, Any]] = []
+_wrappers: dict[tuple[Any, str, Any], Callable] = {}  # those of earlier times, to be used again
+_lasting: list[bool] = []  # not empty once functions stay wrapped
 
 # The names by which interception knows operators, as PyTorch's does.
 _OPERATORS = {
@@ -257,9 +314,14 @@ _OPERATORS = {
 
 
 def install() -> None:
-    """Wrap the public functions and the methods of Tensor, unless they are wrapped already."""
-    if _before:
-        return
+    """Wrap the public functions and the methods of Tensor for good, unless they are already."""
+    if not _lasting:
+        _lasting.append(True)
+    if not _before:
+        _wrap_all()
+
+
+def _wrap_all() -> None:
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
     Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
     owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
@@ -267,9 +329,17 @@ def install() -> None:
         for name, value in list(vars(owner).items()):
             if _is_public(owner, name, value):
                 _before.append((owner, name, value))
-                wrapped = _intercepted(value)
-                wrapped.__name__ = _OPERATORS.get(name, name)
-                setattr(owner, name, _placed(wrapped, owner, name))
+                setattr(owner, name, _wrapper(owner, name, value))
+
+
+def _wrapper(owner: Any, name: str, value: Any) -> Callable:
+    """Return the wrapper of a function in a place, made at the first call."""
+    found = _wrappers.get((owner, name, value))
+    if found is None:
+        found = _intercepted(value)
+        found.__name__ = _OPERATORS.get(name, name)
+        found = _wrappers[owner, name, value] = _placed(found, owner, name)
+    return found
 
 
 def _placed(function: Callable, owner: Any, name: str) -> Callable:
@@ -287,12 +357,18 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 def uninstall() -> None:
     """Undo `install`: the subclasses made so far intercept no longer."""
+    _intercepting.clear()
+    _lasting.clear()
+    _restore()
+
+
+def _restore() -> None:
     if _before:
         del Tensor.__torch_function__  # type: ignore[attr-defined]
-        _intercepting.clear()
     while _before:
         owner, name, value = _before.pop()
-        setattr(owner, name, value)
+        if vars(owner).get(name) is _wrappers[owner, name, value]:  # else replaced meanwhile
+            setattr(owner, name, value)
 
 
 def _subclassed(cls: type) -> None:
