@@ -34,8 +34,8 @@ FLOORS = (
     ),
     ("optim", "func"),
     ("__init__",),  # the package itself: the front door to all that is below it
-    ("bench", "inference", "inspection", "serialization", "models", "demo"),
-    ("hub", "onnx"),
+    ("bench", "inference", "serialization", "models", "demo"),
+    ("hub", "inspection", "onnx"),
     ("compat", "verify"),
     ("cli",),
     ("__main__",),

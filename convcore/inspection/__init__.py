@@ -1,11 +1,34 @@
-"""Inspection of nets: `summary` lists their modules with shapes, parameters and costs.
+"""Inspection of nets: look inside, change what is there, and find where NaN and time come from.
 
-`profile` measures the time and memory of each module and operation, and
+`summary` lists modules with shapes, parameters and costs, `capture` keeps activations and gradients
+by name, `patch` changes them, and `find_nan` names the call that made the first NaN. `profile`
+measures the time and memory of each module and operation, and
 `convcore.inspection.attribution` says which parts of an image a score comes from.
 """
 
 from convcore.inspection import attribution
+from convcore.inspection.capturing import Capture, capture
+from convcore.inspection.nonfinite import NonFiniteError, find_nan
+from convcore.inspection.patching import Patch, noise, patch, scale, stop, zero
 from convcore.inspection.profiling import Profile, ProfileRow, profile
 from convcore.inspection.summary import Row, Summary, summary
 
-__all__ = ["Profile", "ProfileRow", "Row", "Summary", "attribution", "profile", "summary"]
+__all__ = [
+    "Capture",
+    "NonFiniteError",
+    "Patch",
+    "Profile",
+    "ProfileRow",
+    "Row",
+    "Summary",
+    "attribution",
+    "capture",
+    "find_nan",
+    "noise",
+    "patch",
+    "profile",
+    "scale",
+    "stop",
+    "summary",
+    "zero",
+]

@@ -1,0 +1,241 @@
+"""capture: the activations and gradients of a net's calls by name, as they are or reduced."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from convcore import nn
+from convcore._tensor import Tensor
+from convcore.autograd.hooks import register_hook
+from convcore.inspection.watching.calls import Calls, leaves
+from convcore.inspection.watching.selection import Selection
+from convcore.inspection.watching.statistics import chosen, statistics
+from convcore.inspection.watching.stream import Stream
+from convcore.inspection.watching.values import Values
+
+__all__ = ["Capture", "capture"]
+
+_KINDS = ("output", "grad")
+
+
+class Capture:
+    """What `capture` found.
+
+    Attributes
+    ----------
+    output, grad : mapping
+        Values by the names of calls, in the order of the calls: tensors; dictionaries of
+        statistics; or names in the file.
+    passes : int
+        How often the net was called.
+    left_out : list of str
+        What was not kept, for it would have passed the limit.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        select: Any,
+        of: Sequence[str],
+        stats: Any,
+        detach: bool,
+        file: Any,
+        limit: int | None,
+    ) -> None:
+        self.output = Values(detach)
+        self.grad = Values(detach)
+        self.passes = 0
+        self.left_out: list[str] = []
+        self._of = frozenset(of)
+        self._selection = Selection(select)
+        self._stats = chosen(stats)
+        self._limit = limit
+        self._bytes = 0
+        self._path = file
+        self._stream: Stream | None = None
+        self._calls = Calls(model, self)
+        self._grad_hooks: list[Any] = []
+        self._reduced: tuple[Any, int, dict] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an output by the name of its call."""
+        return self.output[name]
+
+    def __enter__(self) -> Capture:
+        if self._path is not None:
+            self._stream = Stream(self._path)
+        try:
+            self._calls.open()
+        except BaseException as error:
+            if self._stream is not None:
+                self._stream.abandon(error)
+            raise
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            self._calls.close()
+            self._forget_hooks()
+        finally:
+            if self._stream is not None:
+                stream, self._stream = self._stream, None
+                stream.close() if error is None else stream.abandon(error)
+            self._reduced = None
+        if error is None and self.passes:
+            self._selection.check(self._calls.known)
+
+    def _forget_hooks(self) -> None:
+        for handle in self._grad_hooks:
+            handle.remove()
+        self._grad_hooks.clear()
+
+    # What `Calls` tells
+
+    def begin(self) -> None:
+        """Forget the values of an earlier call of the net."""
+        self.passes += 1
+        self._forget_hooks()
+        self.output.clear()
+        self.grad.clear()
+        if self._stream is None:
+            self._bytes = 0
+
+    def before_write(self, tensor: Tensor) -> None:
+        """Copy what is about to be changed."""
+        self.output.before_write(tensor)
+        self.grad.before_write(tensor)
+
+    def made(self, name: str, maker: Any, result: Any) -> None:
+        """Keep a call's result, and see to its gradient."""
+        pairs = [(name, result)] if isinstance(result, Tensor) else leaves(name, result)
+        for place, tensor in pairs:
+            if not self._selection.of(place, maker):
+                continue
+            if "output" in self._of:
+                self._store(self.output, "output", place, tensor)
+            if "grad" in self._of and tensor.requires_grad:
+                self._grad_hooks.append(register_hook(tensor, self._keeper(place)))
+
+    def _keeper(self, name: str) -> Any:
+        return lambda grad: self._store(self.grad, "grad", name, grad)
+
+    def _store(self, values: Values, kind: str, name: str, tensor: Tensor) -> None:
+        if self._stats:
+            values.note(name, self._statistics(tensor))
+        elif self._fits(f"{kind} of {name}", tensor._array.nbytes):
+            if self._stream is None:
+                values.keep(name, tensor)
+            else:
+                place = f"{self.passes}/{kind}/{name}"
+                values.note(name, self._stream.write(place, tensor._array))
+
+    def _statistics(self, tensor: Tensor) -> dict[str, Any]:
+        """Return a tensor's statistics; those of the last one are known: modules pass it on."""
+        last = self._reduced
+        array, version = tensor._array, tensor._counter[0]
+        if last is None or last[0] is not array or last[1] != version:
+            last = self._reduced = array, version, statistics(tensor, self._stats)
+        return dict(last[2])
+
+    def _fits(self, what: str, size: int) -> bool:
+        """Count bytes; return whether they are within the limit."""
+        if self._limit is not None and self._bytes + size > self._limit:
+            if not self.left_out:
+                warnings.warn(
+                    f"capture: {what} and what follows passes the limit of {self._limit} bytes: "
+                    "select less, or capture statistics",
+                    stacklevel=2,
+                )
+            self.left_out.append(what)
+            return False
+        self._bytes += size
+        return True
+
+
+def capture(
+    model: nn.Module,
+    select: Any = None,
+    *,
+    of: Sequence[str] = _KINDS,
+    stats: Any = (),
+    detach: bool = True,
+    file: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+) -> Capture:
+    """Capture activations and gradients of a net's layers and functions, as a context manager.
+
+    Parameters
+    ----------
+    model : Module
+    select : str, class, callable, or list of those, optional
+        Which calls: globs such as ``"layer1.*"`` (``*`` matches dots too), classes such as
+        ``nn.Conv2d``, predicates ``(name, module or function) -> bool``. Default: all.
+    of : sequence of 'output', 'grad'
+        Activations, gradients of the same, or both. Gradients are those of backward passes within
+        the ``with`` block.
+    stats : bool, str or sequence of str
+        Statistics to keep in place of tensors: 'mean', 'std', 'min', 'max', 'zeros' (the share of
+        zeros), 'nan' (how many), 'histogram' (64 counts, and 65 edges). True: all but the last.
+    detach : bool
+        Whether tensors are kept outside the graph. With False a loss may be computed of them.
+    file : path, optional
+        An npz file that values are written to instead, as they come, under
+        ``"{pass}/{output or grad}/{name}"``. It is there after the block, unless that raised.
+    limit : int, optional
+        Bytes to keep, or to write: what would pass them is left out, with one warning.
+
+    Returns
+    -------
+    Capture
+        ``found.output[name]``, or ``found[name]``, and ``found.grad[name]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of another kind; at the end of the block: a glob fitted no call.
+    KeyError
+        Reading a name that is not there; the message has the nearest.
+    RuntimeError
+        The net is an optimized one that was never called. Reading a tensor that was changed in
+        place unseen.
+
+    Notes
+    -----
+    A call's name is the module's path, ``"layer1.0.conv1"``, and ``":2"`` after it from the second
+    call of that name on. Functions have the name of the module in whose ``forward`` they are
+    called before theirs: ``"layer1.0.add"``; operators the names of their functions. The net's own
+    result is ``"output"``. Parts of tuples and dicts are ``"lstm[0]"``, ``"lstm[1][0]"``,
+    ``"net[logits]"``. Functions inside convcore's own layers are not shown. A new call of the net
+    forgets the values of the one before.
+
+    Nothing is copied: a value that is a view stays one, of memory that the net computes with. If a
+    function is about to change a kept value in place, the value is copied first. What is changed
+    past the functions (through ``x.numpy()``) is not seen.
+
+    Only calls of the thread that opened the block count. Layers that run fused in one function
+    (batch norm and ReLU in convcore's nets, and plans of `optimize_for_inference`) run one by one
+    meanwhile.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> from convcore import inspection, nn
+    >>> net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(inplace=True))
+    >>> with inspection.capture(net) as found:
+    ...     net(convcore.ones(1, 1, 4, 4)).sum().backward()
+    >>> list(found.output)
+    ['0', '1', 'output']
+    >>> found.grad["1"].shape
+    torch.Size([1, 2, 2, 2])
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    for kind in of:
+        if kind not in _KINDS:
+            raise ValueError(f"of: {kind!r:.99} is neither 'output' nor 'grad'")
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise ValueError(f"limit must be a number of bytes, got {limit!r:.99}")
+    return Capture(model, select, of, stats, detach, file, limit)

@@ -1,0 +1,1 @@
+"""Watching a net: its calls by name, which are selected, and what is kept of their values."""

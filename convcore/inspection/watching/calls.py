@@ -1,0 +1,190 @@
+"""Calls of a net by name: its modules through hooks, its functions through interception.
+
+A call's name is the module's path, or the path of the module whose ``forward`` calls a function and
+the function's name, as in ``layer1.0.add``; the second call of that name ends in ``:2``. Functions
+inside convcore's own layers have no name: the layer has it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from typing import Any, Protocol
+
+from convcore import nn, overrides
+from convcore._tensor import Tensor
+
+ROOT = "output"  # the name of the net's own call
+
+
+class Listener(Protocol):
+    """What `Calls` tells."""
+
+    def begin(self) -> None:
+        """Hear that the whole net is called: names start again."""
+
+    def before_write(self, tensor: Tensor) -> None:
+        """Hear that a function is about to change a tensor in place."""
+
+    def made(self, name: str, maker: Any, result: Any) -> Any:
+        """Hear what a call returned; a value other than None replaces it."""
+
+
+class Calls:
+    """Tells a listener the calls of a net, from `open` to `close`, in this thread.
+
+    Attributes
+    ----------
+    known : set of str
+        The names that were heard so far, without numbers.
+    """
+
+    def __init__(self, model: nn.Module, listener: Listener) -> None:
+        self._model = model
+        self._names = {module: name or ROOT for name, module in model.named_modules()}
+        self._prefixes = {m: _prefix(m, "" if m is model else n) for m, n in self._names.items()}
+        self._listener = listener
+        self._inside: list[str | None] = []
+        self._counts: dict[str, int] = {}
+        self._handles: list[Any] = []
+        self._watching = overrides.watching(self._called)
+        self._thread = 0
+        self.known: set[str] = set(self._names.values())
+
+    def open(self) -> None:
+        """Register the hooks; nothing stays if that fails or is interrupted.
+
+        Raises
+        ------
+        RuntimeError
+            The net, or one inside it, is an optimized one whose layers are not fused yet.
+        """
+        for module, name in self._names.items():
+            if getattr(module, "_fused", True) is False:
+                raise RuntimeError(
+                    f"{name}: an optimized net fuses its layers at its first call: call it before"
+                )
+        self._thread = get_ident()
+        self._watching.__enter__()
+        try:
+            for module in self._names:
+                enter = module.register_forward_pre_hook(self._enter)
+                self._handles.append(enter)
+                self._handles.append(module.register_forward_hook(self._leave, always_call=True))
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the hooks."""
+        try:
+            for handle in self._handles:
+                handle.remove()
+            self._handles.clear()
+        finally:
+            self._watching.__exit__()
+
+    def _enter(self, module: nn.Module, args: tuple) -> None:
+        if get_ident() != self._thread:
+            return
+        if module is self._model:  # also after an interrupted call, which no hook saw the end of
+            self._inside.clear()
+            self._counts.clear()
+            self._listener.begin()
+        self._inside.append(self._prefixes[module])
+
+    def _leave(self, module: nn.Module, args: tuple, result: Any) -> Any:
+        if get_ident() != self._thread or not self._inside:
+            return None
+        self._inside.pop()
+        return overrides.unwatched(self._tell, self._names[module], module, result)
+
+    def _called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+        written = written_by(function, name, args, kwargs)
+        if written is not None:
+            overrides.unwatched(self._listener.before_write, written)
+        result = function(*args, **kwargs)
+        prefix = self._inside[-1] if self._inside else None
+        if prefix is None or not _has_tensors(result):
+            return result
+        if written is None and any(result is one for one in args):
+            return result  # as `contiguous` where there is nothing to do
+        base = f"{prefix}{name.strip('_')}"
+        answer = overrides.unwatched(self._tell, base, function, result)
+        if answer is not None and written is not None:
+            raise RuntimeError(f"{name} changes its input in place: its result is not replaceable")
+        return result if answer is None else answer
+
+    def _tell(self, base: str, maker: Any, result: Any) -> Any:
+        number = self._counts.get(base, 0) + 1
+        self._counts[base] = number
+        self.known.add(base)
+        return self._listener.made(base if number == 1 else f"{base}:{number}", maker, result)
+
+
+def _prefix(module: nn.Module, name: str) -> str | None:
+    """Return what names of functions in a module's `forward` begin with; None: they have none."""
+    if type(module).__module__.startswith("convcore.nn."):
+        return None
+    return f"{name}." if name else ""
+
+
+def _has_tensors(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(isinstance(one, Tensor) for one in value)
+    return isinstance(value, Tensor)
+
+
+@functools.cache
+def _place_of_inplace(function: Callable) -> int | None:
+    """Return the place of an argument ``inplace`` among a function's."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return None
+    return names.index("inplace") if "inplace" in names else None
+
+
+def written_by(function: Callable, name: str, args: tuple, kwargs: dict) -> Tensor | None:
+    """Return the tensor that a call changes in place, if it does that."""
+    target: Any = None
+    if kwargs and kwargs.get("out") is not None:
+        target = kwargs["out"]
+    elif args and ((name[-1] == "_" and name[-2] != "_") or name == "__setitem__"):
+        target = args[0]
+    elif kwargs.get("inplace") or (len(args) > 1 and _writes(function, args)):
+        target = args[0] if args else kwargs.get("input")
+    return target if isinstance(target, Tensor) else None
+
+
+def _writes(function: Callable, args: tuple) -> bool:
+    place = _place_of_inplace(function)
+    return place is not None and len(args) > place and bool(args[place])
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a call's result, a nested one's by names such as 'lstm[1][0]'."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(f"{name}[{key}]", item)
+    elif isinstance(value, tuple | list):
+        for number, item in enumerate(value):
+            yield from leaves(f"{name}[{number}]", item)
+
+
+def with_leaves(name: str, value: Any, change: Callable[[str, Tensor], Tensor]) -> Any:
+    """Return a call's result with each of its tensors replaced by ``change(name, tensor)``."""
+    if isinstance(value, Tensor):
+        return change(name, value)
+    if isinstance(value, dict):
+        return type(value)(
+            (key, with_leaves(f"{name}[{key}]", item, change)) for key, item in value.items()
+        )
+    if isinstance(value, tuple | list):
+        items = [with_leaves(f"{name}[{k}]", item, change) for k, item in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value

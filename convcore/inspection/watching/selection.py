@@ -1,0 +1,98 @@
+"""Selection of calls by name, by the kind of module, or by a function that decides."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from convcore import _hints, nn
+
+
+class Selection:
+    """Calls by glob, class of modules, or predicate; or several of these.
+
+    Parameters
+    ----------
+    given : str, class, callable, a list of those, or None
+        None selects all calls. A glob is compared with the name, with and without its number; its
+        ``*`` matches dots too. A predicate is ``predicate(name, maker)``, of the module or function
+        that was called.
+    argument : str
+        How errors call it.
+    """
+
+    def __init__(self, given: Any, argument: str = "select") -> None:
+        self._argument = argument
+        self._rules: list[Any] = []
+        self._found: dict[str, list[int]] = {}
+        self._unused: dict[int, str] = {}
+        many = given if isinstance(given, list | tuple | set | frozenset) else [given]
+        for one in ["*"] if given is None else many:
+            self._add(one)
+
+    def _add(self, one: Any) -> None:
+        number = len(self._rules)
+        if isinstance(one, str):
+            self._rules.append(_glob(one))
+            if given_name(one):
+                self._unused[number] = one
+        elif isinstance(one, type) and issubclass(one, nn.Module):
+            self._rules.append(lambda name, maker: isinstance(maker, one))
+        elif callable(one) and not isinstance(one, type):
+            self._rules.append(one)
+        else:
+            raise TypeError(
+                f"{self._argument} takes globs, classes of modules and functions of (name, module),"
+                f" got {one!r:.99}"
+            )
+
+    def of(self, name: str, maker: Any) -> list[int]:
+        """Return which of the rules select a call, by their numbers."""
+        found = self._found.get(name)
+        if found is None:
+            found = [k for k, rule in enumerate(self._rules) if rule(name, maker)]
+            self._found[name] = found
+            for number in found:
+                self._unused.pop(number, None)
+        return found
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse globs that no call fitted.
+
+        Raises
+        ------
+        ValueError
+            There is one; the message has the nearest names.
+        """
+        for glob in self._unused.values():
+            raise ValueError(f"{self._argument}: no call fits {glob!r}{nearest_of(glob, names)}")
+
+
+def given_name(glob: str) -> bool:
+    """Return whether a glob has to fit something: all but '*' alone."""
+    return glob != "*"
+
+
+def _glob(pattern: str) -> Callable[[str, Any], bool]:
+    fits = re.compile(fnmatch.translate(pattern)).match
+
+    def rule(name: str, maker: Any) -> bool:
+        call, bracket, part = name.partition("[")
+        base = call.partition(":")[0]
+        return name == pattern or any(map(fits, (name, call, base, f"{base}{bracket}{part}")))
+
+    return rule
+
+
+def nearest_of(wanted: str, names: Iterable[str]) -> str:
+    """Return words about the names that are most like one: empty if there are none."""
+    names = sorted(names)
+    found = _hints.nearest(wanted, names)
+    if found:
+        return f"; is {found!r} meant?"
+    close = [name for name in names if name.startswith(f"{wanted}[") or name.endswith(f".{wanted}")]
+    shown = (close or names)[:6]
+    more = ", ..." if len(close or names) > 6 else ""
+    return f"; there are {', '.join(shown)}{more}" if shown else ""

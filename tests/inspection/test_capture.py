@@ -1,0 +1,361 @@
+"""capture: what hooks of PyTorch see, by name; what is in place, shared, nested, interrupted."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import inspection, models, nn, overrides
+from convcore.nn import functional as F
+
+TENSORS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks"
+
+
+class Block(nn.Module):
+    """A shared in-place ReLU, operators and functions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.relu(self.conv(x) - 0.1)
+        y = y * 2 + x
+        return self.relu(y).flatten(1)
+
+
+class Several(nn.Module):
+    """Tuples, dicts, and one cell called several times."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+        self.cell = nn.RNNCell(4, 4)
+
+    def forward(self, x):
+        y, state = self.lstm(x)
+        for step in y:
+            h = self.cell(step)
+        return {"last": h, "state": state}
+
+
+def is_clean(net):
+    watched = any(getattr(module, name) for module in net.modules() for name in TENSORS)
+    return not watched and not overrides._state.watchers and not hasattr(F.relu, "__wrapped__")
+
+
+@pytest.fixture(autouse=True)
+def _unwrapped():
+    overrides.uninstall()
+    yield
+
+
+def test_names_say_module_function_and_number():
+    net = Block()
+    with inspection.capture(net) as found:
+        net(convcore.randn(1, 2, 4, 4)).sum().backward()
+    assert list(found.output) == [
+        *("conv", "sub", "relu", "mul", "add", "relu:2", "flatten", "output")
+    ]
+    assert set(found.grad) == set(found.output)
+    assert is_clean(net)
+
+
+def test_in_place_functions_do_not_change_what_is_shown():
+    net, x = Block(), convcore.randn(1, 2, 4, 4)
+    with inspection.capture(net) as found:
+        net(x)
+    conv = F.conv2d(x, net.conv.weight, net.conv.bias, padding=1)
+    sums = F.relu(conv - 0.1) * 2 + x
+    assert found["sub"].equal((conv - 0.1).detach())
+    assert found["add"].equal(sums.detach()) and bool((found["add"] < 0).any())
+    assert found["relu:2"].equal(F.relu(sums).detach())
+
+
+@pytest.mark.parametrize("write", [lambda y: y.add_(1), lambda y: F.relu(y, True), "out", "item"])
+def test_every_kind_of_write_is_seen(write):
+    class Writes(nn.Module):
+        def forward(self, x):
+            y = x - 1
+            view = y.view(-1)
+            if write == "out":
+                convcore.add(x.view(-1), 3, out=view)
+            elif write == "item":
+                view[0] = 7
+            else:
+                write(view)
+            return y
+
+    x = convcore.zeros(2, 2)
+    with inspection.capture(Writes(), "sub") as found:
+        result = found._calls._model(x)
+    assert found["sub"].tolist() == [[-1, -1], [-1, -1]]
+    assert not result.equal(found["sub"])
+
+
+def test_an_unseen_change_is_an_error_and_no_lie():
+    net = nn.Sequential(nn.Linear(2, 2))
+    with inspection.capture(net) as found:
+        result = net(convcore.ones(1, 2))
+    assert found["0"]._array is result._array  # no copy
+    with convcore.no_grad():
+        result.zero_()
+    with pytest.raises(RuntimeError, match="0 was changed in place after it was captured"):
+        _ = found["0"]
+
+
+def test_outputs_and_gradients_are_those_of_pytorch_hooks():
+    torch = pytest.importorskip("torch")
+    ours, theirs = models.resnet8().eval(), models.resnet8(library=torch).eval()
+    state = {name: torch.from_numpy(value.numpy()) for name, value in ours.state_dict().items()}
+    theirs.load_state_dict(state)
+    outputs, grads = {}, {}
+
+    def keep(name):
+        def hook(module, args, output):
+            number = sum(one.partition(":")[0] == name for one in outputs) + 1
+            key = name if number == 1 else f"{name}:{number}"
+            outputs[key] = output.detach().clone()
+            output.register_hook(lambda grad: grads.__setitem__(key, grad.clone()))
+
+        return hook
+
+    for name, module in theirs.named_modules():
+        module.register_forward_hook(keep(name or "output"))
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype(np.float32)
+    channels = next(ours.parameters()).shape[1]
+    x = np.ascontiguousarray(x[:, :channels])
+    theirs(torch.from_numpy(x)).square().sum().backward()
+    with inspection.capture(ours) as found:
+        ours(convcore.from_numpy(x)).square().sum().backward()
+    assert len(outputs) > 10 and set(outputs) <= set(found.output)
+    for name, value in outputs.items():
+        np.testing.assert_allclose(found[name], value.numpy(), rtol=1e-3, atol=1e-4)
+    for name, value in grads.items():
+        scale = float(value.abs().max())
+        np.testing.assert_allclose(found.grad[name], value.numpy(), rtol=1e-3, atol=1e-4 * scale)
+
+
+def test_nested_results_and_recurrent_calls_have_names():
+    with inspection.capture(Several()) as found:
+        found._calls._model(convcore.randn(3, 1, 3))
+    cells = ["cell", "cell:2", "cell:3"]
+    names = ["lstm[0]", "lstm[1][0]", "lstm[1][1]", *cells]
+    names += ["output[last]", "output[state][0]", "output[state][1]"]
+    assert [name for name in found.output if not name.startswith("unbind")] == names
+    with pytest.raises(KeyError, match=r"is 'lstm\[0\]' meant"):
+        _ = found["lstm"]
+
+
+@pytest.mark.parametrize(
+    ("select", "names"),
+    [
+        ("relu", {"relu", "relu:2"}),
+        ("relu:2", {"relu:2"}),
+        (nn.Conv2d, {"conv"}),
+        (lambda name, maker: maker is not None and name.startswith("a"), {"add"}),
+        (["mu?", nn.ReLU], {"mul", "relu", "relu:2"}),
+        ("*l*", {"mul", "relu", "relu:2", "flatten"}),
+    ],
+)
+def test_selectors(select, names):
+    net = Block()
+    with inspection.capture(net, select, of=("output",)) as found:
+        net(convcore.randn(1, 2, 4, 4))
+    assert set(found.output) == names and not found.grad
+
+
+def test_unknown_names_are_answered_with_the_nearest():
+    net = Block()
+    with (
+        pytest.raises(ValueError, match="select: no call fits 'rleu'; is 'relu' meant"),
+        inspection.capture(net, ["conv", "rleu"]) as found,
+    ):
+        net(convcore.randn(1, 2, 4, 4))
+    with pytest.raises(KeyError, match="is 'conv' meant"):
+        _ = found["cnov"]
+    assert is_clean(net)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"select": 3}, "select takes globs"),
+        ({"of": ("input",)}, "of: 'input' is neither"),
+        ({"stats": "median"}, "stats: 'median' is none of"),
+        ({"limit": -1}, "limit must be"),
+    ],
+)
+def test_bad_arguments(options, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        inspection.capture(nn.ReLU(), **options)
+    with pytest.raises(TypeError, match="model must be a Module"):
+        inspection.capture(3)
+
+
+def test_statistics_are_numpys():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(50_001).astype(np.float32) * 3 + 100
+    x[:10] = 0
+    tensor = convcore.from_numpy(x)
+    names = "mean", "std", "min", "max", "zeros", "nan", "histogram"
+    with inspection.capture(nn.Identity(), stats=names) as found:
+        found._calls._model(tensor)
+    stats, wide = found["output"], x.astype(np.float64)
+    assert stats["mean"] == pytest.approx(wide.mean(), rel=1e-6)
+    assert stats["std"] == pytest.approx(wide.std(), rel=1e-5)
+    assert (stats["min"], stats["max"], stats["nan"]) == (x.min(), x.max(), 0)
+    assert stats["zeros"] == pytest.approx(10 / x.size)
+    assert stats["histogram"][0] == np.histogram(x, 64)[0].tolist()
+
+
+def test_statistics_of_odd_tensors():
+    def of(values, **options):
+        with inspection.capture(nn.Identity(), stats=True) as found:
+            found._calls._model(convcore.tensor(values, **options))
+        return found["output"]
+
+    nan = of([1.0, float("nan"), 0.0, float("nan")])
+    assert nan["nan"] == 2 and np.isnan(nan["min"]) and np.isnan(nan["mean"])
+    assert nan["zeros"] == 0.25
+    assert of([True, False])["mean"] == 0.5 and of([1, 3])["std"] == 1
+    assert of([3 + 4j, 0])["max"] == 5
+    assert np.isnan(of([])["mean"]) and of([float("inf")])["max"] == np.inf
+
+
+def test_gradients_may_be_reduced_and_losses_may_use_what_is_captured():
+    net, x = Block(), convcore.randn(1, 2, 4, 4)
+    with inspection.capture(net, "conv", stats="mean") as found:
+        net(x).sum().backward()
+    with inspection.capture(net, "conv", detach=False) as kept:
+        net(x).sum().backward(retain_graph=True)
+    assert found.grad["conv"]["mean"] == pytest.approx(float(kept.grad["conv"].mean()), abs=1e-6)
+    net.zero_grad()
+    kept["conv"].square().mean().backward()
+    assert net.conv.weight.grad.abs().sum() > 0
+
+
+def test_values_stream_into_a_file(tmp_path):
+    net, file = Block(), tmp_path / "seen.npz"
+    x = convcore.randn(1, 2, 4, 4)
+    with inspection.capture(net, ["conv", "relu"], file=file) as found:
+        for _ in range(2):
+            net(x).sum().backward()
+        assert not file.exists()
+    with np.load(file) as read:
+        names = {
+            f"{k}/{kind}/{n}" for k in (1, 2) for kind in ("output", "grad") for n in found.output
+        }
+        assert set(read.files) == names and len(names) == 12
+        conv = F.conv2d(x, net.conv.weight, net.conv.bias, padding=1)
+        np.testing.assert_array_equal(read[found["conv"]], conv.detach().numpy())
+    with pytest.raises(ValueError, match=r"stream into .npz"):
+        inspection.capture(net, file="seen.pt").__enter__()
+
+
+def test_an_error_keeps_the_older_file(tmp_path):
+    file = tmp_path / "seen.npz"
+    file.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), inspection.capture(nn.ReLU(), file=file) as found:
+        found._calls._model(convcore.ones(2))
+        raise ZeroDivisionError
+    assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_limit_leaves_out_what_passes_it():
+    net = nn.Sequential(nn.Identity(), nn.Flatten(), nn.ReLU())
+    with (
+        pytest.warns(UserWarning, match="passes the limit of 60 bytes"),
+        inspection.capture(net, limit=60, of=("output",)) as found,
+    ):
+        net(convcore.ones(1, 2, 3))
+    assert list(found.output) == ["0", "1"]
+    assert found.left_out == ["output of 2", "output of output"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_nothing_stays_after_an_error(error):
+    class Fails(nn.Module):
+        def forward(self, x):
+            if float(x.sum()) > 0:
+                raise error
+            return x + 1
+
+    net = nn.Sequential(nn.ReLU(), Fails())
+    with pytest.raises(error), inspection.capture(net):
+        net(convcore.ones(1))
+    assert is_clean(net)
+    with inspection.capture(net) as found:  # names are right after an error inside, too
+        with pytest.raises(error):
+            net(convcore.ones(1))
+        net(-convcore.ones(1))
+    assert list(found.output) == ["0", "1.sum", "1.add", "1", "output"]
+
+
+def test_gradient_hooks_go_with_the_block():
+    net = Block()
+    with inspection.capture(net) as found:
+        result = net(convcore.randn(1, 2, 4, 4))
+    result.sum().backward()
+    assert not found.grad
+
+
+def test_captures_may_be_nested_and_other_threads_are_left_alone():
+    net, x = Block(), convcore.randn(1, 2, 4, 4)
+    with inspection.capture(net) as outer:
+        net(x)
+        before = dict(outer.output)
+        with inspection.capture(net, "relu") as inner:
+            net(x)
+        assert set(outer.output) == set(before) and set(inner.output) == {"relu", "relu:2"}
+        thread = threading.Thread(target=net, args=(x,))
+        thread.start()
+        thread.join()
+        assert outer.passes == 2
+    assert is_clean(net)
+
+
+def test_optimized_nets_run_unplanned_meanwhile():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)).eval()
+    x = convcore.randn(1, 1, 4, 4)
+    fast = convcore.inference.optimize_for_inference(net)
+    with pytest.raises(RuntimeError, match="call it before"), inspection.capture(fast):
+        pass
+    expected = fast(x)
+    with inspection.capture(fast) as found:
+        fast(x)
+    assert found["model.3"].allclose(expected) and "model.0" in found.output
+    assert fast(x).equal(expected) and is_clean(fast)
+    assert fast._plans.run(x) is not None
+
+
+def test_many_captures_leave_no_memory():
+    net, x = Block(), convcore.randn(1, 2, 4, 4)
+
+    def captures(times):
+        for number in range(times):
+            try:
+                with inspection.capture(net) as found:
+                    net(x).sum().backward()
+                    if number % 2:
+                        raise ValueError
+            except ValueError:
+                pass
+            del found
+        gc.collect()
+
+    captures(20)
+    tracemalloc.start()
+    try:
+        captures(10)
+        first = tracemalloc.get_traced_memory()[0]
+        captures(60)
+        assert tracemalloc.get_traced_memory()[0] - first < 20_000
+    finally:
+        tracemalloc.stop()
