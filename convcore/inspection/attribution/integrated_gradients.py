@@ -77,6 +77,11 @@ def integrated_gradients(
     ValueError
         ``n_steps`` is below 1 or ``tolerance`` not positive; and what `saliency` raises.
 
+    Notes
+    -----
+    Completeness is about the sum. The share of each element comes nearer to the integral with more
+    ``n_steps``.
+
     References
     ----------
     M. Sundararajan, A. Taly, Q. Yan, "Axiomatic attribution for deep networks", ICML 2017. That the

@@ -79,7 +79,8 @@ def lrp(
         One rule, `Epsilon`, `Gamma` or `ZPlus`, for all convolutions and linear layers; or a
         composite: a dict from "first" (the layers that see the image), "convolution" and "linear"
         to rules, by default `Epsilon`; or the name of one: "epsilon"; "epsilon_plus", ZPlus for
-        convolutions; "epsilon_gamma", Gamma for convolutions.
+        convolutions; "epsilon_gamma", Gamma for convolutions. Sums, means and other linear
+        operations have the linear layers' epsilon, or 1e-6 if those have another rule.
     return_convergence_delta : bool
         Whether the conservation figure is returned too.
     memory : int

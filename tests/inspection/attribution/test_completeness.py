@@ -123,3 +123,24 @@ def test_gamma_grows_from_epsilon_to_z_plus():
 
     assert convcore.allclose(by(attribution.Gamma(0.0)), by(attribution.Epsilon(0.0)))
     assert convcore.allclose(by(attribution.Gamma(1e12)), by(attribution.ZPlus()), atol=1e-9)
+
+
+def test_lrp_of_sequences_and_volumes():
+    class Rows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.outer = nn.Linear(5, 6, bias=False), nn.Linear(6, 2, bias=False)
+
+        def forward(self, x):  # a linear layer of more than two axes
+            return self.outer(F.relu(self.inner(x))).sum(1)
+
+    convcore.manual_seed(0)
+    volume = nn.Sequential(
+        nn.Conv3d(1, 2, 2, bias=False), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2, bias=False)
+    )
+    for net, shape in ((Rows(), (2, 4, 5)), (volume, (2, 1, 3, 3, 3))):
+        x = convcore.rand(shape, dtype=convcore.float64)
+        for rule in (attribution.Epsilon(0.0), attribution.Gamma(0.5)):
+            rules = {"convolution": rule, "linear": attribution.Epsilon(0.0)}
+            found = attribution.lrp(net.double(), x, 1, rules=rules)
+            assert convcore.allclose(sums(found), net(x)[:, 1].detach(), rtol=1e-6)

@@ -229,6 +229,17 @@ def test_occlusion_refuses_other_windows(net, window):
         attribution.occlusion(net, images(), 0, window=window)
 
 
+def test_occlusion_of_a_net_without_gradients_keeps_the_bound(net):
+    fast, seen = convcore.optimize_for_inference(net.float()), []
+    expected = attribution.occlusion(net, images(1).float(), 0, window=2)
+    fast(images(1).float())  # which makes the plan
+    forward = fast.forward
+    fast.forward = lambda x: (seen.append(len(x)), forward(x))[1]
+    found = attribution.occlusion(fast, images(1).float(), 0, window=2, memory=700_000)
+    assert max(seen) == 700_000 // (2 * 64 * 768)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-5)
+
+
 class Plain(nn.Module):
     """One ReLU for all, as a module, a function and in place."""
 
