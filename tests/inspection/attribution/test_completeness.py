@@ -144,3 +144,20 @@ def test_lrp_of_sequences_and_volumes():
             rules = {"convolution": rule, "linear": attribution.Epsilon(0.0)}
             found = attribution.lrp(net.double(), x, 1, rules=rules)
             assert convcore.allclose(sums(found), net(x)[:, 1].detach(), rtol=1e-6)
+
+
+def test_the_first_layers_may_have_a_rule_of_their_own():
+    convcore.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Flatten(),
+        nn.Linear(64, 3),
+    ).double()  # fmt: skip
+    with_rule = attribution.lrp(net, images(), 1, rules={"first": attribution.ZPlus()})
+    relevance = attribution.lrp(net[1:], net[0](images()).detach(), 1)
+    # z+ of the first convolution, by its definition.
+    weight, bias = net[0].weight.detach(), net[0].bias.detach()[:, None, None]
+    up, down = images().clamp(min=0), images().clamp(max=0)
+    z = F.conv2d(up, weight.clamp(min=0)) + F.conv2d(down, weight.clamp(max=0)) + bias.clamp(min=0)
+    expected = up * F.conv_transpose2d(relevance / z, weight.clamp(min=0))
+    expected += down * F.conv_transpose2d(relevance / z, weight.clamp(max=0))
+    assert convcore.allclose(with_rule, expected)
