@@ -463,7 +463,13 @@ class Slow(data.Dataset):
         time.sleep(0.01)
         return index
 
+def say_and_wait():
+    print(os.getpid(), flush=True)
+    time.sleep(2)
+
 if __name__ == "__main__":
+    if sys.argv[2] == "begin":
+        os.register_at_fork(after_in_child=say_and_wait)
     options = {"num_workers": 2, "multiprocessing_context": sys.argv[1]}
     loader = data.DataLoader(Slow(), persistent_workers=True, **options)
     batches = iter(loader)
@@ -513,6 +519,15 @@ def test_workers_end_with_a_killed_main_process(tmp_path, kind):
     program.kill()
     program.communicate()
     assert len(workers) == 2 and all(map(gone, workers))
+
+
+@pytest.mark.subprocess
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="looks into /proc")
+def test_a_worker_ends_whose_main_process_is_killed_before_it_begins(tmp_path):
+    program, workers = start(tmp_path, "fork", "begin")
+    program.kill()
+    program.communicate(timeout=20)  # what the worker has open ends with it
+    assert len(workers) == 1 and gone(workers[0])
 
 
 @pytest.mark.subprocess

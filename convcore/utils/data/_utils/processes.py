@@ -204,14 +204,21 @@ class _End:
         self._parent = os.getppid()
         threading.Thread(target=self._read, args=(tasks,), daemon=True).start()
 
+    def _is_alone(self) -> bool:
+        """Return whether the loader's process is gone, perhaps before this one looked for it."""
+        loader = multiprocessing.parent_process()
+        return os.getppid() != self._parent or (loader is not None and not loader.is_alive())
+
     def _read(self, tasks: Any) -> None:
+        if self._is_alone():
+            os._exit(1)
         while not self.closing:
             try:
                 task = tasks.recv() if tasks.poll(MP_STATUS_CHECK_INTERVAL) else "none yet"
             except (EOFError, OSError):
                 os._exit(1)
             if task == "none yet":
-                if os.getppid() != self._parent:
+                if self._is_alone():
                     os._exit(1)
                 continue
             self.closing = task is None
