@@ -1,13 +1,15 @@
 """Mutated checkpoints: read right, or refused by the documented error; nothing else happens.
 
-    python tests/fuzz/checkpoints.py --count=100000
+    python tests/fuzz/checkpoints.py --count=100000 --format=archive
 
-Seeds are files of both formats, as convcore and PyTorch write them.  Mutations know the formats:
-bytes anywhere in the file; opcodes, names and numbers in the pickle of an archive that is whole
-otherwise; pieces of other seeds; numbers in the archive's headers.  After each batch all that the
-process has in common is compared with what it was before (`world`).  Each file must be read within
-`SECONDS` and `MOST` bytes; every eighth, which is traced, within `FACTOR` times its bytes.  The
-exit code is 1 if anything was found, which is printed with the options that make the file again.
+Formats are PyTorch's archive, its older stream, safetensors and npz; by default its first two.
+Seeds are files as convcore and PyTorch write them.  Mutations know the formats: bytes anywhere in
+the file; opcodes, names and numbers in the pickle of an archive that is whole otherwise; headers in
+a file that is; pieces of other seeds; numbers in the archive's headers.  After each batch all that
+the process has in common is compared with what it was before (`world`).  Each file must be read
+within `SECONDS` and `MOST` bytes; every eighth, which is traced, within `FACTOR` times its bytes.
+What is read of safetensors and npz must be what their own libraries read.  The exit code is 1 if
+anything was found, which is printed with the options that make the file again.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import pickled
+import tensor_files
 import world
 
 import convcore
@@ -59,6 +62,12 @@ NAMES = [
     ("copyreg", "_reconstructor"),
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
+    ("numpy._core.multiarray", "scalar"),
+    ("torch._utils", "_rebuild_tensor_v3"),
+    ("torch.storage", "UntypedStorage"),
+    ("torch", "BFloat16Storage"),
+    ("torch.serialization", "_get_layout"),
+    ("builtins", "bytes"),
     ("convcore._tensor", "Tensor"),
     ("convcore.serialization.safe", "_allowed"),
 ]
@@ -84,8 +93,10 @@ def things() -> dict[str, Any]:
     }
 
 
-def seeds() -> list[bytes]:
-    """Return files: ours by pickle's protocols, the older format, and PyTorch's if it is there."""
+def seeds(kind: str = "torch") -> list[bytes]:
+    """Return files of a format: ours by pickle's protocols, and PyTorch's if it is there."""
+    if kind in ("safetensors", "npz"):
+        return tensor_files.seeds(kind)
     written = things()
     files = [_saved(written, pickle_protocol=protocol) for protocol in (2, 3, 4, 5)]
     files += [_saved(written[key]) for key in written]
@@ -95,7 +106,33 @@ def seeds() -> list[bytes]:
     files += [pickled.checkpoint(part).getvalue() for part in (parts, bits)]
     if "torch" in sys.modules:
         files += _pytorchs(sys.modules["torch"])
-    return files
+    files += _scalars_and_bytes()
+    archives = [content for content in files if content[:2] == b"PK"]
+    streams = [content for content in files if content[:2] != b"PK"]
+    return {"archive": archives, "stream": streams, "torch": files}[kind]
+
+
+def _scalars_and_bytes() -> list[bytes]:
+    """Return files of NumPy scalars, bfloat16, and storages without a type."""
+    dtype = pickled.call(pickled.name("numpy", "dtype"), *map(pickled.value, ("f8", False, True)))
+    dtype += pickled.value((3, "<", None, None, None, -1, -1, 0)) + pickle.BUILD
+    scalar = pickled.name("numpy._core.multiarray", "scalar")
+    bits = pickled.tensor(0, (4,), (1,), kind="BFloat16Storage", key="1")
+    where = [pickled.value("storage"), pickled.name("torch.storage", "UntypedStorage")]
+    where += [pickled.value(one) for one in ("0", "cpu", 16)]
+    storage = pickle.MARK + b"".join(where) + pickle.TUPLE + pickle.BINPERSID
+    rest = [pickled.value(one) for one in (0, (8,), (1,), False, None)]
+    function = pickled.name("torch._utils", "_rebuild_tensor_v3")
+    tensor = pickled.call(function, storage, *rest, pickled.name("torch", "uint16"))
+    layout = pickled.name("torch.serialization", "_get_layout")
+    parts = [pickled.call(scalar, dtype, pickled.value(b"abcdefgh")), bits, tensor]
+    parts += [pickled.call(layout, pickled.value("torch.strided"))]
+    body = pickle.MARK + b"".join(parts) + pickle.LIST
+    storages = struct.pack("<q16xq8x", 16, 4)
+    return [
+        pickled.checkpoint(body, storages={"0": bytes(16), "1": bytes(8)}).getvalue(),
+        pickled.older(body, keys=("0", "1"), storages=storages).getvalue(),
+    ]
 
 
 def _saved(value: Any, **options: Any) -> bytes:
@@ -191,10 +228,12 @@ def _rezipped(content: bytes, other: bytes, draw: random.Random) -> bytes:
     return file.getvalue()
 
 
-def draw_file(number: int, files: list[bytes], seed: int) -> bytes:
+def draw_file(number: int, files: list[bytes], seed: int, kind: str = "torch") -> bytes:
     """Return the mutated file of a number."""
     draw = random.Random(f"{seed} {number}")
     content, other = draw.choice(files), draw.choice(files)
+    if kind in ("safetensors", "npz"):
+        return tensor_files.mutated(kind, content, draw)
     is_archive = content[:2] == b"PK"
     if is_archive and draw.random() < 0.75:
         with warnings.catch_warnings():
@@ -203,14 +242,15 @@ def draw_file(number: int, files: list[bytes], seed: int) -> bytes:
     return _mutate(content, other, draw, not is_archive)
 
 
-def check(content: bytes, load: Callable[[Any], Any] = convcore.load) -> tuple[str, str]:
+def check(
+    content: bytes, load: Callable[[Any], Any] = convcore.load, kind: str = "torch"
+) -> tuple[str, str]:
     """Read a file; return what happened, and what is wrong about that: memory, if it is traced."""
     is_traced = tracemalloc.is_tracing()
     before = _taken() if is_traced else 0
     start, wrong = time.perf_counter(), ""
     try:
-        load(io.BytesIO(content))
-        happened = "read"
+        found, happened = load(io.BytesIO(content)), "read"
     except CheckpointError as error:
         happened = "refused"
         wrong = "" if str(error) else "says nothing"
@@ -222,6 +262,8 @@ def check(content: bytes, load: Callable[[Any], Any] = convcore.load) -> tuple[s
             wrong += f" took {most:,} bytes for {len(content):,}"
     if time.perf_counter() - start > SECONDS:
         wrong += " took too long"
+    if happened == "read" and kind in ("safetensors", "npz") and not is_traced:
+        wrong += tensor_files.differs(kind, content, found)
     return happened, wrong
 
 
@@ -243,13 +285,13 @@ def limit_memory() -> None:
 class Fuzzer:
     """Counts what happens to mutated files."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.files = seeds()
+    def __init__(self, seed: int, kind: str = "torch") -> None:
+        self.seed, self.kind = seed, kind
+        self.files = seeds(kind)
         self.counts: Counter[str] = Counter()
         self.found: list[str] = []
         for content in self.files:
-            happened, wrong = check(content)
+            happened, wrong = check(content, kind=kind)
             is_closed = b"frozenset" in content  # by its name, in pickles of early protocols
             if wrong or (happened != "read" and not is_closed):
                 self.found.append(f"a seed is not read: {happened} {wrong}")
@@ -258,14 +300,15 @@ class Fuzzer:
         """Read the files of a range of numbers, and compare the world before and after."""
         before = world.look()
         for number in range(start, stop):
-            content = draw_file(number, self.files, self.seed)
+            content = draw_file(number, self.files, self.seed, self.kind)
             if number % TRACED == 0:
                 tracemalloc.start()
-            happened, wrong = check(content)
+            happened, wrong = check(content, kind=self.kind)
             tracemalloc.stop()
             self.counts[happened] += 1
             if wrong:
-                self.found.append(f"--seed={self.seed} --only={number}: {wrong}")
+                options = f"--format={self.kind} --seed={self.seed} --only={number}"
+                self.found.append(f"{options}: {wrong}")
         changed = world.changes(before, world.look())
         if changed:
             self.found.append(f"--seed={self.seed} {start} to {stop}: changed {changed[:5]}")
@@ -276,16 +319,19 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000, help="how many files")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--only", type=int, help="the file of one number, for a debugger")
+    kinds = ("torch", "archive", "stream", "safetensors", "npz")
+    parser.add_argument("--format", choices=kinds, default="torch", help="torch: archive, stream")
     parser.add_argument("--torch", action="store_true", help="seeds of PyTorch's too")
     options = parser.parse_args()
     if options.torch:
         import torch  # noqa: F401
-    fuzzer = Fuzzer(options.seed)
+    warnings.filterwarnings("ignore", "bfloat16 is read|Duplicate name")
+    fuzzer = Fuzzer(options.seed, options.format)
     limit_memory()
     if options.only is not None:
-        content = draw_file(options.only, fuzzer.files, options.seed)
+        content = draw_file(options.only, fuzzer.files, options.seed, options.format)
         tracemalloc.start()
-        print(check(content), content)
+        print(check(content, kind=options.format), content)
         return 0
     for start in range(0, options.count, BATCH):
         fuzzer.run(start, min(start + BATCH, options.count))

@@ -17,8 +17,11 @@ FUZZER = Path(__file__).resolve().parent / "checkpoints.py"
 
 
 @pytest.mark.subprocess
-def test_mutated_checkpoints_are_read_or_refused():
-    command = [sys.executable, str(FUZZER), "--count=1500"]
+@pytest.mark.parametrize("kind", ["torch", "safetensors", "npz"])
+def test_mutated_checkpoints_are_read_or_refused(kind):
+    if kind == "safetensors":
+        pytest.importorskip("safetensors", reason="needs safetensors")
+    command = [sys.executable, str(FUZZER), "--count=1500", f"--format={kind}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1,500 files" in done.stdout and "'read'" in done.stdout and "'refused'" in done.stdout
