@@ -8,10 +8,10 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
+from forks import in_fork
 
 import convcore
 from convcore import nn
@@ -79,20 +79,7 @@ def test_training_has_the_same_bits_in_another_process(hash_seed):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_training_has_the_same_bits_in_a_forked_child(threads):
     threads(2)
-    expected = trained()
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            os.write(writer, trained().encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        assert pipe.read() == expected
-    os.waitpid(child, 0)
+    assert in_fork(trained) == trained()
 
 
 def test_hooks_that_only_look_change_no_bit():

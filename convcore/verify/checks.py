@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +34,8 @@ MOST_EPS = {True: 4.0, False: 12.0}
 # sum grow with the root of its terms.  1.5 times the most that was seen, few_channels' 33 eps in
 # convcore verify --case '1,512,7,7,64,3,1,1 float32 contiguous/contiguous/contiguous positive 3'
 _EPS_OF_ROOT_TERMS = 0.75
+# Seconds after which a forked child hangs.
+_PATIENCE = 60
 # More than the cores of most machines: a thread more only makes other cuts between threads.
 THREADS = (1, 2, 3, 8)
 _MAKERS = {
@@ -149,13 +153,14 @@ def _threads_even_if_small(threads: int) -> Iterator[None]:
 
 
 def _in_child(compute: Callable[[], dict[str, str]]) -> dict[str, str]:
-    """Return what a forked child computes; empty if it ended without an answer."""
+    """Return what a forked child computes; empty if it ended without an answer, or hung."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: our subject
         child = os.fork()
     if child == 0:
         try:
+            faulthandler.dump_traceback_later(_PATIENCE, exit=True, file=sys.__stderr__)
             os.write(writer, json.dumps(compute()).encode())
         finally:
             os._exit(0)

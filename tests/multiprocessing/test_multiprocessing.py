@@ -49,18 +49,18 @@ def test_other_memory_is_copied():
 @pytest.mark.parametrize("method", METHODS[:2])
 def test_tensors_go_through_queues(method):
     context = mp.get_context(method)
-    queue, answers = context.Queue(), context.SimpleQueue()
+    queue, answers = context.Queue(), context.Queue()
     process = context.Process(target=echo, args=(queue, answers), daemon=True)
     process.start()
     mine = convcore.ones(3).share_memory_()
     queue.put(mine)
-    found, is_shared = answers.get()
+    found, is_shared = answers.get(timeout=60)
     assert found.tolist() == [2, 2, 2] == mine.tolist() and is_shared
     found[0] = 5
     assert mine[0] == 5
     for sent in (convcore.ones(2, 3).T, convcore.tensor(4), convcore.zeros(0, 2)):
         queue.put(sent)
-        found, is_shared = answers.get()
+        found, is_shared = answers.get(timeout=60)
         assert convcore.equal(found, sent * 2) and not is_shared
     queue.put(None)
     process.join(60)
@@ -116,8 +116,7 @@ def test_join_may_be_left_to_the_caller():
     tensor = convcore.zeros(2).share_memory_()
     context = mp.start_processes(put_rank, (tensor,), 2, join=False, start_method="fork")
     assert len(context.pids()) == 2
-    while not context.join(timeout=60):
-        pass
+    assert any(context.join(timeout=60) for _ in range(3))
     assert context.join() and tensor.tolist() == [1, 2]
 
 
