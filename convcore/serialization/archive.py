@@ -41,11 +41,12 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 DTYPES["BFloat16Storage"] = BFLOAT16
+NAMES[BFLOAT16] = "BFloat16Storage"
 
 
 def is_dtype(value: Any) -> bool:
     """Return whether something is the element type of one of PyTorch's storages."""
-    return isinstance(value, np.dtype) and (value in NAMES or value in (BFLOAT16, UNTYPED))
+    return isinstance(value, np.dtype) and (value in NAMES or value == UNTYPED)
 
 
 # PyTorch does not compress. What another tool has compressed may grow, but not without bounds:

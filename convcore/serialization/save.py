@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore._device import device
+from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
 from convcore._size import Size
 from convcore._tensor import Tensor
@@ -230,11 +231,14 @@ class _Writer(_Pickler):
 
     def _place(self, tensor: Tensor, requires_grad: bool) -> tuple:
         """Return the arguments that rebuild a tensor."""
-        if tensor.dtype.numpy not in archive.NAMES:
+        elements = tensor._array
+        if tensor.dtype is bfloat16:
+            elements = elements.view(archive.BFLOAT16)
+        if elements.dtype not in archive.NAMES:
             raise pickle.PicklingError(f"a tensor of {tensor.dtype} cannot be saved: cast it first")
         if tensor.is_meta:
             raise pickle.PicklingError("a tensor on the device 'meta' has no values to be saved")
-        array = tensor._array if is_dense(tensor._array) else np.ascontiguousarray(tensor._array)
+        array = elements if is_dense(elements) else np.ascontiguousarray(elements)
         strides = tuple(step // array.itemsize for step in array.strides)
         storage = _Storage(*self._stored(array))
         return storage, 0, array.shape, strides, requires_grad, OrderedDict()

@@ -62,6 +62,18 @@ def test_bfloat16_is_float32_and_shared(torch, zipped):
     assert found[1][2].item() == found[2][1, 1].item() == 7
 
 
+def test_bfloat16_is_written_as_it_is(torch):
+    pytest.importorskip("ml_dtypes")
+    base = convcore.tensor([[1.5, -2.0, 3.0], [0.0, 4.0, 5.0]]).to(convcore.bfloat16)
+    file = io.BytesIO()
+    tensors = [base, base.T, base[:, ::2], base[0, 0]]
+    convcore.save(tensors, file)
+    file.seek(0)
+    for theirs, ours in zip(torch.load(file), tensors, strict=True):
+        assert theirs.dtype is torch.bfloat16
+        assert np.array_equal(theirs.float().numpy(), ours.to(convcore.float32).numpy())
+
+
 @forms
 def test_views_share_their_storage(torch, zipped):
     base = torch.arange(12.0)
