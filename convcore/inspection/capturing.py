@@ -159,7 +159,7 @@ def capture(
     model: nn.Module,
     select: Any = None,
     *,
-    of: Sequence[str] = _KINDS,
+    of: str | Sequence[str] = _KINDS,
     stats: Any = (),
     detach: bool = True,
     file: str | os.PathLike[str] | None = None,
@@ -173,7 +173,7 @@ def capture(
     select : str, class, callable, or list of those, optional
         Which calls: globs such as ``"layer1.*"`` (``*`` matches dots too), classes such as
         ``nn.Conv2d``, predicates ``(name, module or function) -> bool``. Default: all.
-    of : sequence of 'output', 'grad'
+    of : 'output', 'grad', or a sequence of both
         Activations, gradients of the same, or both. Gradients are those of backward passes within
         the ``with`` block.
     stats : bool, str or sequence of str
@@ -233,6 +233,7 @@ def capture(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    of = (of,) if isinstance(of, str) else of
     for kind in of:
         if kind not in _KINDS:
             raise ValueError(f"of: {kind!r:.99} is neither 'output' nor 'grad'")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from convcore import nn
+import numpy as np
+
+from convcore import nn, randn
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
 from convcore.functions.broadcast import broadcast_to
@@ -23,7 +25,7 @@ class _Stopped(Exception):
 
 def zero(value: Tensor) -> Tensor:
     """Ablate, for `patch`: zeros in the place of an activation or gradient."""
-    return value * 0 if value.requires_grad else wrap(value._array * 0)
+    return value.masked_fill(wrap(np.array(True)), 0)  # of NaN too
 
 
 def scale(factor: float) -> Callable[[Tensor], Tensor]:
@@ -32,11 +34,17 @@ def scale(factor: float) -> Callable[[Tensor], Tensor]:
 
 
 def noise(std: float, generator: Any = None) -> Callable[[Tensor], Tensor]:
-    """Add normal noise of a standard deviation, for `patch`."""
-    import convcore
+    """Add normal noise of a standard deviation, for `patch`.
+
+    Parameters
+    ----------
+    std : float
+    generator : Generator, optional
+        Default: the process's own.
+    """
 
     def add(value: Tensor) -> Tensor:
-        return value + std * convcore.randn(*value.shape, dtype=value.dtype, generator=generator)
+        return value + std * randn(value.shape, dtype=value.dtype, generator=generator)
 
     return add
 
@@ -214,8 +222,7 @@ def patch(
         An argument, or what took a tensor's place, is of another kind, dtype or shape; at the end
         of the block: a glob fitted no call.
     RuntimeError
-        The net is an optimized one that was never called, or a function's result cannot be
-        replaced because the function changes its input in place.
+        The net is an optimized one that was never called.
 
     Notes
     -----

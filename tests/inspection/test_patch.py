@@ -121,3 +121,29 @@ def test_parts_of_nested_results_are_changed():
     with inspection.patch(net, {"output[1][0]": inspection.zero}):
         patched, (zeros, same) = net(x)
     assert patched.equal(y) and same.equal(c) and not zeros.any() and h.any()
+
+
+def test_functions_in_place_are_patched_where_they_write():
+    class Adds(nn.Module):
+        def forward(self, x):
+            y = x * 1
+            y.add_(1)
+            y += x
+            return y
+
+    x = convcore.ones(2, requires_grad=True)
+    with inspection.patch(
+        Adds(), {"add": inspection.scale(2), "add:2": inspection.scale(5)}
+    ) as one:
+        result = one._calls._model(x)
+        result.sum().backward()
+    # add is both calls, add:2 the second one: ((1 + 1) * 2 + 1) * 2 * 5
+    assert result.tolist() == [50, 50] and x.grad.tolist() == [30, 30]
+
+
+def test_ablation_removes_nan_too():
+    x = convcore.tensor([float("nan"), 1.0], requires_grad=True)
+    with inspection.patch(nn.ReLU(), {"output": inspection.zero}) as one:
+        result = one._calls._model(x)
+        result.sum().backward()
+    assert result.tolist() == [0, 0]

@@ -113,9 +113,10 @@ class Calls:
             return result  # as `contiguous` where there is nothing to do
         base = f"{prefix}{name.strip('_')}"
         answer = overrides.unwatched(self._tell, base, function, result)
-        if answer is not None and written is not None:
-            raise RuntimeError(f"{name} changes its input in place: its result is not replaceable")
-        return result if answer is None else answer
+        if answer is None:
+            return result
+        # What a function changed in place has other users than those of the function's result.
+        return answer if written is None else written.copy_(answer)
 
     def _tell(self, base: str, maker: Any, result: Any) -> Any:
         number = self._counts.get(base, 0) + 1
@@ -140,10 +141,8 @@ def _has_tensors(value: Any) -> bool:
 @functools.cache
 def _place_of_inplace(function: Callable) -> int | None:
     """Return the place of an argument ``inplace`` among a function's."""
-    try:
-        names = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return None
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
     return names.index("inplace") if "inplace" in names else None
 
 
