@@ -301,6 +301,8 @@ _LEFT |= {"_scalar", "_real_scalar", "_suggested_format", "_is_view", "is_tensor
 
 _before: list[tuple[Any, str, Any]] = []
 _wrappers: dict[tuple[Any, str, Any], Callable] = {}  # those of earlier times, to be used again
+_places: list[tuple[Any, str, Any, Callable]] = []  # what was found then
+_scanned: list[int] = []  # how many names there were
 _lasting: list[bool] = []  # not empty once functions stay wrapped
 
 # The names by which interception knows operators, as PyTorch's does.
@@ -325,11 +327,19 @@ def _wrap_all() -> None:
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
     Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
     owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
-    for owner in owners:
-        for name, value in list(vars(owner).items()):
-            if _is_public(owner, name, value):
-                _before.append((owner, name, value))
-                setattr(owner, name, _wrapper(owner, name, value))
+    sizes = [len(vars(owner)) for owner in owners]
+    # Names have come, a tool has put functions of its own in places, or this is the first time.
+    if sizes != _scanned or any(vars(o).get(name) is not value for o, name, value, _ in _places):
+        _scanned[:] = sizes
+        _places[:] = [
+            (owner, name, value, _wrapper(owner, name, value))
+            for owner in owners
+            for name, value in list(vars(owner).items())
+            if _is_public(owner, name, value)
+        ]
+    for owner, name, value, wrapper in _places:
+        _before.append((owner, name, value))
+        setattr(owner, name, wrapper)
 
 
 def _wrapper(owner: Any, name: str, value: Any) -> Callable:

@@ -107,3 +107,27 @@ def test_a_call_of_a_subclass_makes_one(torch):
         for made in (Named([1.0, 2.0]), Named(2), Named(lib.ones(2)), Named()):
             assert type(made) is Named
         assert type(Named([1.0]) * 2) is Named
+
+
+def test_watchers_leave_functions_as_they_were():
+    from convcore.nn import functional
+    from convcore.overrides import watching
+
+    overrides = convcore.overrides
+    overrides.uninstall()
+    relu, add = functional.relu, convcore.Tensor.__add__
+    seen = []
+
+    def watcher(function, name, args, kwargs):
+        seen.append(name)
+        return function(*args, **kwargs)
+
+    for own in (relu, functional.relu6, relu):
+        functional.relu = own  # as tools do that count calls
+        with watching(watcher), watching(watcher):
+            functional.relu(convcore.ones(1) + 1)
+        assert functional.relu is own and convcore.Tensor.__add__ is add
+    assert seen == ["ones", "ones", "add", "add", "relu", "relu"] * 3
+    with pytest.raises(ZeroDivisionError), watching(lambda *call: 1 / 0):
+        functional.relu(convcore.ones(1))
+    assert functional.relu is relu and not hasattr(convcore.Tensor, "__torch_function__")
