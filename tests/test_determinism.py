@@ -64,7 +64,8 @@ def test_training_has_the_same_bits_for_any_number_of_threads(threads):
 @pytest.mark.subprocess
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_training_has_the_same_bits_in_another_process(hash_seed):
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\nimport test_determinism as t"
+    folders = [str(ROOT / "tests"), str(ROOT / "tests" / "helpers")]
+    code = f"import sys; sys.path[:0] = {folders!r}\nimport test_determinism as t"
     printed = subprocess.run(
         [sys.executable, "-c", f"{code}\nprint(t.trained())"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

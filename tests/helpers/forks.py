@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -20,7 +21,9 @@ def in_fork(compute: Callable[[], str]) -> str:
         child = os.fork()
     if child == 0:
         try:
-            faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
+            # Not dump_traceback_later(): pytest's is on, and its thread is not in this process.
+            faulthandler.register(signal.SIGALRM, file=sys.__stderr__, chain=True)
+            signal.alarm(SECONDS)
             os.write(writer, compute().encode())
         except BaseException:
             traceback.print_exc(file=sys.__stderr__)
