@@ -517,7 +517,7 @@ def start(tmp_path, *arguments):
 def test_workers_end_with_a_killed_main_process(tmp_path, kind):
     program, workers = start(tmp_path, kind, "wait")
     program.kill()
-    program.communicate()
+    program.communicate(timeout=60)
     assert len(workers) == 2 and all(map(gone, workers))
 
 
