@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from convcore import nn, overrides
 from convcore._tensor import Tensor
+from convcore.inference import OptimizedModule
 
 ROOT = "output"  # the name of the net's own call
 
@@ -62,7 +63,7 @@ class Calls:
             The net, or one inside it, is an optimized one whose layers are not fused yet.
         """
         for module, name in self._names.items():
-            if getattr(module, "_fused", True) is False:
+            if isinstance(module, OptimizedModule) and not module._fused:
                 raise RuntimeError(
                     f"{name}: an optimized net fuses its layers at its first call: call it before"
                 )
