@@ -17,6 +17,7 @@ concatenation               strided_copy.py            _strided_copy.pyx
 softmax                     softmax.py                 _softmax.pyx                 softmax.h
 negative log likelihood     nll.py                     _nll.pyx
 sums over axes              reduce.py                  _reduce.pyx                  reduce.h
+mean, variance, limits      moments.py                 _moments.pyx                 moments.h
 gradient-norm clipping      clip_grad.py               _clip_grad.pyx               clip_grad.h
 optimizers                  optimizers.py              _optimizers.pyx              optimizers.h
 ==========================  =========================  ===========================  ==============
