@@ -21,6 +21,17 @@ class Parser(argparse.ArgumentParser):
             self._refuse(rest)
         return found, rest
 
+    def error(self, message: str) -> NoReturn:
+        """Exit with the message; where a word is missing that has choices, name them."""
+        missing = "the following arguments are required: "
+        if message.startswith(missing):
+            names = message.removeprefix(missing).split(", ")
+            for action in self._actions:
+                if action.choices is not None and (action.metavar or action.dest) in names:
+                    allowed = ", ".join(map(str, action.choices))
+                    message += f"; {action.metavar or action.dest} is one of {allowed}"
+        super().error(message)
+
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
         known = set(re.findall(r"--[a-z][a-z-]*", self.format_help()))
         hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])

@@ -212,6 +212,19 @@ def test_parser_refuses_with_exit_code_2(arguments, capsys):
 
 
 @pytest.mark.parametrize(
+    ("command", "choices"),
+    [
+        ("demo", "SUBJECT is one of photo, digits, maps, training"),
+        ("completion", "shell is one of bash, zsh, fish"),
+    ],
+)
+def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command])
+    assert choices in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (["bench", "--layer", "1,2"], "--layer: a layer has"),
