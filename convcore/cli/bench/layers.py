@@ -148,8 +148,8 @@ def _announcements(request: Request, load: float | None) -> list[str]:
         )
     if load is not None and load > _BUSY * (os.cpu_count() or 1):
         lines.append(
-            f"The machine was busy (load average {load:.1f} on {os.cpu_count()} CPUs): if other "
-            "programs still run, do not believe times on all threads."
+            f"Other programs used this machine just now (load average {load:.1f} on "
+            f"{os.cpu_count()} CPUs); where they still run, times on all threads are too long."
         )
     lines = lines or ["The workers' environment is as found, but for the number of threads."]
     return [*lines, _estimate(request)]
