@@ -16,9 +16,9 @@ from convcore.onnx.layers import layer_of
 from convcore.onnx.naming import identifier, module_names
 from convcore.onnx.nodes import Node, Operation, Subgraphs
 from convcore.onnx.operators import OPERATORS
-from convcore.onnx.operators.control_flow import CONTROL_FLOW, call
+from convcore.onnx.operators.control_flow import CONTROL_FLOW, Kind, call
 from convcore.onnx.scope import STANDARD, Scope, opsets_of, scope_of
-from convcore.onnx.values import Value, constant_of, is_differentiable
+from convcore.onnx.values import Value, constant_of, dtype_of, is_differentiable
 
 
 def build_model(proto: onnx.ModelProto) -> Graph:
@@ -115,8 +115,12 @@ class _Builder:
     ) -> Subgraphs:
         """Return the module of a node that has graphs."""
         bodies = {key: build_graph(graph, self._inside()) for key, graph in graphs.items()}
-        captured = tuple(sorted(set().union(*map(_captured, bodies.values()))))
+        for body in bodies.values():
+            body.captured_names = tuple(sorted(_captured(body)))
+        captured = tuple(sorted({name for b in bodies.values() for name in b.captured_names}))
         options = {**options, "outputs": len(_outputs(node))}
+        if node.op_type in ("Loop", "Scan"):
+            options["kinds"] = [_kind_of(each) for each in graphs["body"].output]
         return Subgraphs(CONTROL_FLOW[node.op_type], options, bodies, captured)
 
     def _operation(self, name: str, node: NodeProto, options: dict[str, Any]) -> None:
@@ -207,6 +211,13 @@ def describe(node: NodeProto, scope: Scope) -> str:
     domain = "" if node.domain in STANDARD else f"{node.domain}."
     name = repr(node.name) if node.name else f"that computes {', '.join(map(repr, node.output))}"
     return f"{domain}{node.op_type} of opset {scope.version(node.domain)} in node {name}"
+
+
+def _kind_of(output: onnx.ValueInfoProto) -> Kind:
+    """Return the dtype and sizes that a graph says an output has: float32 where it says nothing."""
+    kind = output.type.tensor_type
+    sizes = tuple(max(0, each.dim_value) for each in kind.shape.dim)
+    return dtype_of(kind.elem_type or onnx.TensorProto.FLOAT), sizes
 
 
 def _outputs(node: NodeProto) -> tuple[str, ...]:

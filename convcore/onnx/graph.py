@@ -42,7 +42,12 @@ class Graph(nn.Module):
     ----------
     input_names, output_names : tuple of str
         The graph's own names, in order.
+    captured_names : tuple of str
+        Of a graph inside a node: what it uses of the graphs around it, which forward takes after
+        the inputs.
     """
+
+    captured_names: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -93,14 +98,11 @@ class Graph(nn.Module):
         ]
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Value]:
-        if len(args) > len(self.input_names):
-            raise TypeError(
-                f"forward() takes the {len(self.input_names)} inputs {self.input_names}, "
-                f"got {len(args)}"
-            )
-        identifiers = distinct(map(identifier, self.input_names))
-        names = dict(zip(identifiers, self.input_names, strict=True))
-        given = dict(zip(self.input_names, args, strict=False))
+        taken = (*self.input_names, *self.captured_names)
+        if len(args) > len(taken):
+            raise TypeError(f"forward() takes the {len(taken)} inputs {taken}, got {len(args)}")
+        given = dict(zip(taken, args, strict=False))
+        names = dict(zip(distinct(map(identifier, taken)), taken, strict=True))
         for key, value in kwargs.items():
             name = names.get(key)
             if name is None or name in given:

@@ -130,10 +130,11 @@ class Subgraphs(Called):
         graph: Any = self._modules[name]
 
         def run(*args: Value) -> list[Value]:
-            absent = dict.fromkeys(graph.input_names)
-            return graph.run(
-                {**outside, **absent, **dict(zip(graph.input_names, args, strict=False))}
-            )
+            count = len(graph.input_names)
+            own = (*args, *(None,) * (count - len(args)))[:count]
+            # Called as a module, so that its hooks fire.
+            result = graph(*own, *(outside[each] for each in graph.captured_names))
+            return [result] if len(graph.output_names) == 1 else list(result)
 
         return run
 

@@ -77,6 +77,19 @@ def integers(value: Value) -> list[int]:
     return [int(each) for each in array_of(value).reshape(-1)]
 
 
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front.
+
+    Raises
+    ------
+    OnnxError
+        There is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise OnnxError(f"axis {axis} of {rank} axes: allowed are {-rank} to {rank - 1}")
+    return axis % rank
+
+
 def by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of values that computes on their arrays."""
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import convcore
-from convcore.onnx.values import Value, array_of, value_of
+from convcore.onnx.values import Value, array_of, axis_of, value_of
 
 Body = Callable[..., list[Value]]
+# The dtype and sizes that a graph says an output has; a size that it leaves open is 0.
+Kind = tuple[np.dtype, tuple[int, ...]]
 
 
 def _wanted(results: list[Value], outputs: int) -> Any:
@@ -32,7 +34,12 @@ def if_(condition: Value, *, then_branch: Body, else_branch: Body, outputs: int)
 
 
 def loop(
-    limit: Value = None, condition: Value = None, *states: Value, body: Body, outputs: int
+    limit: Value = None,
+    condition: Value = None,
+    *states: Value,
+    body: Body,
+    kinds: list[Kind],
+    outputs: int,
 ) -> Any:
     """Return states after a graph ran so often, or while a condition held; and what it put out."""
     most = None if limit is None else int(array_of(limit).reshape(-1)[0])
@@ -44,17 +51,25 @@ def loop(
         kept = result[1 : 1 + len(states)]
         scans.append(result[1 + len(states) :])
         step += 1
-    stacked = [_stacked([row[k] for row in scans]) for k in range(outputs - len(states))]
+    of_scans = kinds[1 + len(states) :]
+    stacked = [
+        _stacked([row[k] for row in scans], of_scans[k]) for k in range(outputs - len(states))
+    ]
     return _wanted([*kept, *stacked], outputs)
 
 
-def _stacked(values: list[Value], axis: int = 0) -> Value:
-    return convcore.stack(values, axis) if values else convcore.zeros(0)
+def _stacked(values: list[Value], kind: Kind, axis: int = 0) -> Value:
+    if values:
+        return convcore.stack(values, axis)
+    dtype, sizes = kind
+    place = axis_of(axis, len(sizes) + 1)
+    return value_of(np.zeros((*sizes[:place], 0, *sizes[place:]), dtype))
 
 
 def scan(
     *inputs: Value,
     body: Body,
+    kinds: list[Kind],
     outputs: int,
     num_scan_inputs: int,
     scan_input_axes: list[int] | None = None,
@@ -79,7 +94,9 @@ def scan(
     out_axes = scan_output_axes or [0] * (outputs - count)
     out_back = scan_output_directions or [0] * (outputs - count)
     stacked = [
-        _stacked([row[k] for row in rows][:: -1 if out_back[k] else 1], out_axes[k])
+        _stacked(
+            [row[k] for row in rows][:: -1 if out_back[k] else 1], kinds[count + k], out_axes[k]
+        )
         for k in range(outputs - count)
     ]
     return _wanted([*kept, *stacked], outputs)
