@@ -455,3 +455,75 @@ def test_folding_and_functions_have_an_end():
     node = helper.make_node("F0", ["x"], ["y"], domain="own")
     with pytest.raises(OnnxError, match="more than 100 nodes of each"):
         load(model_of([node], [info("x", 1)], [info("y", 1)], functions=functions))
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.DOUBLE])
+def test_a_loop_of_no_steps_puts_out_nothing_of_its_type(kind):
+    infos = [info(name, kind=TensorProto.BOOL) for name in ("go", "on")]
+    nodes = [helper.make_node("Identity", [a], [b]) for a, b in (("go", "on"), ("x", "row"))]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [info("i", kind=TensorProto.INT64), infos[0]],
+        [infos[1], info("row", 3, kind=kind)],
+    )
+    node = helper.make_node("Loop", ["n", ""], ["y"], body=body)
+    inputs = [info("n", kind=TensorProto.INT64), info("x", 3, kind=kind)]
+    net = load(model_of([node], inputs, [info("y", "k", 3, kind=kind)]))
+    x = np.array([1, 2, 3], helper.tensor_dtype_to_np_dtype(kind))
+    for count in (0, 2):
+        y = net(convcore.tensor(count), x).numpy()
+        assert (y.dtype, y.shape) == (x.dtype, (count, 3))
+
+
+@pytest.mark.parametrize(
+    ("op", "options"),
+    [
+        ("Gather", {"axis": 2}),
+        ("Gather", {"axis": -3}),
+        ("ReduceMean", {"axes": [5]}),
+        ("LayerNormalization", {"axis": 2}),
+        ("Squeeze", {"axes": [-4]}),
+        ("Unsqueeze", {"axes": [3]}),
+        ("Slice", {"starts": [0], "ends": [1], "axes": [2]}),
+    ],
+)
+def test_axes_that_are_not_there_are_refused(op, options, rng):
+    weights = {"w": np.ones(3, np.float32)} if op.startswith("Layer") else {}
+    if op == "Gather":
+        weights = {"w": np.array([0])}
+    opset = 17 if op.startswith("Layer") else 9
+    node = helper.make_node(op, ["x", *weights], ["y"], **options)
+    net = load(model_of([node], [info("x", 2, 3)], [info("y", "a", "b")], weights, opset))
+    with pytest.raises(OnnxError, match=r"axis -?[0-9]+ of [0-9] axes: allowed are"):
+        net(convcore.tensor(rng.random((2, 3), dtype=np.float32)))
+
+
+def test_recurrent_activations_take_their_parameters_in_turn(rng):
+    # Sigmoid has none: the alphas are those of LeakyRelu and Elu, in each direction.
+    names, alphas = ["Sigmoid", "LeakyRelu", "Elu"] * 2, [0.3, 0.7, 0.2, 0.4]
+
+    def net_of(per_activation):
+        arrays = {"w": (2, 8, 3), "r": (2, 8, 2)}
+        weights = {
+            k: np.linspace(-1, 1, np.prod(s), dtype=np.float32).reshape(s)
+            for k, s in arrays.items()
+        }
+        node = helper.make_node(
+            "LSTM",
+            ["x", "w", "r"],
+            ["y"],
+            hidden_size=2,
+            direction="bidirectional",
+            activations=names,
+            activation_alpha=per_activation,
+        )
+        return model_of([node], [info("x", 4, 1, 3)], [info("y", 4, 2, 1, 2)], weights)
+
+    proto, x = net_of(alphas), rng.standard_normal((4, 1, 3), dtype=np.float32)
+    y = load(proto)(x).detach().numpy()
+    assert not np.allclose(y, load(net_of([0.7, 0.3, 0.4, 0.2]))(x).detach().numpy())
+    runtime = pytest.importorskip("onnxruntime")
+    proto.ir_version = 8
+    (expected,) = runtime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)

@@ -14,7 +14,15 @@ from scipy import special
 import convcore
 from convcore import Tensor
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, array_of, by_numpy, dtype_of, is_differentiable, value_of
+from convcore.onnx.values import (
+    Value,
+    array_of,
+    axis_of,
+    by_numpy,
+    dtype_of,
+    is_differentiable,
+    value_of,
+)
 
 
 def _either(function: Callable[..., Any], numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,7 +41,7 @@ def _aligned(a: Value, b: Value, broadcast: int, axis: int | None) -> Value:
     """Return b as before opset 7: its axes are those of a from ``axis`` on."""
     if not broadcast or axis is None:
         return b
-    start = axis % a.ndim
+    start = axis_of(axis, a.ndim)
     return b.reshape([*b.shape, *(1,) * (a.ndim - start - b.ndim)])
 
 

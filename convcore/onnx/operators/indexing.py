@@ -10,7 +10,15 @@ import convcore
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, array_of, by_numpy, integers, is_differentiable, value_of
+from convcore.onnx.values import (
+    Value,
+    array_of,
+    axis_of,
+    by_numpy,
+    integers,
+    is_differentiable,
+    value_of,
+)
 
 
 def _wrapped(indices: Value, size: int) -> Value:
@@ -26,7 +34,7 @@ def _wrapped(indices: Value, size: int) -> Value:
 @operator("Gather", weights=(0,), folds=True)
 def gather(x: Value, indices: Value, *, axis: int = 0) -> Value:
     """Return slices of an axis at indices of any shape."""
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     where = _wrapped(indices, x.shape[axis])
     if not isinstance(x, Tensor):
         return np.take(x, array_of(where), axis)
@@ -95,7 +103,7 @@ def tensor_scatter(
 ) -> Value:
     """Return a cache with new entries written from each batch's start on."""
     _refuse_gradient("TensorScatter", x, update)
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     n, room = update.shape[axis], x.shape[axis]
     result = array_of(x).copy()
     firsts = [0] * x.shape[0] if starts is None else integers(starts)
@@ -125,7 +133,7 @@ def slice_(
     chosen = list(range(len(begins))) if chosen is None else chosen
     steps = integers(step) if step is not None else [1] * len(begins)
     for axis, begin, stop, stride in zip(chosen, begins, stops, steps, strict=True):
-        x = _part(x, axis % x.ndim, slice(*_bounds(begin, stop, stride, x.shape[axis])))
+        x = _part(x, axis_of(axis, x.ndim), slice(*_bounds(begin, stop, stride, x.shape[axis])))
     return x
 
 

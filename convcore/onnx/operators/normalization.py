@@ -7,7 +7,7 @@ from typing import Any
 import convcore
 from convcore.nn import functional as F
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value
+from convcore.onnx.values import Value, axis_of
 
 
 @operator("BatchNormalization", weights=(1, 2))
@@ -86,7 +86,7 @@ def layer_normalization(
     stash_type: int = 1,
 ) -> Any:
     """Return the axes from one on with mean 0 and variance 1, scaled and shifted."""
-    axes = tuple(range(axis % x.ndim, x.ndim))
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
     if outputs == 1 and scale.shape == x.shape[axes[0] :]:
         return F.layer_norm(x, scale.shape, scale, bias, epsilon)
     source = x.to(convcore.float32) if stash_type == 1 and x.dtype is convcore.float16 else x
@@ -102,7 +102,7 @@ def rms_normalization(
     x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Value:
     """Return the axes from one on with a mean square of 1, scaled."""
-    axes = tuple(range(axis % x.ndim, x.ndim))
+    axes = tuple(range(axis_of(axis, x.ndim), x.ndim))
     source = x.to(convcore.float32) if stash_type == 1 and x.dtype is convcore.float16 else x
     normal = source * (source**2).mean(axes, keepdim=True).add(epsilon).rsqrt()
     return normal.to(x.dtype) * scale

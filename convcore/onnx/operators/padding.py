@@ -12,7 +12,7 @@ from convcore import Tensor
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, by_numpy, integers, is_differentiable
+from convcore.onnx.values import Value, axis_of, by_numpy, integers, is_differentiable
 
 
 def padded(x: Value, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Value:
@@ -35,7 +35,7 @@ def pad(
 ) -> Value:
     """Return a tensor padded along axes, by a constant or by what it has."""
     given = integers(amounts) if amounts is not None else list(pads or paddings or [])
-    axes = [a % x.ndim for a in integers(which)] if which is not None else range(x.ndim)
+    axes = [axis_of(a, x.ndim) for a in integers(which)] if which is not None else range(x.ndim)
     if len(given) != 2 * len(axes):
         raise OnnxError(f"Pad: {len(given)} pads for {len(axes)} axes")
     before, after = [0] * x.ndim, [0] * x.ndim

@@ -38,6 +38,17 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[
     return functions[name.lower()]
 
 
+# The parameters are given in one list each, to those activations that have them.
+_WITH_BETA = ("affine", "hardsigmoid", "scaledtanh")
+_WITH_ALPHA = (*_WITH_BETA, "elu", "leakyrelu", "thresholdedrelu")
+
+
+def _given_out(values: list[float], names: list[str], takers: tuple[str, ...]) -> list[Any]:
+    """Return for each activation the next value if it takes one, None if not or at the end."""
+    rest = iter(values)
+    return [next(rest, None) if name.lower() in takers else None for name in names]
+
+
 def _bounded(x: Value, clip: float | None) -> Value:
     return x if clip is None else convcore.clamp(x, -clip, clip)
 
@@ -50,8 +61,9 @@ class _Layer:
         self.layout, self.clip = options.get("layout", 0), options.get("clip")
         self.names = options.get("activations") or defaults * (2 if self.both else 1)
         self.per_direction = len(defaults)
-        self.alphas = list(options.get("activation_alpha") or [])
-        self.betas = list(options.get("activation_beta") or [])
+        alphas, betas = (options.get(f"activation_{name}") or [] for name in ("alpha", "beta"))
+        self.alphas = _given_out(alphas, self.names, _WITH_ALPHA)
+        self.betas = _given_out(betas, self.names, _WITH_BETA)
 
     @property
     def both(self) -> bool:
@@ -62,14 +74,7 @@ class _Layer:
         """Return the activations of a direction."""
         first = direction * self.per_direction
         places = range(first, first + self.per_direction)
-        return [
-            _activation(
-                self.names[p],
-                self.alphas[p] if p < len(self.alphas) else None,
-                self.betas[p] if p < len(self.betas) else None,
-            )
-            for p in places
-        ]
+        return [_activation(self.names[p], self.alphas[p], self.betas[p]) for p in places]
 
     def run(
         self, x: Value, lengths: Value, states: list[Value], step: Callable[[int], Step]

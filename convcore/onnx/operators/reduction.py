@@ -9,7 +9,7 @@ import numpy as np
 
 import convcore
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, by_numpy, integers, is_differentiable, value_of
+from convcore.onnx.values import Value, axis_of, by_numpy, integers, is_differentiable, value_of
 
 
 def _product(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
@@ -78,7 +78,7 @@ def _enter(name: str, function: Callable[..., Value], numpy: Callable[..., Any])
             if name in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd"):
                 return x
         else:
-            numbers = tuple(a % x.ndim for a in chosen) if chosen else tuple(range(x.ndim))
+            numbers = tuple(axis_of(a, x.ndim) for a in chosen) if chosen else tuple(range(x.ndim))
         array = x.detach().numpy()
         if is_differentiable(x) and x.numel():
             if not numbers:  # of each element by itself

@@ -15,7 +15,7 @@ import convcore
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, array_of, integers, is_differentiable
+from convcore.onnx.values import Value, array_of, axis_of, integers, is_differentiable
 
 
 @operator("Upsample")
@@ -61,7 +61,7 @@ def resize(
     if version < 11:  # x, scales
         scales, roi = roi, None
         coordinate_transformation_mode, nearest_mode = "asymmetric", "floor"
-    which = [a % x.ndim for a in axes] if axes else list(range(x.ndim))
+    which = [axis_of(a, x.ndim) for a in axes] if axes else list(range(x.ndim))
     given = [] if scales is None else [float(s) for s in array_of(scales)]
     if given:
         wanted = [math.floor(x.shape[a] * s) for a, s in zip(which, given, strict=True)]

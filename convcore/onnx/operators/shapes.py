@@ -10,7 +10,15 @@ import convcore
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, array_of, by_numpy, integers, is_differentiable, value_of
+from convcore.onnx.values import (
+    Value,
+    array_of,
+    axis_of,
+    by_numpy,
+    integers,
+    is_differentiable,
+    value_of,
+)
 
 
 @operator("Shape", folds=True)
@@ -61,7 +69,7 @@ def _axes(values: Value, axes: list[int] | None) -> list[int] | None:
 def squeeze(x: Value, which: Value = None, *, axes: list[int] | None = None) -> Value:
     """Return the tensor without axes of size 1: those named, or all."""
     chosen = _axes(which, axes)
-    numbers = range(x.ndim) if chosen is None else [a % x.ndim for a in chosen]
+    numbers = range(x.ndim) if chosen is None else [axis_of(a, x.ndim) for a in chosen]
     if chosen is not None and any(x.shape[a] != 1 for a in numbers):
         raise OnnxError(f"Squeeze: axes {chosen} of {tuple(x.shape)} are not all of size 1")
     return x.reshape([n for a, n in enumerate(x.shape) if not (a in numbers and n == 1)])
@@ -71,7 +79,7 @@ def squeeze(x: Value, which: Value = None, *, axes: list[int] | None = None) -> 
 def unsqueeze(x: Value, which: Value = None, *, axes: list[int] | None = None) -> Value:
     """Return the tensor with axes of size 1 at these places of the result."""
     chosen = _axes(which, axes) or []
-    places = {a % (x.ndim + len(chosen)) for a in chosen}
+    places = {axis_of(a, x.ndim + len(chosen)) for a in chosen}
     sizes = iter(x.shape)
     return x.reshape([1 if a in places else next(sizes) for a in range(x.ndim + len(chosen))])
 
