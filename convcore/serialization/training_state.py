@@ -112,6 +112,8 @@ class TrainingState:
     def _check(self, state: Any) -> None:
         if not isinstance(state, dict) or state.keys() != _KEYS:
             raise ValueError("it is no training state: expected what TrainingState.save wrote")
+        if not isinstance(state["parts"], dict):
+            raise ValueError("it is no training state: its parts are not by name")
         has, needs = state["parts"].keys(), self._parts.keys()
         if has != needs:
             raise ValueError(

@@ -384,3 +384,10 @@ def test_without_the_library_an_error_says_how_to_get_it(tmp_path, monkeypatch):
     for call in (convcore.load, lambda f: convcore.save({}, f)):
         with pytest.raises(ModuleNotFoundError, match=r"pip install 'convcore\[safetensors\]'"):
             call(path)
+
+
+def test_names_that_a_zip_archive_would_cut_off_are_refused():
+    file = io.BytesIO()
+    with pytest.raises(ValueError, match="null character"):
+        convcore.save({"a\0b": convcore.ones(1)}, file, format="npz")
+    assert not file.getvalue()

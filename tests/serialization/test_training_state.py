@@ -109,6 +109,8 @@ def test_what_fails_leaves_all_as_it_was(tmp_path):
         run.state.resume(file)
     with pytest.raises(ValueError, match="no training state"):
         run.state.load_state_dict({})
+    with pytest.raises(ValueError, match="parts are not by name"):
+        run.state.load_state_dict(run.state.state_dict() | {"parts": []})
 
 
 def test_parts_after_a_wrong_one_are_put_back():

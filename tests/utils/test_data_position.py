@@ -209,6 +209,10 @@ def test_what_cannot_be_kept_is_told():
     workers = DataLoader(range(10), num_workers=1, multiprocessing_context="thread")
     with pytest.raises(ValueError, match="num_workers=0, and this one has 1"):
         workers.load_state_dict(state)
+    pairs = DataLoader(range(10), batch_size=2)
+    with pytest.raises(ValueError, match="batch_size=1, and this loader has 2"):
+        pairs.load_state_dict(state)
+    assert [len(batch) for batch in pairs] == [2] * 5
     short = DataLoader([])
     short.load_state_dict(state)
     with pytest.raises(ValueError, match="goes on behind batch 1, and there are only 0"):

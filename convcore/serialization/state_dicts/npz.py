@@ -37,6 +37,8 @@ def arrays(obj: Any, metadata: Mapping[str, str] | None) -> dict[str, np.ndarray
     if METADATA in found:
         raise ValueError(f"obj[{METADATA!r}]: npz files have metadata under that name")
     for name, array in found.items():
+        if "\0" in name:
+            raise ValueError(f"obj[{name!r:.99}]: names in npz files end at a null character")
         if array.dtype not in _DTYPES:
             raise TypeError(f"obj[{name!r:.99}]: npz files have no {array.dtype}: cast it first")
     if texts:

@@ -19,7 +19,8 @@ from convcore.random.states import get_global_states, set_global_states
 
 __all__ = ["Iteration", "Position"]
 
-_KEYS = {"base_seed", "drew_seed", "generators", "start", "start_workers", "taken", "workers"}
+_KEYS = {"base_seed", "batch_size", "drew_seed", "generators", "start", "start_workers", "taken"}
+_KEYS |= {"workers"}
 
 
 class Iteration:
@@ -136,6 +137,7 @@ class Position:
             "workers": _copied(self._workers) if is_kept else None,
             "base_seed": self._base_seed if is_kept else None,
             "drew_seed": is_amid and self._drew_seed,
+            "batch_size": loader.batch_size,
             "generators": now,
         }
 
@@ -148,6 +150,11 @@ class Position:
             raise ValueError(
                 f"state_dict: it is of a loader with num_workers={len(workers)}, and this one has "
                 f"{loader.num_workers}: its batches would be others"
+            )
+        if state["taken"] is not None and state["batch_size"] != loader.batch_size:
+            raise ValueError(
+                f"state_dict: it is amid an iteration with batch_size={state['batch_size']}, and "
+                f"this loader has {loader.batch_size}: samples would be left out or come twice"
             )
         if len(state["generators"]) != len(sources):
             raise ValueError(
