@@ -10,7 +10,6 @@ import itertools
 import math
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -23,14 +22,14 @@ import numpy as np
 import convcore
 from convcore.bench.layers import FORMATS
 from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_turns
-from convcore.bench.peers import OURS, Peer, is_installed, title
+from convcore.bench.peers import OURS, Peer, title
 from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.progress import Step
 
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
 PEERS = ("torch", "torch_bfloat16", "onnxruntime", "openvino")
-# These read a file, which PyTorch writes.
+# These read a file, which convcore writes.
 _READERS = ("onnxruntime", "openvino")
 # Behind the formats of PyTorch's nets that torch.compile has made faster.
 _COMPILED = " compiled"
@@ -139,16 +138,13 @@ def loaded(library: Any, net: Net, weights: Path) -> Any:
     return model
 
 
-def export(torch: Any, net: Net, task: str, weights: Path, file: Path) -> None:
+def export(net: Net, task: str, weights: Path, file: Path) -> None:
     """Write a net, in evaluation mode and for one shape of inputs, as ONNX."""
-    model = loaded(torch, net, weights).eval()
-    x = torch.from_numpy(pictures(net, task))
-    with warnings.catch_warnings():
-        # The older of its two exporters: the newer one needs packages that few have.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        torch.onnx.export(
-            model, (x,), str(file), dynamo=False, input_names=["input"], output_names=["output"]
-        )
+    from convcore import onnx  # an extra's
+
+    x = convcore.from_numpy(pictures(net, task))
+    model = loaded(convcore, net, weights)
+    onnx.export(model, x, file, input_names=["input"], output_names=["output"])
 
 
 def net_call(peer: Peer, net: Net, task: str, format: str, folder: Path) -> Callable[[], Any]:
@@ -348,9 +344,8 @@ def measure(
         The workers', for that many threads.
     threads : int
     effort : Effort
-        The nets; peers out of `PEERS`, of which those that read a file need PyTorch, which writes
-        it; rounds; and whether PyTorch also has its turns with ``torch.compile``, which takes a
-        minute a net and a C++ compiler.
+        The nets; peers out of `PEERS`; rounds; and whether PyTorch also has its turns with
+        ``torch.compile``, which takes a minute a net and a C++ compiler.
     cells : list of NetCell
 
     Raises
@@ -369,9 +364,9 @@ def measure(
             with start(OURS) as worker:
                 worker.ask("save_net_weights", net=net.name, file=weights)
             for task in TASKS:
-                if task != TRAIN and readers and is_installed("torch"):
+                if task != TRAIN and readers:
                     file = str(Path(folder, "net.onnx"))
-                    with start("torch") as worker:
+                    with start(OURS) as worker:
                         worker.ask(
                             "export_net", net=net.name, task=task, weights=weights, file=file
                         )

@@ -122,7 +122,7 @@ class Worker:
 
     def export_net(self, net: str, task: str, weights: str, file: str) -> None:
         """Write a net for libraries that read ONNX."""
-        nets.export(self.peer.library, nets.net_named(net), task, Path(weights), Path(file))
+        nets.export(nets.net_named(net), task, Path(weights), Path(file))
 
     def prepare_net(self, net: str, task: str, format: str, folder: str, result: str) -> int:
         """Make a task of a net the only call; save what it computes, return its peak of bytes.

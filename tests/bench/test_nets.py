@@ -172,6 +172,35 @@ def test_bfloat16_net_is_close_to_ours_and_keeps_its_weights(torch, tmp_path):
     assert np.isfinite(step().item())
 
 
+# A net as ONNX Runtime gets it, where PyTorch cannot be imported.
+_WITHOUT_TORCH = """
+import sys
+from pathlib import Path
+sys.modules["torch"] = None
+import numpy as np
+import convcore
+from convcore.bench import nets
+from convcore.bench.peers import load_peer
+folder, lenet = Path(sys.argv[1]), nets.net_named("lenet")
+weights = folder / "weights.npz"
+nets.save_weights(nets.make_net(convcore, lenet), weights)
+nets.export(lenet, nets.RUN_ONE, weights, folder / "net.onnx")
+peer = load_peer("onnxruntime")
+peer.set_threads(1)
+theirs = nets.net_call(peer, lenet, nets.RUN_ONE, "", folder)()
+ours = nets.task_call(convcore, lenet, nets.RUN_ONE, "", weights)().numpy()
+np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_onnxruntime_needs_no_pytorch(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    command = [sys.executable, "-P", "-c", _WITHOUT_TORCH, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_promises_are_of_what_was_measured():
     def cell(net, task, **seconds):
         one = NetCell(net_named(net), task, 2)

@@ -28,7 +28,7 @@ PEERS = {
     "torch": (("torch",), "PyTorch", "libraries"),
     "torch_bfloat16": (("torch",), "PyTorch bfloat16", "libraries"),
     "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes"),
-    "openvino": (("openvino",), "OpenVINO", "runtimes"),
+    "openvino": (("openvino", "onnx"), "OpenVINO", "runtimes"),
     "numpy": (("numpy",), "NumPy", "numpy_scipy"),
     "scipy": (("scipy",), "scipy.signal", "numpy_scipy"),
 }
