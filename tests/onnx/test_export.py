@@ -46,8 +46,11 @@ def assert_runtime_agrees(file, inputs, expected):
 
 
 NETS = {
+    "autoencoder": (3, 64),
     "lenet": (1, 28),
+    "resnet8": (3, 64),
     "resnet18": (3, 64),
+    "resnet34": (3, 64),
     "resnet50": (3, 64),
     "mobilenet_v2": (3, 64),
     "unet": (3, 32),
