@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from convcore.kernels.runtime._restoring import Restoring
+
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
@@ -29,7 +31,14 @@ class _Anomaly:
 anomaly = _Anomaly()
 
 
-class set_detect_anomaly:
+def _calls() -> tuple:
+    """Return the calls that set the switch as it is."""
+    return tuple(
+        (anomaly.__setattr__, (name, getattr(anomaly, name))) for name in _Anomaly.__slots__
+    )
+
+
+class set_detect_anomaly(Restoring):
     """Switch anomaly detection on or off, from the call on; as a context manager, until its end.
 
     While it is on, operations store their traceback.  A backward pass in which an operation raises,
@@ -50,17 +59,17 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._before = anomaly.enabled, anomaly.check_nan
+        self._before = _calls()
         anomaly.enabled, anomaly.check_nan = bool(mode), bool(check_nan)
 
-    def __enter__(self) -> None:
-        pass
+    def _back(self) -> tuple:
+        return self._before
 
-    def __exit__(self, *exception: Any) -> None:
-        anomaly.enabled, anomaly.check_nan = self._before
+    def _enter(self) -> None:
+        pass  # it is on since the call
 
 
-class detect_anomaly:
+class detect_anomaly(Restoring):
     """Switch anomaly detection on, as a context manager; see `set_detect_anomaly`.
 
     Parameters
@@ -76,11 +85,11 @@ class detect_anomaly:
             stacklevel=2,
         )
 
-    def __enter__(self) -> None:
-        self._inside = set_detect_anomaly(True, self.check_nan)
+    def _back(self) -> tuple:
+        return _calls()
 
-    def __exit__(self, *exception: Any) -> None:
-        self._inside.__exit__()
+    def _enter(self) -> None:
+        anomaly.enabled, anomaly.check_nan = True, self.check_nan
 
 
 _PACKAGE = str(Path(__file__).parents[1])

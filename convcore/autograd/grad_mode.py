@@ -10,10 +10,10 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from convcore import _recording
+from convcore.kernels.runtime._restoring import Restoring, undo
 
 __all__ = [
     "enable_grad",
@@ -51,26 +51,29 @@ def is_inference_mode_enabled() -> bool:
     return mode.inference
 
 
-def _set_inference(inference: bool) -> None:
-    """Set the mode; setting it back takes no memory, for a block may end for want of it."""
+def _ident() -> int:
+    """Return the thread's number, which `mode` keeps from here on."""
     if mode.ident is None:
         mode.ident = threading.get_ident()
-    if inference:
-        _recording.inferring.add(mode.ident)
-    else:
-        _recording.inferring.discard(mode.ident)
-    mode.inference = inference
+    return mode.ident
 
 
-class _Context:
+def _marker(inference: bool) -> Callable[[int], None]:
+    """Return what notes that a thread is in inference mode, or no more."""
+    return _recording.inferring.add if inference else _recording.inferring.discard
+
+
+# Calls that set the switch of the thread that makes them: how contexts put it back.
+_SET: dict[bool, tuple] = {
+    enabled: ((mode.__setattr__, ("enabled", enabled)),) for enabled in (False, True)
+}
+
+
+class _Context(Restoring):
     """A context manager that also decorates functions and generator functions.
 
     Subclasses set the mode in `_enter`; the mode before is restored at the end.
     """
-
-    def __init__(self) -> None:
-        # (enabled, inference, the same of the entry before): leaving takes no memory.
-        self._before: tuple[bool, bool, Any] | None = None
 
     def _enter(self) -> None:
         raise NotImplementedError
@@ -78,24 +81,9 @@ class _Context:
     def _copy(self) -> _Context:
         return type(self)()
 
-    def __enter__(self) -> None:
-        self._before = (mode.enabled, mode.inference, self._before)
-        try:
-            self._enter()
-        except MemoryError:
-            self.__exit__()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        assert self._before is not None
-        mode.enabled, inference, self._before = self._before
-        if inference is not mode.inference:
-            _set_inference(inference)
+    def _back(self) -> tuple:
+        """Return the calls that undo `_enter`."""
+        return _SET[mode.enabled]
 
     def __call__(self, function: Callable) -> Callable:
         if inspect.isclass(function):
@@ -112,15 +100,13 @@ class _Context:
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            # Not a context manager, which Ctrl-C may end before it has put anything back.
-            enabled, inference = mode.enabled, mode.inference
+            # Not a `with` block, which would make a context for each call.
+            back = self._back()
             try:
                 self._enter()
                 return function(*args, **kwargs)
             finally:
-                mode.enabled = enabled
-                if inference is not mode.inference:
-                    _set_inference(inference)
+                undo(back)
 
         return inside
 
@@ -163,14 +149,14 @@ class no_grad(_Context):
     """
 
     def __new__(cls, function: Callable | None = None) -> Any:  # noqa: D102
-        context = object.__new__(cls)
+        context = Restoring.__new__(cls)
         if function is None:
             return context
-        context.__init__()  # type: ignore[misc]  # of exactly this class
+        context.__init__()  # of exactly this class
         return context(function)
 
     def __init__(self, function: Callable | None = None) -> None:
-        super().__init__()
+        pass
 
     def _enter(self) -> None:
         mode.enabled = False
@@ -187,28 +173,19 @@ class set_grad_enabled(_Context):
     """Enable or disable recording from the call on; as a context manager, until its end."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
         self.mode = bool(mode)
-        self._found = (_mode_now().enabled, _mode_now().inference)
+        self._found = _mode_now().enabled
         _mode_now().enabled = self.mode
 
     def _enter(self) -> None:
         mode.enabled = self.mode
 
-    def _copy(self) -> set_grad_enabled:
-        return set_grad_enabled(self.mode)
-
-    def __enter__(self) -> None:
-        try:
-            self._before = (*self._found, self._before)
-        except MemoryError:
-            mode.enabled, mode.inference = self._found
-            raise
-        mode.enabled = self.mode
+    def _back(self) -> tuple:
+        return _SET[self._found]
 
     def __call__(self, function: Callable) -> Callable:  # noqa: D102
-        mode.enabled, mode.inference = self._found  # a decorator changes nothing where it stands
-        return super().__call__(function)
+        mode.enabled = self._found  # a decorator changes nothing where it stands
+        return (enable_grad() if self.mode else no_grad())(function)
 
 
 class inference_mode(_Context):
@@ -219,21 +196,25 @@ class inference_mode(_Context):
     """
 
     def __new__(cls, mode: bool | Callable = True) -> Any:  # noqa: D102
-        context = object.__new__(cls)
+        context = Restoring.__new__(cls)
         if isinstance(mode, bool):
             return context
-        context.__init__()  # type: ignore[misc]  # of exactly this class
+        context.__init__()  # of exactly this class
         return context(mode)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__()
         self.mode = mode
 
     def _copy(self) -> inference_mode:
         return inference_mode(self.mode)
 
+    def _back(self) -> tuple:
+        inference = (mode.__setattr__, ("inference", mode.inference))
+        return (*super()._back(), (_marker(mode.inference), (_ident(),)), inference)
+
     def _enter(self) -> None:
-        _set_inference(self.mode)
+        _marker(self.mode)(_ident())
+        mode.inference = self.mode
         mode.enabled = not self.mode
 
 

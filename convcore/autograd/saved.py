@@ -16,6 +16,7 @@ from convcore._recording import Unversioned
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.leaf import leaf_of
+from convcore.kernels.runtime._restoring import Restoring
 
 _FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -182,7 +183,7 @@ def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> Runti
     return _hints.hinted(error, _hints.MODIFIED)
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Restoring):
     """Pass every tensor that is saved for backward through a pair of hooks, as a context manager.
 
     Parameters
@@ -213,10 +214,10 @@ class saved_tensors_hooks:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self) -> None:
+    def _back(self) -> tuple:
         if mode.hooks_forbidden is not None:
             raise RuntimeError(mode.hooks_forbidden)
-        mode.saved_hooks = (*mode.saved_hooks, (self.pack_hook, self.unpack_hook))
+        return ((mode.__setattr__, ("saved_hooks", mode.saved_hooks)),)
 
-    def __exit__(self, *error: object) -> None:
-        mode.saved_hooks = mode.saved_hooks[:-1]
+    def _enter(self) -> None:
+        mode.saved_hooks = (*mode.saved_hooks, (self.pack_hook, self.unpack_hook))

@@ -95,6 +95,7 @@ class find_nan:
 
     def __enter__(self) -> find_nan:
         self._anomaly = set_detect_anomaly(True)
+        self._anomaly.__enter__()
         self._watching.__enter__()
         try:
             for module in self._names:

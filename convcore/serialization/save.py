@@ -118,7 +118,7 @@ def _write(f: Any, write: Callable[[Any], Any]) -> None:
         with writing(f) as opened:
             write(opened)
     except ValueError as error:  # an archive in which a record failed cannot be closed
-        if isinstance(error.__context__, MemoryError):
+        if isinstance(error.__context__, (MemoryError, KeyboardInterrupt)):
             raise error.__context__ from None
         raise
 

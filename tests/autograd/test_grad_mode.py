@@ -185,6 +185,12 @@ def test_set_grad_enabled_is_a_context(lib, value):
     assert lib.is_grad_enabled()
 
 
+def test_a_decorated_function_puts_back_what_its_caller_had(lib):
+    decorated = lib.set_grad_enabled(True)(lib.is_grad_enabled)
+    with lib.no_grad():
+        assert decorated() and not lib.is_grad_enabled()
+
+
 def test_set_grad_enabled_is_a_decorator(lib):
     @lib.set_grad_enabled(False)
     def function():

@@ -148,6 +148,7 @@ def test_bytes_are_those_of_new_results():
         "mul": 4000, "relu": 0, "view": 0, "slice": 0,
     }  # fmt: skip
     big = convcore.ones(1 << 20, requires_grad=True)
+    gc.collect()  # or it is freed meanwhile, of other tests
     with inspection.profile(nn.Identity()) as found:
         big * 2
     assert found.peak_bytes >= 4 << 20

@@ -1,0 +1,38 @@
+"""The end of a `with` block, in one step: Ctrl-C comes before or after it, never within.
+
+Python looks for signals as a function written in Python begins.  An `__exit__` in Python may so
+raise KeyboardInterrupt before its first line, and what the block had set stays set.
+"""
+
+
+def undo(tuple calls):
+    """Make the calls, (function, arguments) each."""
+    for function, arguments in calls:
+        function(*<tuple> arguments)
+
+
+cdef class Restoring:
+    """A context that puts back what it set: base class.  It may be entered again within itself.
+
+    Subclasses have `_enter()`, which sets something, and `_back()`, which is called before it and
+    returns what undoes it: (function, arguments) pairs, called in that order.  The functions are
+    compiled ones, such as `list.append` or the `__setattr__` of an object; others would be
+    interrupted as an `__exit__` in Python is.
+    """
+
+    cdef tuple _calls  # (calls of the innermost entry, what this was before), or None
+
+    def __enter__(self):
+        self._calls = (self._back(), self._calls)
+        try:
+            self._enter()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, kind=None, error=None, traceback=None):
+        """Undo the innermost entry; takes no memory where the calls take none."""
+        if self._calls is None:
+            raise RuntimeError("the context was not entered, or it has ended")
+        calls, self._calls = self._calls
+        undo(calls)
