@@ -279,7 +279,8 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         Raises
         ------
         ValueError
-            ``state_dict`` is something else, or of a loader with other workers or generators.
+            ``state_dict`` is something else, or of a loader with other workers, generators or,
+            amid an iteration, another ``batch_size``.
         RuntimeError
             An iteration is in progress, as for `state_dict`.
         """
