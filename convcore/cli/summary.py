@@ -1,4 +1,4 @@
-"""``convcore summary``: the modules of a net of convcore.models, and their costs."""
+"""``convcore summary``: the modules of a net, ours or an ONNX file, and their costs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from convcore.cli.errors import UsageError
+from convcore.cli.onnx_model import one_line, open_model
 from convcore.cli.terminal import fitted
 
 DTYPES = ("float32", "float64")
@@ -29,12 +30,16 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         description="Build a net, call it once and print each module's output shape, parameters "
         "and multiply-adds, and the totals including memory.",
     )
-    parser.add_argument("model", metavar="MODEL", help="resnet18, vgg16_bn, mobilenet_v2, unet ...")
+    parser.add_argument(
+        "model", metavar="MODEL", help="resnet18, vgg16_bn, unet ... or a file: net.onnx"
+    )
     parser.add_argument(
         "--input",
+        "--input-size",
         type=_shape,
         metavar="N,C,H,W",
-        help="input shape; default: one image of the size that the net is designed for",
+        help="input shape; default: one image of the size that the net is designed for, or the "
+        "sizes in an ONNX file",
     )
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument(
@@ -51,16 +56,23 @@ def run(arguments: argparse.Namespace) -> int:
     import convcore
     from convcore import inspection
 
-    make = _maker(arguments.model)
-    shape = arguments.input or _SHAPES.get(arguments.model, _PHOTOGRAPH)
-    dtype = getattr(convcore, arguments.dtype)
     if arguments.depth is not None and arguments.depth < 0:
         raise UsageError(f"--depth: must not be negative, got {arguments.depth}")
-    model = make().to(dtype)
+    dtype = getattr(convcore, arguments.dtype)
+    given: tuple[Any, ...]
+    if arguments.model.endswith(".onnx"):
+        if arguments.dtype != "float32":
+            raise UsageError("--dtype is for nets of convcore.models; an ONNX file has its own")
+        model, given = open_model(arguments.model, arguments.input)
+        shown = [list(each.shape) for each in given]
+    else:
+        model = _maker(arguments.model)().to(dtype)
+        given = arguments.input or _SHAPES.get(arguments.model, _PHOTOGRAPH)
+        shown = list(given)
     try:
-        found = inspection.summary(model, shape, dtype=dtype, depth=arguments.depth)
+        found = inspection.summary(model, given, dtype=dtype, depth=arguments.depth)
     except (RuntimeError, ValueError) as error:
-        raise UsageError(f"{arguments.model} cannot take {list(shape)}: {error}") from None
+        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
     print(fitted(str(found)))
     return 0
 

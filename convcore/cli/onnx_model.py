@@ -1,0 +1,62 @@
+"""ONNX files that commands are given: read, with inputs of the sizes that they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convcore.cli.errors import UsageError, require_extra
+
+
+def open_model(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tuple[Any, ...]]:
+    """Return the net of a file, and zeros for its inputs: of these sizes, or of the graph's own."""
+    require_extra("onnx", "onnx")
+    from convcore import onnx
+    from convcore.onnx.reading import read_model
+
+    try:
+        proto = read_model(file)
+        net = onnx.load(proto)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}") from None
+    except onnx.OnnxError as error:
+        raise UsageError(f"{file}: {one_line(error)}") from None
+    infos = [info for info in proto.graph.input if info.name in net.input_names]
+    if sizes is not None and len(infos) != 1:
+        names = ", ".join(net.input_names) or "none"
+        raise UsageError(f"--input-size is for nets of one input; those of {file}: {names}")
+    return net, tuple(_zeros(file, info, sizes) for info in infos)
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's message without its line breaks."""
+    return " ".join(str(error).split())
+
+
+def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
+    """Return zeros for one input of a graph."""
+    import numpy as np
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    import convcore
+
+    kind = info.type.tensor_type
+    axes = [axis.dim_value or axis.dim_param or "?" for axis in kind.shape.dim]
+    shown = f"{file}: input {info.name!r} is [{', '.join(map(str, axes))}]"
+    free = not kind.HasField("shape")
+    if sizes is None:
+        if free or not all(isinstance(axis, int) for axis in axes):
+            raise UsageError(f"{shown}: give its sizes, as --input-size 1,3,224,224")
+        sizes = tuple(axes)
+    elif not free and not _fits(axes, sizes):
+        raise UsageError(f"{shown}, got --input-size {','.join(map(str, sizes))}")
+    try:
+        return convcore.from_numpy(np.zeros(sizes, tensor_dtype_to_np_dtype(kind.elem_type)))
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{shown} of a type without tensors: {one_line(error)}") from None
+
+
+def _fits(axes: list[int | str], sizes: tuple[int, ...]) -> bool:
+    """Whether sizes are those of the axes that are fixed."""
+    return len(axes) == len(sizes) and all(
+        not isinstance(axis, int) or axis == size for axis, size in zip(axes, sizes, strict=True)
+    )
