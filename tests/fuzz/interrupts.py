@@ -182,35 +182,49 @@ def put_back(before: dict[str, Any]) -> None:
     anomaly_mode.anomaly.enabled, anomaly_mode.anomaly.check_nan = before["anomaly"]
 
 
-@contextmanager
-def interrupts() -> Iterator[list[float]]:
-    """Have the timer's signal raise KeyboardInterrupt; yield the times at which it did."""
-    fired: list[float] = []
+class Alarm:
+    """A timer whose signal raises KeyboardInterrupt."""
 
-    def handler(number: int, frame: Any) -> None:
-        fired.append(time.perf_counter())
-        signal.default_int_handler(number, frame)
+    def __init__(self) -> None:
+        self.fired = self._armed = False
 
-    found = signal.signal(signal.SIGALRM, handler)
-    try:
-        yield fired
-    finally:
+    def arm(self, seconds: float) -> None:
+        self.fired, self._armed = False, True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def disarm(self) -> None:
+        self._armed = False  # the signal may be on its way, in another thread
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def handle(self, number: int, frame: Any) -> None:
+        if self._armed:
+            self.fired, self._armed = True, False
+            signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def interrupts() -> Iterator[Alarm]:
+    """Have the timer's signal raise KeyboardInterrupt."""
+    alarm = Alarm()
+    found = signal.signal(signal.SIGALRM, alarm.handle)
+    try:
+        yield alarm
+    finally:
+        alarm.disarm()
         signal.signal(signal.SIGALRM, found)
 
 
-def interrupted(work: Callable[[], Any], after: float, fired: list[float]) -> tuple[str, str]:
+def interrupted(work: Callable[[], Any], after: float, alarm: Alarm) -> tuple[str, str]:
     """Run a work with an interrupt after so many seconds; return how it ended, and where."""
-    fired.clear()
     try:
-        signal.setitimer(signal.ITIMER_REAL, after)
+        alarm.arm(after)
         work()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        alarm.disarm()
     except KeyboardInterrupt as error:
         frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
         names = [f"{Path(code.co_filename).stem}.{code.co_name}" for code in frames]
         return "interrupted", " > ".join(names[1:-1])
-    return ("swallowed" if fired else "finished"), ""
+    return ("swallowed" if alarm.fired else "finished"), ""
 
 
 def durations(works: Works) -> dict[str, float]:
@@ -233,7 +247,7 @@ def run(count: int, seed: int, names: Sequence[str] = WORKS) -> tuple[Counter[st
         with (
             tempfile.TemporaryDirectory() as folder,
             warnings.catch_warnings(),
-            interrupts() as fired,
+            interrupts() as alarm,
         ):
             warnings.simplefilter("ignore")
             works = Works(folder)
@@ -245,7 +259,7 @@ def run(count: int, seed: int, names: Sequence[str] = WORKS) -> tuple[Counter[st
                 name = draw.choice(names)
                 dropped.clear()
                 after = draw.uniform(0, lasts[name]) + 1e-6
-                end, where = interrupted(getattr(works, name), after, fired)
+                end, where = interrupted(getattr(works, name), after, alarm)
                 if end == "swallowed" and "KeyboardInterrupt" in dropped:
                     end = "dropped by Python in a finalizer or a handler of a fork"
                 ends[end] += 1
