@@ -181,6 +181,8 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
 def sum_to_size(input: Tensor, *size: int) -> Tensor:
     """Return ``input`` summed over the axes along which ``size`` would be repeated to give it.
 
+    Integers and bools that are summed give int64, as of ``sum``.
+
     Raises
     ------
     RuntimeError
@@ -195,6 +197,8 @@ def sum_to_size(input: Tensor, *size: int) -> Tensor:
     )
     if not fits:
         raise RuntimeError(f"size {list(given)} is not expandable to size {list(shape)}.")
+    if given != shape and input._array.dtype.kind in "biu":
+        input = cast(input, np.dtype(np.int64))
     return sum_to(input, given)
 
 

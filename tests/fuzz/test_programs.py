@@ -43,6 +43,9 @@ MENDED = (
     "v0 = lib.xlogy(lib.tensor(1.5, dtype=lib.float64), lib.ones(2, dtype=lib.long))",
     "v0 = lib.median(lib.zeros(3, 0, dtype=lib.int32))",
     "v0 = lib.ones(2, dtype=lib.bool); v1 = v0.sub_(v0)",
+    "v0 = lib.ones(2, 3, dtype=lib.bool).sum_to_size(1)",
+    "v0 = lib.ones(2, 3, dtype=lib.int32).sum_to_size(2, 1)",
+    "v0 = lib.ones(2, dtype=lib.bool).sum_to_size(2)",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 
