@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import types
 
 import pytest
@@ -86,6 +87,15 @@ def test_no_function_of_pythons_runs_at_the_end(make):
     assert state() == before
 
 
+@pytest.fixture
+def interrupts():
+    """Have Ctrl-C raise KeyboardInterrupt; a shell ignores it in what it runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_the_mode_is_set_leaves_it_as_it_was(make):
     before = state()
     context = make()
