@@ -357,10 +357,12 @@ def test_thread_that_leaves_is_an_error():
             threading.excepthook = lambda args: None
             raise SystemExit
 
-    hook = threading.excepthook
+    hook, before = threading.excepthook, set(threading.enumerate())
     try:
         with pytest.raises(RuntimeError, match="worker thread 0 exited unexpectedly"):
             list(loader(Leaving(6), kind="thread", workers=1))
+        for worker in set(threading.enumerate()) - before:  # it tells its hook last
+            worker.join(timeout=30)
     finally:
         threading.excepthook = hook
 
