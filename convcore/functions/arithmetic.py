@@ -352,6 +352,7 @@ def neg(input: Tensor) -> Tensor:
         )
     out = wrap(np.asarray(np.negative(array)))
     record("NegBackward0", (input,), out, _neg_backward)
+    describe(out, forward=np.negative)
     return out
 
 

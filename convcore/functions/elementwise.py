@@ -199,7 +199,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     if not isinstance(exponent, Tensor):
         return _pow_number(input, exponent)
     a = input._array if isinstance(input, Tensor) else input
-    out = wrap(_power(a, exponent._array))
+    out = wrap(power_of(a, exponent._array))
     if mode.enabled:
         if isinstance(input, Tensor):
             saved = (input, exponent, out if exponent.requires_grad else None)
@@ -215,13 +215,14 @@ def _pow_number(x: Tensor, n: Any) -> Tensor:
     array = x._array
     if array.dtype.kind in "iub" and type(n) is int and n < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    out = wrap(_power(array, n))
+    out = wrap(power_of(array, n))
     if mode.enabled:
         backward = lambda needs, grad, x: (_pow_number_backward(grad, x, n),)  # noqa: E731
         saved = x if n != 0 else None
         if out._array.dtype != array.dtype:
             backward = fitted(backward, x)
         record("PowBackward0", (x,), out, backward, (saved,))
+        describe(out, forward=lambda array: power_of(array, n))
     return out
 
 
@@ -236,7 +237,7 @@ _POWERS: dict[float, Callable] = {
 }
 
 
-def _power(array: Any, n: Any) -> np.ndarray:
+def power_of(array: Any, n: Any) -> np.ndarray:
     """Return array ** n, of arrays or of an array and a number."""
     short = None
     if type(n) in (int, float):

@@ -8,7 +8,7 @@ import numpy as np
 
 from convcore import _hints
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, typename
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul
@@ -80,6 +80,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         lambda needs, grad, index: _put_back(grad, shape, _at_axis(axis, index)),
         (index,),
     )
+    describe(out, dim=axis, index=index)
     return out
 
 

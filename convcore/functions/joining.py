@@ -196,6 +196,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         )
 
     record("StackBackward0", tensors, out, backward)
+    describe(out, dim=axis)
     return out
 
 

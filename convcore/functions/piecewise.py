@@ -11,7 +11,7 @@ import numpy as np
 from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import (
     check_arguments,
     check_tensor,
@@ -186,7 +186,12 @@ def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
         array = array if high is None else compute(np.minimum, array, high)
     out = wrap(array)
     backward = lambda needs, grad, x: (masked(grad, _inside(x._array, low, high)),)  # noqa: E731
-    record(name, (x,), out, fitted(backward, x), (x,))
+    if mode.enabled:
+        record(name, (x,), out, fitted(backward, x), (x,))
+        if array.dtype.kind == "f":
+            a, b = -math.inf if low is None else low, math.inf if high is None else high
+            if a <= b:
+                describe(out, kernel=("clamp", a, b))
     return out
 
 

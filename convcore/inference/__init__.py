@@ -12,8 +12,10 @@
    arguments, with the memory of all intermediate results laid out beforehand; later calls run the
    steps and none of the net's Python code. It is made as follows:
 
-   - ``op_graph.py``: the net is run with gradients; the autograd graph, read back from the result,
-     is the list of its ops, and says which op consumes which result.
+   - ``op_graph.py``: the net is run with gradients; the autograd graph, read back from the
+     results, is the list of its ops, and says which op consumes which result.
+   - ``simplification.py``: several ops that are one, as the five of a Hardswish written out, and
+     numbers by which a convolution's input or result is multiplied, which its weights take in.
    - ``lowering.py``: a table from an op's name to the function that adds its steps; those of
      ``convolutions.py`` (with the activation, sum or max pool that is fused into a convolution),
      ``linear.py`` and ``elementwise.py``. An op without an entry there ends the attempt

@@ -38,7 +38,7 @@ def convolution(
     onto: Value | None = None,
 ) -> Value:
     """Add a PrepackedConv, with its own activation or ``after``, added to ``onto`` if given."""
-    layer = op.node.attributes["layer"]
+    layer = op.attributes["layer"]
     params = None if after is None else activation_params_of(after)
     x = computed(builder.consume(*op.inputs, dense=False)[0])
     return prepacked_convolution(
@@ -65,7 +65,7 @@ def prepacked_convolution(
 
 def other_convolution(builder: PlanBuilder, op: Op) -> Value:
     """Add a convolution that is not a PrepackedConv, or a transposed one."""
-    attributes = op.node.attributes
+    attributes = op.attributes
     if "steps" not in attributes:
         raise UnplannedError("a convolution with its activation")
     x, weight, bias = builder.consume(*op.inputs, dense=False)
@@ -119,7 +119,7 @@ def _executed(
 def can_fuse(builder: PlanBuilder, op: Op) -> bool:
     """Return whether a PrepackedConv is deferred, as its consumer may be fused into it."""
     after = builder.ops.only_consumer(op.result)
-    if after is None or op.node.attributes["layer"].activation_params != PLAIN:
+    if after is None or op.attributes["layer"].activation_params != PLAIN:
         return False
     is_activation = activation_params_of(after) is not None
     return is_activation or after.name == "Add" or _swaps_with_activation(builder, after)
@@ -130,7 +130,7 @@ def _swaps_with_activation(builder: PlanBuilder, op: Op) -> bool:
 
     Not if a window lies in the padding alone: its -inf would escape the activation.
     """
-    may_be_padding = op.node.attributes.get("may_be_padding", True)
+    may_be_padding = op.attributes.get("may_be_padding", True)
     return not may_be_padding and fusable_activation(builder, op) is not None
 
 
@@ -159,7 +159,7 @@ def activated(builder: PlanBuilder, op: Op) -> Value:
     return convolution(builder, before, op)
 
 
-def added(builder: PlanBuilder, op: Op) -> Value:
+def added(builder: PlanBuilder, op: Op) -> Value | Array:
     """Add a sum, fused into the convolution that computes one of its operands if possible."""
     for operand, other in (op.inputs, op.inputs[::-1]):
         before = _deferred_convolution(builder, operand)
@@ -175,7 +175,7 @@ def _can_add(builder: PlanBuilder, before: Op, op: Op, other: Operand) -> bool:
     x, onto = computed(builder.peek(before.inputs[0])), builder.peek(other)
     if not isinstance(onto, Value):
         return False
-    executable, _ = before.node.attributes["layer"].prepacked.prepared(x.shape, x.strides, FLOAT)
+    executable, _ = before.attributes["layer"].prepacked.prepared(x.shape, x.strides, FLOAT)
     alike = Value(executable.shape, executable.channels_last).same_layout(onto)
     return executable.plan.supports_accumulate and alike and builder.is_free(onto, but=op)
 
@@ -185,7 +185,7 @@ def max_pool(builder: PlanBuilder, op: Op) -> Value:
 
     The result is the same, as activations are monotonic (see `activation_params_of`).
     """
-    pool = op.node.attributes.get("pool")
+    pool = op.attributes.get("pool")
     if pool is None:
         raise UnplannedError("a pool of indices")
     before = _deferred_convolution(builder, op.inputs[0])
@@ -218,7 +218,7 @@ def activation_params_of(op: Op) -> ActivationParams | None:
     """
     if op.name == "Relu":
         return CLAMP, 0.0, math.inf, 0.0
-    match op.node.attributes.get("kernel"):
+    match op.attributes.get("kernel"):
         case ("clamp", low, high):
             return CLAMP, low, high, 0.0
         case ("leaky_relu", slope) if slope >= 0:

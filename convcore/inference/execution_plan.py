@@ -112,14 +112,15 @@ class Step:
 
 
 class Plan:
-    """Steps that compute ``result`` from ``input``, and the memory of intermediate results.
+    """Steps that compute ``results`` from ``input``, and the memory of intermediate results.
 
     One thread may run it at a time.
     """
 
-    def __init__(self, steps: Sequence[Step], input: Value, result: Value) -> None:
-        self._steps, self._input, self._result = steps, input, result
-        outside = (input.root, result.root)
+    def __init__(self, steps: Sequence[Step], input: Value, results: Sequence[Value]) -> None:
+        self._steps, self._input, self._results = steps, input, tuple(results)
+        self._result_roots = tuple(dict.fromkeys(result.root for result in results))
+        outside = (input.root, *self._result_roots)
         offsets, self.n_bytes = offsets_of(steps, outside)
         self._arena = memory.Block(max(self.n_bytes, _LINE))
         self._scratch = memory.Block(max([_LINE, *(step.scratch_bytes for step in steps)]))
@@ -141,7 +142,7 @@ class Plan:
 
     def copy(self) -> Plan:
         """Return the same plan with memory of its own, for a concurrent call."""
-        return Plan(self._steps, self._input, self._result)
+        return Plan(self._steps, self._input, self._results)
 
     def _array(self, value: Value, offset: int) -> Array:
         root = value.root
@@ -151,20 +152,20 @@ class Plan:
         dense = np.ndarray((shape[0], *shape[2:], shape[1]), FLOAT, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
-    def __call__(self, array: Array) -> Array:
-        """Return the net's result, a new array, for an input of the plan's shape and layout."""
-        result = self._result.root.allocate()
+    def __call__(self, array: Array) -> list[Array]:
+        """Return the net's results, new arrays, for an input of the plan's shape and layout."""
+        made = {root: root.allocate() for root in self._result_roots}
         for arguments, place, value in self._input_slots:
             arguments[place] = value.array_in(array)
         for arguments, place, value in self._result_slots:
-            arguments[place] = value.array_in(result)
+            arguments[place] = value.array_in(made[value.root])
         try:
             for function, arguments in self._calls:
                 function(*arguments)
         finally:
             for arguments, place, _ in (*self._input_slots, *self._result_slots):
                 arguments[place] = None
-        return self._result.array_in(result)
+        return [result.array_in(made[result.root]) for result in self._results]
 
 
 def offsets_of(

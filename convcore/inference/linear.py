@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -20,13 +21,15 @@ from convcore.inference.execution_plan import Value
 from convcore.inference.op_graph import Op, Operand
 from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed, constant
 
-# Weights up to this size are prepacked; with larger ones, reading them is all that takes time.
+# Weights up to this size are prepacked; with larger ones and few rows, reading the weights is all
+# that takes time.
 MOST_BYTES = 32 << 20
+FEW_ROWS = 8
 
 
 def linear(builder: PlanBuilder, op: Op) -> Value:
     """Add the product of a result and a constant matrix, plus a constant vector if there is one."""
-    if op.node.attributes not in ({}, {"beta": 1, "alpha": 1}):
+    if op.attributes not in ({}, {"beta": 1, "alpha": 1}):
         raise UnplannedError("a product with factors")
     *vector, left, right = op.inputs
     images = _flattened_images(builder, left)
@@ -35,16 +38,24 @@ def linear(builder: PlanBuilder, op: Op) -> Value:
     offsets = constant(bias[0]) if bias else None
     if images is not None:
         matrix, x = _in_memory_order(matrix, x)
-    if matrix.nbytes > MOST_BYTES:
+    if matrix.nbytes > MOST_BYTES and x.shape[0] < FEW_ROWS:
         return builder.apply(lambda array: _product_sum(array, matrix.T, offsets), x)
     after = fusable_activation(builder, op)
     params = None if after is None else activation_params_of(after)
-    weight = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]
+    conv = builder.shared((_place(columns), _place(offsets), images), _packed, matrix, offsets)
     pixels = Value((*x.shape, 1, 1), True, x, _as_pixels)
-    y = prepacked_convolution(
-        builder, PrepackedConvolution(weight, offsets), pixels, params or PLAIN
-    )
+    y = prepacked_convolution(builder, conv, pixels, params or PLAIN)
     return define_activation(builder, after, Value(y.shape[:2], False, y, _as_rows))
+
+
+def _packed(matrix: Array, offsets: Array | None) -> PrepackedConvolution:
+    weight = np.ascontiguousarray(matrix)[:, :, np.newaxis, np.newaxis]
+    return PrepackedConvolution(weight, offsets)
+
+
+def _place(array: Array | None) -> Hashable:
+    """Return where in memory a constant lies, and how."""
+    return None if array is None else (array.ctypes.data, array.shape, array.strides)
 
 
 def feeds_linear(builder: PlanBuilder, op: Op) -> bool:
@@ -66,7 +77,7 @@ def _flattened_images(builder: PlanBuilder, operand: Operand) -> Operand:
     x = builder.peek(copy.inputs[0])
     if not isinstance(x, Value) or not x.channels_last:
         return None
-    is_flat = view.node.attributes["size"] == (x.shape[0], math.prod(x.shape[1:]))
+    is_flat = view.attributes["size"] == (x.shape[0], math.prod(x.shape[1:]))
     return copy.inputs[0] if is_flat else None
 
 

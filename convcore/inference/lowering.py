@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.engine.layers.global_avg_pooling import write_global_avg_pool
 from convcore.engine.layers.strided_copy import concatenate
+from convcore.engine.matmul import matmul
 from convcore.engine.runtime.checks import Array
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions.elementwise import power_of
 from convcore.inference.convolutions import (
     activated,
     added,
@@ -19,40 +21,52 @@ from convcore.inference.convolutions import (
     max_pool,
     other_convolution,
 )
-from convcore.inference.elementwise import arithmetic
+from convcore.inference.elementwise import arithmetic, prelu
 from convcore.inference.execution_plan import FLOAT, Plan, Value
 from convcore.inference.linear import feeds_linear, linear
-from convcore.inference.op_graph import Op, OpGraph
-from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed
+from convcore.inference.op_graph import Constants, Op, OpGraph
+from convcore.inference.plan_builder import (
+    PlanBuilder,
+    Resolved,
+    UnplannedError,
+    computed,
+    constant,
+    known,
+)
+from convcore.inference.simplification import simplified
 
 
-def plan_of(input: Tensor, result: Any) -> Plan:
-    """Return the plan of the net that computed ``result`` from ``input``.
+def plan_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> Plan:
+    """Return the plan of the net that computed ``results`` from ``input``.
 
     Parameters
     ----------
     input : Tensor
         float32, in one of the two memory formats; requires a gradient.
-    result : Tensor
-        Computed with gradients recorded, from the input and leaf tensors that require one.
+    results : sequence of Tensor
+        Computed with gradients recorded, from the input, leaf tensors that require one, and
+        constants.
+    constants : Constants
+        Which looked on.
 
     Raises
     ------
     UnplannedError
         The net does something that plans do not support.
     """
-    if not isinstance(result, Tensor) or result.grad_fn is None:
-        raise UnplannedError("the result is no tensor that was computed")
-    if {input._array.dtype, result._array.dtype} != {FLOAT} or not input._array.size:
+    if any(one.grad_fn is None for one in results):
+        raise UnplannedError("a result that was not computed")
+    if any(one._array.dtype != FLOAT for one in (input, *results)) or not input._array.size:
         raise UnplannedError("no float32 numbers")
-    return PlanBuilder(input, OpGraph(result), _lower, _is_deferred).plan()
+    ops = simplified(OpGraph.recorded(input, results, constants))
+    return PlanBuilder(ops, _lower, _is_deferred).plan()
 
 
 def _lower(builder: PlanBuilder, op: Op) -> Value | Array:
     """Add the steps of an op; return its result."""
     lower = _LOWERINGS.get(op.name)
     if lower is None:
-        lower = activated if op.node.attributes.get("kernel") else _replayed
+        lower = activated if op.attributes.get("kernel") else _replayed
     return lower(builder, op)
 
 
@@ -66,7 +80,7 @@ def _is_deferred(builder: PlanBuilder, op: Op) -> bool:
 def _concatenated(builder: PlanBuilder, op: Op) -> Value:
     """Add a concatenation."""
     parts = list(map(computed, builder.consume(*op.inputs, dense=False)))
-    axis = op.node.attributes["dim"]
+    axis = op.attributes["dim"]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
     y = Value(shape, all(part.channels_last for part in parts))
@@ -74,20 +88,65 @@ def _concatenated(builder: PlanBuilder, op: Op) -> Value:
     return y
 
 
-def _reshaped(builder: PlanBuilder, op: Op) -> Value:
-    """Reshape a result."""
-    size = op.node.attributes.get("size")
+def _reshaped(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Reshape a result, or a constant."""
+    size = op.attributes.get("size")
     if size is None:
         raise UnplannedError("a view of another kind")
-    x = computed(builder.consume(*op.inputs, dense=False)[0])
-    return builder.apply(lambda array: array.reshape(size), x)
+    (x,) = builder.consume(*op.inputs, dense=False)
+    return _applied(builder, lambda array: array.reshape(size), x)
+
+
+def _applied(builder: PlanBuilder, function: Callable[..., Array], *xs: Resolved) -> Value | Array:
+    """Return the result of a NumPy function, computed now if all its operands are constants."""
+    if all(isinstance(x, np.ndarray) for x in xs):
+        return ignore_errstate(function, *xs)
+    return builder.apply(function, *map(known, xs))
+
+
+def _passed_on(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Return the operand itself."""
+    (x,) = builder.consume(*op.inputs, dense=False)
+    return known(x)
+
+
+def _selected(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Add slices of an axis at constant indices."""
+    axis, index = op.attributes["dim"], op.attributes["index"]
+    if index not in builder.ops.constants:
+        raise UnplannedError("computed indices")
+    places = index._array
+    (x,) = builder.consume(*op.inputs)
+    return _applied(builder, lambda array: array.take(places, axis), x)
+
+
+def _powered(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Add a power with a constant exponent."""
+    (x, *exponents) = builder.consume(*op.inputs)
+    if not exponents:
+        return _replay(builder, op, x)
+    exponent = constant(exponents[0])
+    n = exponent.item() if exponent.size == 1 else exponent
+    return _applied(builder, lambda array: power_of(array, n), x)
+
+
+def _product(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Add products of matrices, batch by batch."""
+    return _applied(builder, matmul, *builder.consume(*op.inputs, dense=False))
+
+
+def _stacked(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Add a new axis along which results follow one another."""
+    axis = op.attributes["dim"]
+    parts = builder.consume(*op.inputs, dense=False)
+    return _applied(builder, lambda *arrays: np.stack(arrays, axis), *parts)
 
 
 def _mean(builder: PlanBuilder, op: Op) -> Value:
     """Add a mean over all pixels (global average pooling)."""
     x = computed(builder.consume(*op.inputs)[0])
     axes = tuple(range(2, len(x.shape)))
-    attributes = op.node.attributes
+    attributes = op.attributes
     if attributes.get("dim") != axes or not axes:
         raise UnplannedError("a mean over other axes")
     means = Value((*x.shape[:2], *(1,) * len(axes)), x.channels_last)
@@ -99,29 +158,38 @@ def _mean(builder: PlanBuilder, op: Op) -> Value:
 
 def _replayed(builder: PlanBuilder, op: Op) -> Value | Array:
     """Add an op of one input whose node knows its forward function."""
-    forward = op.node.attributes.get("forward")
     x, *others = builder.consume(*op.inputs, dense=False)
-    # Other operands are constants, which `forward` already has.
-    if forward is None or any(isinstance(one, Value) for one in others):
+    # Other operands are constants, which the node's function already has.
+    if any(isinstance(one, Value) for one in others):
         raise UnplannedError(op.name)
-    return forward(x) if isinstance(x, np.ndarray) else builder.apply(forward, computed(x))
+    return _replay(builder, op, x)
+
+
+def _replay(builder: PlanBuilder, op: Op, x: Resolved) -> Value | Array:
+    forward = op.attributes.get("forward")
+    if forward is None:
+        raise UnplannedError(op.name)
+    return _applied(builder, forward, x)
 
 
 def _split(builder: PlanBuilder, op: Op) -> Value:
     """Split a result."""
     x = computed(builder.consume(*op.inputs, dense=False)[0])
-    parts = [builder.apply(part, x) for part in op.node.attributes["parts"]]
+    parts = [builder.apply(part, x) for part in op.attributes["parts"]]
     for number, part in enumerate(parts[1:], 1):
-        builder.define((op.node, number), part)
+        builder.define((op.result[0], number), part)
     return parts[0]
 
 
 _LOWERINGS: dict[str, Callable[[PlanBuilder, Op], Value | Array]] = {
     "Add": added,
     "Addmm": linear,
+    "Alias": _passed_on,
+    "Bmm": _product,
     "Cat": _concatenated,
     "Convolution": other_convolution,
     "Div": arithmetic,
+    "IndexSelect": _selected,
     "PrepackedConvolution": convolution,
     "MaxPool1DWithIndices": max_pool,
     "MaxPool2DWithIndices": max_pool,
@@ -129,11 +197,14 @@ _LOWERINGS: dict[str, Callable[[PlanBuilder, Op], Value | Array]] = {
     "Mean": _mean,
     "Mm": linear,
     "Mul": arithmetic,
+    "Pow": _powered,
+    "PreluKernel": prelu,
     "Relu": activated,
     "ReshapeAlias": _reshaped,
     "Rsub": arithmetic,
     "Split": _split,
     "SplitWithSizes": _split,
+    "Stack": _stacked,
     "Squeeze": _reshaped,
     "Sub": arithmetic,
     "Unbind": _split,

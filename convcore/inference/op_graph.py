@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from convcore._reads import is_static
 from convcore._tensor import Tensor
 from convcore.autograd.node import AccumulateGrad, Node
+from convcore.nn import Module
 
 # An output of a node, by its number.
 Output = tuple[Node, int]
-# An input of an op: a leaf tensor, an output of another op, or neither (a constant).
+# An input of an op: a leaf or constant tensor, an output of another op, or neither.
 Operand = Tensor | Output | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
-    """One autograd node, and the operands that it was computed from."""
+    """An operation of a net, read from an autograd node or made of several.
 
-    node: Node
+    Attributes
+    ----------
+    name : str
+        The node's without "Backward0": 'Relu', 'MaxPool2DWithIndices'.
+    attributes : dict
+        The operation's arguments by name, as `describe` gave them.
+    inputs : tuple of Operand
+    result : Output
+        The output; the first of several.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
     inputs: tuple[Operand, ...]
-
-    @property
-    def name(self) -> str:
-        """The node's name without "Backward0": 'Relu', 'MaxPool2DWithIndices'."""
-        return self.node.name().partition("Backward")[0]
-
-    @property
-    def result(self) -> Output:
-        """The op's output; the first of several."""
-        return self.node, 0
+    result: Output
 
 
 def reached(roots: Iterable[Node | None]) -> set[Node]:
@@ -45,45 +51,138 @@ def reached(roots: Iterable[Node | None]) -> set[Node]:
     return found
 
 
-class OpGraph:
-    """The ops that a tensor was computed by, oldest first, and who consumes what.
+class Constants:
+    """What is the same in each run: a model's own tensors, static ones, and what is made of these.
+
+    The autograd graph does not show tensors without a gradient, so it looks on while ops are
+    recorded.
 
     Parameters
     ----------
-    result : Tensor
-        Computed with gradients recorded, from leaf tensors that all require one.
+    model : Module
+    input : Tensor
+        What the model is called with; requires a gradient.
+    """
+
+    def __init__(self, model: Module, input: Tensor) -> None:
+        self._input = input
+        self._own = {
+            id(one)
+            for module in model.modules()
+            for one in (*module._buffers.values(), *vars(module).values())
+            if isinstance(one, Tensor)
+        }
+        self._given: dict[tuple[Node, int], Tensor] = {}
+        self._made: dict[Output, Tensor] = {}
+        self._varying: set[Node] = set()
+
+    def note(self, node: Node, inputs: tuple[Any, ...], outputs: Any) -> None:
+        """Look at an op that was just recorded."""
+        if any([self._varies(node, *each) for each in enumerate(inputs)]):
+            self._varying.add(node)
+            return
+        results = outputs if isinstance(outputs, tuple) else (outputs,)
+        self._made.update({(node, number): one for number, one in enumerate(results)})
+
+    def _varies(self, node: Node, number: int, tensor: Any) -> bool:
+        """Return whether an op's input may be another in another run; keep it if it is not."""
+        if not isinstance(tensor, Tensor):
+            return False
+        if tensor.requires_grad:
+            return tensor is self._input or tensor.grad_fn in self._varying
+        if tensor not in self:
+            return True
+        self._given[node, number] = tensor
+        return False
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        if id(tensor) in self._own or is_static(tensor):
+            return True
+        return tensor._view is not None and tensor._view.base in self
+
+    def given(self, node: Node, number: int) -> Tensor | None:
+        """Return an input of an op, without a gradient, if it is a constant."""
+        return self._given.get((node, number))
+
+    def made(self, output: Output) -> Tensor | None:
+        """Return an op's output if it was computed of constants and weights alone."""
+        return self._made.get(output)
+
+
+class OpGraph:
+    """The ops that tensors were computed by, oldest first, and who consumes what.
+
+    Parameters
+    ----------
+    input : Tensor
+        What they were computed from.
+    ops : sequence of Op
+        In an order in which they can be computed.
+    results : sequence of Output
+    constants : Constants
 
     Attributes
     ----------
+    input : Tensor
     all : list of Op
-    result : Output
+    results : tuple of Output
+    constants : Constants
     uses : Counter of Operand
-        How often each operand is consumed; the net's caller consumes the result.
+        How often each operand is consumed; the net's caller consumes the results.
     """
 
-    def __init__(self, result: Tensor) -> None:
-        found = {
-            node: Op(node, tuple(_operand(edge) for edge in node.next_functions))
-            for node in reached([result.grad_fn])
-        }
-        self.all = sorted(found.values(), key=lambda op: op.node._sequence)
-        self._of = found
-        self.result = result.grad_fn, result._output_nr
-        self._consumers = {operand: one for one in self.all for operand in one.inputs}
-        self.uses = Counter(operand for one in self.all for operand in one.inputs)
-        self.uses[self.result] += 1
+    def __init__(
+        self, input: Tensor, ops: Sequence[Op], results: Sequence[Output], constants: Constants
+    ) -> None:
+        self.input, self.all = input, list(ops)
+        self.results, self.constants = tuple(results), constants
+        self._of = {op.result[0]: op for op in ops}
+        self._consumers = {operand: op for op in ops for operand in op.inputs}
+        self.uses = Counter(operand for op in ops for operand in op.inputs)
+        self.uses.update(self.results)
+
+    @classmethod
+    def recorded(cls, input: Tensor, results: Sequence[Tensor], constants: Constants) -> OpGraph:
+        """Return the ops that led from an input to results, with gradients recorded.
+
+        All leaf tensors have to require one; constants looked on.
+        """
+        nodes = sorted(reached(one.grad_fn for one in results), key=lambda node: node._sequence)
+        ops = [
+            Op(
+                node.name().partition("Backward")[0],
+                node.attributes,
+                tuple(_operands(node, constants)),
+                (node, 0),
+            )
+            for node in nodes
+        ]
+        return cls(input, ops, [(_node_of(one), one._output_nr) for one in results], constants)
+
+    def is_computed(self, operand: Operand) -> bool:
+        """Return whether an operand is the input, or computed from it or from weights."""
+        return isinstance(operand, tuple) or operand is self.input
 
     def of(self, operand: Operand) -> Op | None:
         """Return the op whose output an operand is."""
-        return self._of[operand[0]] if isinstance(operand, tuple) else None
+        return self._of.get(operand[0]) if isinstance(operand, tuple) else None
 
     def only_consumer(self, operand: Operand) -> Op | None:
         """Return the only op that consumes an operand; None if there are several or none."""
         return self._consumers.get(operand) if self.uses[operand] == 1 else None
 
 
-def _operand(edge: tuple[Node | None, int]) -> Operand:
-    node, number = edge
-    if isinstance(node, AccumulateGrad):
-        return node.variable
-    return None if node is None else (node, number)
+def _node_of(tensor: Tensor) -> Node:
+    assert tensor.grad_fn is not None
+    return tensor.grad_fn
+
+
+def _operands(node: Node, constants: Constants) -> Iterator[Operand]:
+    for number, (before, output) in enumerate(node.next_functions):
+        if before is None:
+            yield constants.given(node, number)
+        elif isinstance(before, AccumulateGrad):
+            yield before.variable
+        else:
+            made = constants.made((before, output))
+            yield (before, output) if made is None else made

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.conv.epilogue import Activation
 from convcore.inference.batch_norm_folding import channels_last, folded
@@ -59,12 +59,12 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     into it.  If the net's results change when its layers are fused, for instance because it reads
     their weights, its layers stay as they are.
 
-    A plan is from one float32 tensor to another, of the ops in `inference/lowering.py`, and repeats
-    what the net did at the first call with that kind of input.  Layers are called one by one,
-    without a plan, if the net read elements (``item``, ``if x.sum() > 0``), if any of its layers
-    has hooks, or if plan and net differ on a second input (the first one, reversed).  Layers that
-    are fused lose their hooks.  Plans do not see later changes of the optimised net's weights or
-    modes.
+    A plan is from one float32 tensor to another, or to a tuple or list of them, of the ops in
+    `inference/lowering.py`, and repeats what the net did at the first call with that kind of input.
+    Layers are called one by one, without a plan, if the net read elements (``item``, ``if x.sum() >
+    0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
+    one, reversed).  Layers that are fused lose their hooks.  Plans do not see later changes of the
+    optimised net's weights, other tensors or modes.
 
     Memory: up to four times the weights' bytes for each kind of input, and a plan's memory.
 
@@ -120,9 +120,9 @@ class OptimizedModule(nn.Module):
         if not self._fused and not kwargs:
             self.fuse(*args)
         if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
-            array = self._plans.run(args[0])
-            if array is not None:
-                return wrap(array)
+            result = self._plans.run(args[0])
+            if result is not None:
+                return result
         with no_grad():
             return self.model(*args, **kwargs)
 

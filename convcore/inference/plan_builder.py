@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,18 @@ def constant(resolved: Resolved) -> Array:
     return resolved
 
 
+def known(resolved: Resolved) -> Value | Array:
+    """Return an operand that is computed or constant; raise if it is neither."""
+    if resolved is None:
+        raise UnplannedError("a tensor that is neither computed with gradients nor the model's own")
+    return resolved
+
+
 class PlanBuilder:
     """The steps of a plan so far, and what operands are.
 
     Parameters
     ----------
-    input : Tensor
-        The net's input.
     ops : OpGraph
     lower : function of a PlanBuilder and an op
         Adds the op's steps; returns its result.
@@ -58,32 +63,32 @@ class PlanBuilder:
 
     def __init__(
         self,
-        input: Tensor,
         ops: OpGraph,
         lower: Callable[[PlanBuilder, Op], Value | Array],
         is_deferred: Callable[[PlanBuilder, Op], bool],
     ) -> None:
-        array = input._array
+        array = ops.input._array
         self._input = Value(array.shape, is_channels_last(array.shape, array.strides))
         if not self._input.same_layout(array):
             raise UnplannedError("an input in neither memory format")
         self.ops, self._lower_op, self._is_deferred = ops, lower, is_deferred
         self._steps: list[Step] = []
+        self._shared: dict[Hashable, Any] = {}
         self._resolved: dict[Operand, Value | Array] = {}
         # How often each operand is still to be consumed, and the operands that share a memory.
         self._remaining = Counter(ops.uses)
         self._aliases: dict[Value, list[Operand]] = defaultdict(list)
-        self.define(input, self._input)
+        self.define(ops.input, self._input)
 
     def plan(self) -> Plan:
         """Return the plan of all ops."""
         for op in self.ops.all:
             if not self.is_lowered(op) and not self._is_deferred(self, op):
                 self._lower(op)
-        value = computed(*self.consume(self.ops.result))
-        if value.root is self._input:
-            raise UnplannedError("the result is the input")
-        return Plan(self._steps, self._input, value)
+        values = list(map(computed, self.consume(*self.ops.results)))
+        if any(value.root is self._input for value in values):
+            raise UnplannedError("a result is the input")
+        return Plan(self._steps, self._input, values)
 
     # Operands, and their consumers
 
@@ -155,24 +160,38 @@ class PlanBuilder:
 
     # Steps
 
+    def shared(self, key: Hashable, make: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what is made of constants, once for each key."""
+        if key not in self._shared:
+            # The arguments too, so that no other constant comes to lie where these do.
+            self._shared[key] = make(*arguments), arguments
+        return self._shared[key][0]
+
     def step(self, function: Callable[..., Any], *arguments: Any, scratch_bytes: int = 0) -> None:
         """Add a step; see `Step`."""
         self._steps.append(Step(function, arguments, scratch_bytes))
 
-    def apply(self, function: Callable[[Array], Array], x: Value) -> Value:
-        """Return the result of a NumPy function: a view of its array, or computed by a step."""
-        array = x.array_in(x.root.allocate())
-        array[...] = 0
-        made = ignore_errstate(function, array)
+    def apply(self, function: Callable[..., Array], *operands: Value | Array) -> Value:
+        """Return the result of a NumPy function: a view of its one operand, or made by a step."""
+        arrays = [self._example(one) if isinstance(one, Value) else one for one in operands]
+        made = ignore_errstate(function, *arrays)
         if made.dtype != FLOAT:
             raise UnplannedError("no float32 numbers")
         y = Value(made.shape, is_channels_last(made.shape, made.strides))
-        if np.may_share_memory(made, array):
+        shared = [np.may_share_memory(made, array) for array in arrays]
+        if shared == [True]:
             strides = None if y.same_layout(made) else made.strides
-            return Value(made.shape, y.channels_last, x, function, strides)
-        self.step(_fill, function, x, y)
+            return Value(made.shape, y.channels_last, computed(operands[0]), function, strides)
+        if any(shared):
+            raise UnplannedError("a view of one of several")
+        self.step(_fill, function, y, *operands)
         return y
 
+    def _example(self, value: Value) -> Array:
+        array = value.array_in(value.root.allocate())
+        array[...] = 0
+        return array
 
-def _fill(function: Callable[[Array], Array], x: Array, out: Array) -> None:
-    np.copyto(out, ignore_errstate(function, x))
+
+def _fill(function: Callable[..., Array], out: Array, *arrays: Array) -> None:
+    np.copyto(out, ignore_errstate(function, *arrays))

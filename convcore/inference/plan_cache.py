@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -9,11 +10,12 @@ from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.autograd.handle import RemovableHandle
+from convcore.autograd.observation import observed
 from convcore.engine.conv.algorithms.selection import current
-from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
 from convcore.inference.lowering import plan_of
+from convcore.inference.op_graph import Constants
 from convcore.inference.plan_builder import UnplannedError
 from convcore.inference.validation import agree, other_like
 from convcore.nn import Module
@@ -23,6 +25,9 @@ from convcore.nn.modules._hooks import is_watched
 MOST_KINDS = 4
 # Plans made at most, if inputs are of ever new kinds: making a plan takes several runs.
 MOST_MADE = 32
+
+
+Kind = tuple[Plan, list[Plan], type[tuple] | type[list] | None]
 
 
 class PlanCache:
@@ -35,8 +40,9 @@ class PlanCache:
 
     def __init__(self, model: Module) -> None:
         self._model = model
-        # The plan of a kind of input, and its idle copies; None if there is no plan for it.
-        self._kinds: dict[Any, tuple[Plan, list[Plan]] | None] = {}
+        # The plan of a kind of input, its idle copies, and the type of sequence that the net gives
+        # results in (None where it gives one tensor); None if there is no plan.
+        self._kinds: dict[Any, Kind | None] = {}
         self._n_made = 0
         self._hooks_seen = -1
         self._watched = False
@@ -45,7 +51,7 @@ class PlanCache:
     def __reduce__(self) -> tuple[type[PlanCache], tuple[Module]]:
         return PlanCache, (self._model,)  # a copy of the net makes its own plans
 
-    def run(self, input: Tensor) -> Array | None:
+    def run(self, input: Tensor) -> Any:
         """Return the net's result for an input; None if there is no plan for it."""
         if self._watched or self._hooks_seen != RemovableHandle.next_id:
             self._look_for_hooks()
@@ -60,35 +66,34 @@ class PlanCache:
             kind = self._add(key, input) if self._n_made < MOST_MADE else None
         if kind is None:
             return None
-        first, idle = kind
+        first, idle, kept = kind
         try:
             plan = idle.pop()  # atomic: no two threads get one plan
         except IndexError:
             plan = first.copy()
         try:
-            return plan(array)
+            results = plan(array)
         finally:
             idle.append(plan)
+        return wrap(results[0]) if kept is None else kept(map(wrap, results))
 
     def _look_for_hooks(self) -> None:
         """Check whether a layer has hooks; called if hooks were registered since the last call."""
         self._hooks_seen = RemovableHandle.next_id
         self._watched = any(map(is_watched, self._model.modules()))
 
-    def _add(self, key: Any, input: Tensor) -> tuple[Plan, list[Plan]] | None:
+    def _add(self, key: Any, input: Tensor) -> Kind | None:
         """Make and cache the plan for a kind of input, and evict the oldest kind of too many."""
         made = None
-        try:
-            plan = self._plan_for(input)
-            made = plan, [plan]
-        except Exception:  # errors of the net itself are raised when it is called without a plan
-            pass
+        # Errors of the net itself are raised when it is called without a plan.
+        with contextlib.suppress(Exception):
+            made = self._plan_for(input)
         with self._lock:
             while len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
             return self._kinds.setdefault(key, made)
 
-    def _plan_for(self, input: Tensor) -> Plan:
+    def _plan_for(self, input: Tensor) -> Kind:
         """Run the net once, and make a plan of its ops."""
         with self._lock:
             self._n_made += 1
@@ -98,14 +103,17 @@ class PlanCache:
                 for parameter in parameters:
                     parameter.requires_grad_(parameter.is_floating_point())
                 leaf = input.detach().requires_grad_()
-                with enable_grad():
+                constants = Constants(self._model, leaf)
+                with enable_grad(), observed(constants.note):
                     result = self._model(leaf)
                 if reads.count != before:
                     raise UnplannedError("what is done depends on elements")
-                plan = plan_of(leaf, result)
+                kept = None if isinstance(result, Tensor) else _sequence_of_tensors(result)
+                results = [result] if kept is None else result
+                plan = plan_of(leaf, results, constants)
                 if not self._is_right(plan, input):
                     raise UnplannedError("what is done does not show in the graph")
-                return plan
+                return plan, [plan], kept
             finally:
                 for parameter in parameters:
                     parameter.requires_grad_(False)
@@ -114,5 +122,12 @@ class PlanCache:
         """Return whether plan and net agree on another input."""
         other = other_like(input)
         with no_grad():
-            made = wrap(plan(other._array))
+            made = tuple(map(wrap, plan(other._array)))
             return agree(self._model(other), made)
+
+
+def _sequence_of_tensors(result: Any) -> Any:
+    """Return the type of a tuple or list of tensors."""
+    if type(result) not in (tuple, list) or not all(isinstance(one, Tensor) for one in result):
+        raise UnplannedError("results that are no tensors")
+    return type(result)

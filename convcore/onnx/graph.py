@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import Tensor, nn
+from convcore._reads import is_static, mark_static
 from convcore.onnx.naming import distinct, identifier
 from convcore.onnx.values import Value, value_of
 
@@ -62,6 +63,7 @@ class Graph(nn.Module):
             self.add_module(name, module)
         self.input_names, self.output_names = tuple(inputs), tuple(outputs)
         self.constants = dict(constants)
+        _mark(self.constants.values())
         self.steps = with_releases(steps, self.output_names)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,11 +86,13 @@ class Graph(nn.Module):
         """Return all outputs for values by their names in the graph."""
         values = {**self.constants, **given}
         for name, inputs, outputs, released in self.steps:
-            result = self._modules[name](*[values[each] if each else None for each in inputs])
-            if len(outputs) == 1:
-                values[outputs[0]] = result
-            else:
-                values.update(zip(outputs, result, strict=False))
+            module: Any = self._modules[name]  # of any class, once layers were fused
+            taken = [values[each] if each else None for each in inputs]
+            result = module(*taken)
+            results = (result,) if len(outputs) == 1 else result
+            if _gives_static(getattr(module, "op_type", ""), taken):
+                _mark(results)
+            values.update(zip(outputs, results, strict=False))
             for each in released:
                 del values[each]
         # A constant is the model's own: what is done to a result must not change it.
@@ -116,6 +120,30 @@ class Graph(nn.Module):
             name: value_of(value) if isinstance(value, np.ndarray) else value
             for name, value in given.items()
         }
+
+
+# What is known of a tensor without its elements.
+_OF_SHAPES = frozenset({"Shape", "Size"})
+# What is not the same each time.
+_RANDOM = frozenset(
+    {
+        *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike"),
+    }
+)
+
+
+def _gives_static(op_type: str, inputs: Sequence[Value]) -> bool:
+    """Return whether what a node computes follows from constants and the shapes of the inputs."""
+    if op_type in _OF_SHAPES:
+        return True
+    return op_type not in _RANDOM and all(v is None or is_static(v) for v in inputs)
+
+
+def _mark(values: Iterable[Value]) -> None:
+    for value in values:
+        if isinstance(value, Tensor):
+            mark_static(value)
 
 
 def with_releases(steps: Sequence[Step], kept: Iterable[str]) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import convcore
 from convcore import Tensor
+from convcore._reads import is_static, mark_static
 from convcore.onnx.errors import OnnxError
 
 # What flows between nodes: a tensor; an array of strings or of small floats; a sequence; nothing.
@@ -34,8 +35,8 @@ def array_of(value: Value) -> np.ndarray:
     if not isinstance(value, Tensor):
         return np.asarray(value)
     if value.dtype is convcore.bfloat16:
-        return _bfloat16(value.detach().to(convcore.float32).numpy())
-    return value.detach().numpy()
+        return _bfloat16(array_of(value.detach().to(convcore.float32)))
+    return value._array if is_static(value) else value.detach().numpy()
 
 
 def _bfloat16(array: np.ndarray) -> np.ndarray:
@@ -53,9 +54,12 @@ def constant_of(proto: TensorProto) -> Value:
     if proto.data_location == TensorProto.EXTERNAL:
         raise OnnxError(f"tensor {proto.name!r} lies in another file")
     try:
-        return value_of(numpy_helper.to_array(proto))
+        value = value_of(numpy_helper.to_array(proto))
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise OnnxError(f"tensor {proto.name!r} cannot be read: {error}") from error
+    if isinstance(value, Tensor):
+        mark_static(value)
+    return value
 
 
 def dtype_of(code: int) -> np.dtype:

@@ -14,7 +14,8 @@ from properties import few
 
 import convcore
 from convcore import models, nn, optimize_for_inference
-from convcore.inference import plan_cache
+from convcore._reads import mark_static
+from convcore.inference import linear, plan_cache
 from convcore.inference.execution_plan import Plan, Step, Value, offsets_of
 from convcore.nn import functional as F
 
@@ -315,6 +316,166 @@ def test_views_are_copied_only_for_what_takes_no_gaps(channels_last):
     assert len(plans_of(assert_planned(pooled, x))[0]._steps) == 3  # a copy before the pool
 
 
+# Constants, and several results
+
+
+class Scaled(nn.Module):
+    """A net with a tensor of its own that is no parameter, and a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = CONV()
+        self.factor = convcore.tensor(0.7)
+        self.register_buffer("offsets", convcore.arange(4.0).reshape(4, 1, 1))
+
+    def forward(self, x):
+        return self.a(x) * self.factor + self.offsets
+
+
+def test_a_models_own_tensors_are_constants():
+    x = convcore.randn(2, 4, 6, 6)
+    (plan,) = plans_of(assert_planned(Scaled(), x))
+    assert len(plan._steps) == 1  # they went into the convolution's weights
+
+
+def test_static_tensors_are_constants():
+    x, fixed = convcore.randn(2, 4, 6, 6), convcore.randn(4, 1, 1)
+    net = lambda: Function(lambda m, x: m.a(x) * fixed, a=CONV())  # noqa: E731
+    assert_planned(net(), x, planned=False)  # it may have been computed from another input
+    mark_static(fixed)
+    assert_planned(net(), x)
+
+
+def test_what_is_made_of_weights_alone_is_a_constant():
+    net = Function(
+        lambda m, x: F.linear(m.a(x).flatten(1), m.v.weight @ m.w.weight) + m.v.bias.exp(),
+        a=CONV(), v=nn.Linear(7, 3), w=nn.Linear(144, 7),
+    )  # fmt: skip
+    (plan,) = plans_of(assert_planned(net, convcore.randn(2, 4, 6, 6)))
+    assert len(plan._steps) <= 3  # a convolution, perhaps a copy, a linear layer
+
+
+def test_a_linear_layer_that_is_called_twice_is_packed_once():
+    net = Function(lambda m, x: m.v(F.relu(m.v(x))), v=nn.Linear(9, 9))
+    (plan,) = plans_of(assert_planned(net, convcore.randn(3, 9)))
+    weights = {id(one) for step in plan._steps for one in step.arguments if np.ndim(one) == 4}
+    assert len(plan._steps) == 2 and len(weights) == 1
+
+
+@pytest.mark.parametrize("rows", [1, linear.FEW_ROWS])
+def test_large_linear_layers(monkeypatch, rows):
+    monkeypatch.setattr(linear, "MOST_BYTES", 100)
+    net = Function(lambda m, x: F.relu(m.v(x)), v=nn.Linear(9, 9))
+    assert_planned(net, convcore.randn(rows, 9))
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_several_results_come_as_the_net_returns_them(kind):
+    def forward(m, x):
+        y = m.a(x)
+        return kind((y, m.b(F.relu(y)), y[:, :1]))
+
+    net, x = Function(forward, a=CONV(), b=CONV()).eval(), convcore.randn(2, 4, 6, 6)
+    with convcore.no_grad():
+        expected = net(x)
+    fast = optimize_for_inference(net, x)
+    for _ in range(2):
+        results = fast(x)
+        assert type(results) is kind and len(results) == 3
+        for result, wanted in zip(results, expected, strict=True):
+            assert convcore.allclose(result, wanted, atol=1e-5)
+        results[0].numpy()[...] = np.nan  # memory of its own, but for the views of it
+    assert plans_of(fast)
+
+
+def test_results_that_are_no_tensors_have_no_plan():
+    net = Function(lambda m, x: {"y": m.a(x)}, a=CONV()).eval()
+    x = convcore.randn(2, 4, 6, 6)
+    fast = optimize_for_inference(net, x)
+    assert convcore.allclose(fast(x)["y"], net(x)["y"], atol=1e-5) and not plans_of(fast)
+
+
+# Ops that are made one
+
+
+def by_channel(value):
+    return convcore.full((1, 4, 1, 1), value) + convcore.arange(4.0).reshape(1, 4, 1, 1)
+
+
+ONE_STEP = {
+    "a product after": lambda m, x: m.a(x) * m.c,
+    "a quotient after": lambda m, x: m.a(x) / m.c,
+    "a sum after": lambda m, x: m.c + m.a(x),
+    "a difference after": lambda m, x: m.a(x) - m.c,
+    "a difference from": lambda m, x: m.c - m.a(x),
+    "numbers after": lambda m, x: (m.a(x) * 2 - 0.5) / 3,
+    "numbers and a relu after": lambda m, x: F.relu(m.a(x) * m.c + m.c),
+    "numbers and a clamp after": lambda m, x: convcore.clamp(m.a(x) * 0.2 + 0.5, 0, 1),
+    "a product before": lambda m, x: m.a(x * m.c),
+    "numbers before a 1x1": lambda m, x: m.b((x * m.c - m.c) / 3),
+    "numbers before groups": lambda m, x: m.g(x * m.c + m.c),
+    "silu": lambda m, x: x * convcore.sigmoid(x),
+    "silu of a gate": lambda m, x: convcore.sigmoid(x) * x,
+    "hardswish": lambda m, x: x * F.relu6(x + 3) / 6,
+    "hardswish by a clamp": lambda m, x: convcore.clamp(3 + x, 0, 6) * x * (1 / 6),
+}
+
+
+@pytest.mark.parametrize("name", ONE_STEP)
+@pytest.mark.parametrize("bias", [False, True])
+def test_ops_that_are_one_step(name, bias):
+    x = convcore.randn(2, 4, 6, 6)
+    net = Function(
+        ONE_STEP[name], a=CONV(bias=bias), b=CONV(k=1, bias=bias), g=CONV(k=1, groups=2, bias=bias)
+    )
+    net.c = by_channel(0.5)
+    (plan,) = plans_of(assert_planned(net, x))
+    assert len(plan._steps) == 1
+
+
+TWO_STEPS = {
+    "a sum before padding": lambda m, x: m.a(x + m.c),
+    "a row of pixels": lambda m, x: m.a(x) * m.row,
+    "a quotient by the convolution": lambda m, x: m.c / (m.b(x) * m.b(x) + 2),
+    "used twice": lambda m, x: (lambda y: y + y * m.c)(m.a(x)),
+    "another clamp": lambda m, x: x * convcore.clamp(x + 3, 0, 5) / 6,
+    "another gate": lambda m, x: x * convcore.sigmoid(m.b(x)),
+    "numbers after an activation": lambda m, x: F.relu(m.a(x)) * m.c,
+}
+
+
+@pytest.mark.parametrize("name", TWO_STEPS)
+def test_ops_that_look_like_one_step_and_are_not(name):
+    x = convcore.randn(2, 4, 6, 6)
+    net = Function(TWO_STEPS[name], a=CONV(), b=CONV(k=1))
+    net.c, net.row = by_channel(0.5), convcore.arange(1.0, 7.0)
+    (plan,) = plans_of(assert_planned(net, x))
+    assert len(plan._steps) > 1
+
+
+REPLAYED = {
+    "a power": lambda m, x: m.a(x) ** 3,
+    "a power of a tensor": lambda m, x: convcore.pow(m.a(x) ** 2, m.two),
+    "a negative": lambda m, x: -m.a(x),
+    "a stack": lambda m, x: convcore.stack([m.a(x), m.b(x)], 1),
+    "products of matrices": lambda m, x: m.a(x) @ m.b(x).transpose(2, 3),
+    "own indices": lambda m, x: m.a(x).index_select(1, m.index),
+    "a PReLU": lambda m, x: m.p(m.a(x)),
+    "a PReLU of rows": lambda m, x: m.p(m.a(x).mean((2, 3))),
+    "a gate a channel": lambda m, x: m.a(x) * convcore.sigmoid(m.b(x).mean((2, 3), keepdim=True)),
+}
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_ops_that_are_replayed(name):
+    x = convcore.randn(2, 4, 6, 6)
+    net = Function(REPLAYED[name], a=CONV(), b=CONV(k=1), p=nn.PReLU(4))
+    net.p.weight.data = convcore.randn(4)
+    net.two, net.index = convcore.tensor(2.0), convcore.tensor([3, 0, 0])
+    assert_planned(net, x)
+    assert_planned(net, x.to(memory_format=convcore.channels_last))
+
+
 # What has no plan
 
 
@@ -347,8 +508,8 @@ def changed_under_a_view(m, x):
         lambda m, x: m.a(x) * x.detach(),
         lambda m, x: x.detach() - m.a(x),
         lambda m, x: m.a(x) * 1j,
-        lambda m, x: m.a(x) @ m.a(x),
         lambda m, x: m.a(x)[:, [0, 2]],
+        lambda m, x: m.a(x).index_select(1, x.detach().amax((0, 2, 3)).argsort()),
         changed_slices,
         changed_under_a_view,
         lambda m, x: x.relu_() + m.a(x),
@@ -504,7 +665,7 @@ def test_a_plan_that_fails_keeps_neither_input_nor_result():
 
     seen = []
     x, y = Value((3,), False), Value((3,), False)
-    plan = Plan([Step(fail, (x, y))], x, y)
+    plan = Plan([Step(fail, (x, y))], x, [y])
     with pytest.raises(MemoryError):
         plan(np.zeros(3, np.float32))
     assert [one() for one in seen] == [None, None]

@@ -132,6 +132,30 @@ def step_of(op: str, params: Sequence[float] = ()) -> Callable[[Array, Any, Arra
     return step
 
 
+def step_by_channel(
+    op: str, shape: Sequence[int], images: int, channels_last: bool
+) -> Callable[[Array, Array, Array], None]:
+    """Return f(x, numbers, out) for float32 arrays that lie alike, dense in a memory format.
+
+    For programs that do the same again and again; see `by_channel`.
+
+    Parameters
+    ----------
+    op : 'sum', 'product', 'prelu' or 'prelu_slope'
+    shape : (N, C, *sizes), of x and out
+    images : N, or 1 for the same numbers in all
+        The numbers are (images, C), without gaps.
+    channels_last : bool
+    """
+    number, channels, pixels = OPS[op].number, shape[1], math.prod(shape[2:])
+    apply = _elementwise.apply_channels
+
+    def step(x: Array, numbers: Array, out: Array) -> None:
+        apply(number, x, numbers, out, images, channels, pixels, channels_last)
+
+    return step
+
+
 def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
     """Return an op of each element.
 

@@ -7,7 +7,7 @@ from typing import Any
 import convcore
 from convcore.nn import functional as F
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value
+from convcore.onnx.values import Value, is_differentiable
 
 
 @operator("Relu")
@@ -27,6 +27,10 @@ def prelu(x: Value, slope: Value, *, version: int) -> Value:
     """Return x where it is positive, and slope * x elsewhere; the slope broadcasts."""
     if version < 7 and slope.ndim == 1 and x.ndim > 1:
         slope = slope.reshape([-1, *(1,) * (x.ndim - 2)])  # one a channel
+    rest = (1,) * (x.ndim - 2)
+    by_channel = x.ndim > 1 and ((x.shape[1], *rest), (1, x.shape[1], *rest))
+    if by_channel and is_differentiable(x) and tuple(slope.shape) in by_channel:
+        return F.prelu(x, slope.reshape(-1))
     return convcore.where(x < 0, slope * x, x)
 
 

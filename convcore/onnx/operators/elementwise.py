@@ -204,7 +204,7 @@ def clip(
     if low is None and high is None:
         return x
     if is_differentiable(x):
-        numbers = [None if each is None else float(each) for each in (low, high)]
+        numbers = [None if each is None else array_of(each).item() for each in (low, high)]
         return convcore.clamp(x, *numbers)
     bounds = [None if each is None else array_of(each) for each in (low, high)]
     below = by_numpy(np.maximum)(x, value_of(bounds[0])) if bounds[0] is not None else x

@@ -8,6 +8,7 @@ import numpy as np
 
 import convcore
 from convcore import Tensor
+from convcore._reads import is_static, mark_static
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import (
@@ -22,13 +23,16 @@ from convcore.onnx.values import (
 
 
 def _wrapped(indices: Value, size: int) -> Value:
-    """Return indices without negative ones, checked."""
+    """Return indices without negative ones, checked; static ones stay so."""
     array = array_of(indices).astype(np.int64)
     if array.size and (array.min() < -size or array.max() >= size):
         raise OnnxError(
             f"an index in [{array.min()}, {array.max()}] is outside [-{size}, {size - 1}]"
         )
-    return value_of(np.where(array < 0, array + size, array))
+    wrapped = value_of(np.where(array < 0, array + size, array))
+    if is_static(indices):
+        mark_static(wrapped)
+    return wrapped
 
 
 @operator("Gather", weights=(0,), folds=True)
@@ -38,8 +42,12 @@ def gather(x: Value, indices: Value, *, axis: int = 0) -> Value:
     where = _wrapped(indices, x.shape[axis])
     if not isinstance(x, Tensor):
         return np.take(x, array_of(where), axis)
-    y = x.index_select(axis, where.reshape(-1))
-    return y.reshape([*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]])
+    if where.ndim == 1:
+        return x.index_select(axis, where)
+    flat = where.reshape(-1)
+    if is_static(where):
+        mark_static(flat)
+    return x.index_select(axis, flat).reshape([*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]])
 
 
 @operator("GatherElements")

@@ -12,7 +12,7 @@ from convcore import Tensor
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, axis_of, by_numpy, integers, is_differentiable
+from convcore.onnx.values import Value, array_of, axis_of, by_numpy, integers, is_differentiable
 
 
 def padded(x: Value, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Value:
@@ -44,7 +44,7 @@ def pad(
     fill = value if constant is None else constant
     if mode == "constant":
         if is_differentiable(x):
-            return padded(x, before, after, float(fill))
+            return padded(x, before, after, array_of(fill).item())
         return by_numpy(_constant)(
             x, fill if isinstance(fill, Tensor) else None, pads=(before, after)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -50,20 +51,28 @@ def max_pool(
     pool, before = _MAX[windows.rank], windows.pads[0]
     is_integer = not x.is_floating_point()
     source = x.to(convcore.float32) if is_integer else x
-    plain = before == windows.pads[1] and all(
-        2 * b <= k for b, k in zip(before, windows.kernel, strict=True)
-    )
-    if outputs == 1 and plain and not ceil_mode:
-        y = pool(source, windows.kernel, windows.strides, before, windows.dilations)
+    rounding = _rounding_of(windows, ceil_mode)
+    if outputs == 1 and rounding is not None:
+        y = pool(source, windows.kernel, windows.strides, before, windows.dilations, rounding)
         return y.to(x.dtype) if is_integer else y
     whole = _whole(source, windows, ceil_mode, -np.inf)
-    y, places = pool(
-        whole, windows.kernel, windows.strides, 0, windows.dilations, return_indices=True
-    )
-    y = y.to(x.dtype) if is_integer else y
+    steps = (windows.kernel, windows.strides, 0, windows.dilations)
     if outputs == 1:
-        return y
+        y = pool(whole, *steps)
+        return y.to(x.dtype) if is_integer else y
+    y, places = pool(whole, *steps, return_indices=True)
+    y = y.to(x.dtype) if is_integer else y
     return y, _flat_places(places, whole.shape[2:], before, x.shape, storage_order)
+
+
+def _rounding_of(windows: Windows, ceil_mode: int) -> bool | None:
+    """Return the ceil_mode with which equal pads on both sides give the same windows, or None."""
+    before, outs = windows.pads[0], windows.outputs(ceil_mode)
+    if any(2 * b > k for b, k in zip(before, windows.kernel, strict=True)):
+        return None
+    even = copy(windows)
+    even.pads = before, before
+    return next((bool(ceil) for ceil in (0, 1) if even.outputs(ceil) == outs), None)
 
 
 def _flat_places(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import convcore
+from convcore._reads import mark_static
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import Value, integers
 
-Step = Callable[..., tuple[Value, ...]]
+# Of one direction: from all inputs to their share of the gates, and from a time's share and the
+# states before it to those after it.
+Step = tuple[Callable[[Value], Value], Callable[..., tuple[Value, ...]]]
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Value], Value]:
@@ -98,10 +102,12 @@ class _Layer:
 def _walk(
     x: Value, counts: list[int] | None, states: list[Value], step: Step, backwards: bool
 ) -> tuple[Value, list[Value]]:
+    share, advance = step
+    shares = share(x)  # of all times in one product, which reads the weights once
     outputs: list[Any] = [None] * len(x)
     order = range(len(x))
     for time in reversed(order) if backwards else order:
-        new = step(x[time], *states)
+        new = advance(shares[time], *states)
         shown = new[0]
         if counts is not None:
             alive = convcore.tensor([time < n for n in counts]).reshape(-1, 1)
@@ -115,11 +121,17 @@ def _start(initial: Value, x: Value, directions: int, hidden: int, layout: int) 
     if initial is not None:
         return initial
     batch = x.shape[0] if layout else x.shape[1]
-    return x.new_zeros((batch, directions, hidden) if layout else (directions, batch, hidden))
+    return _zeros(x, *((batch, directions, hidden) if layout else (directions, batch, hidden)))
+
+
+def _zeros(x: Value, *shape: int) -> Value:
+    zeros = x.new_zeros(shape)
+    mark_static(zeros)
+    return zeros
 
 
 def _biases(bias: Value, direction: int, x: Value, rows: int) -> tuple[Value, Value]:
-    both = x.new_zeros(2 * rows) if bias is None else bias[direction]
+    both = _zeros(x, 2 * rows) if bias is None else bias[direction]
     return both[:rows], both[rows:]
 
 
@@ -152,13 +164,12 @@ def rnn(
     def step(d: int) -> Step:
         (f,) = layer.activations(d)
         wb, rb = _biases(bias, d, x, hidden)
+        inner = recurrence[d]
 
         def one(xt: Value, h: Value) -> tuple[Value, ...]:
-            return (
-                f(_bounded(F.linear(xt, weight[d], wb) + F.linear(h, recurrence[d], rb), clip)),
-            )
+            return (f(_bounded(xt + F.linear(h, inner, rb), clip)),)
 
-        return one
+        return partial(F.linear, weight=weight[d], bias=wb), one
 
     h0 = _start(initial, x, len(weight), hidden, layout)
     return _wanted(layer.run(x, lengths, [h0], step), outputs)
@@ -193,7 +204,7 @@ def gru(
         inner = recurrence[d]
 
         def one(xt: Value, h: Value) -> tuple[Value, ...]:
-            xz, xr, xh = F.linear(xt, weight[d], wb).chunk(3, -1)
+            xz, xr, xh = xt.chunk(3, -1)
             hz, hr = F.linear(h, inner[: 2 * hidden], rb[: 2 * hidden]).chunk(2, -1)
             z, r = f(_bounded(xz + hz, clip)), f(_bounded(xr + hr, clip))
             last, offset = inner[2 * hidden :], rb[2 * hidden :]
@@ -203,7 +214,7 @@ def gru(
                 new = g(_bounded(xh + F.linear(r * h, last, offset), clip))
             return ((1 - z) * new + z * h,)
 
-        return one
+        return partial(F.linear, weight=weight[d], bias=wb), one
 
     h0 = _start(initial, x, len(weight), hidden, layout)
     return _wanted(layer.run(x, lengths, [h0], step), outputs)
@@ -237,17 +248,20 @@ def lstm(
     def step(d: int) -> Step:
         f, g, k = layer.activations(d)
         wb, rb = _biases(bias, d, x, 4 * hidden)
-        pi, po, pf = (0.0, 0.0, 0.0) if peepholes is None else peepholes[d].chunk(3)
+        inner = recurrence[d]
+        pi, po, pf = (None,) * 3 if peepholes is None else peepholes[d].chunk(3)
+
+        def gate(x: Value, peephole: Value, c: Value) -> Value:
+            return f(_bounded(x if peephole is None else x + peephole * c, clip))
 
         def one(xt: Value, h: Value, c: Value) -> tuple[Value, ...]:
-            gates = F.linear(xt, weight[d], wb) + F.linear(h, recurrence[d], rb)
-            xi, xo, xf, xc = gates.chunk(4, -1)
-            i = f(_bounded(xi + pi * c, clip))
-            forget = 1 - i if input_forget else f(_bounded(xf + pf * c, clip))
+            xi, xo, xf, xc = (xt + F.linear(h, inner, rb)).chunk(4, -1)
+            i = gate(xi, pi, c)
+            forget = 1 - i if input_forget else gate(xf, pf, c)
             c = forget * c + i * g(_bounded(xc, clip))
-            return f(_bounded(xo + po * c, clip)) * k(c), c
+            return gate(xo, po, c) * k(c), c
 
-        return one
+        return partial(F.linear, weight=weight[d], bias=wb), one
 
     starts = [_start(s, x, len(weight), hidden, layout) for s in (initial_h, initial_c)]
     return _wanted(layer.run(x, lengths, starts, step), outputs)

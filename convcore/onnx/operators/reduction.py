@@ -9,7 +9,15 @@ import numpy as np
 
 import convcore
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.values import Value, axis_of, by_numpy, integers, is_differentiable, value_of
+from convcore.onnx.values import (
+    Value,
+    array_of,
+    axis_of,
+    by_numpy,
+    integers,
+    is_differentiable,
+    value_of,
+)
 
 
 def _product(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
@@ -79,12 +87,11 @@ def _enter(name: str, function: Callable[..., Value], numpy: Callable[..., Any])
                 return x
         else:
             numbers = tuple(axis_of(a, x.ndim) for a in chosen) if chosen else tuple(range(x.ndim))
-        array = x.detach().numpy()
         if is_differentiable(x) and x.numel():
             if not numbers:  # of each element by itself
                 return function(x.unsqueeze(-1), (x.ndim,), False)
             return function(x, numbers, bool(keepdims))
-        special = None
+        array, special = array_of(x), None
         if numbers and 0 in [x.shape[a] for a in numbers]:
             special = _of_nothing(name, array.dtype)
         if special is not None:

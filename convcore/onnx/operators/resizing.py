@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import convcore
+from convcore._reads import mark_static
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
@@ -131,6 +132,29 @@ class _Axis:
             return half
         raise OnnxError(f"Resize: unknown coordinate_transformation_mode {transformation!r}")
 
+    def nearest(self, places: np.ndarray, rounding: str) -> np.ndarray:
+        """Return the index of the pixel nearest to each place."""
+        return np.clip(_ROUNDINGS[rounding](places), 0, self.size - 1).astype(np.int64)
+
+
+def _by_interpolate(
+    x: Value, which: Any, axes: list[_Axis], transformation: str, nearest_mode: str
+) -> Value | None:
+    """Return an image's nearest pixels by `interpolate`, if it takes the same; else None."""
+    if not is_differentiable(x) or x.ndim not in (3, 4, 5) or not x.numel():
+        return None
+    if transformation == "tf_crop_and_resize":
+        return None
+    sizes = list(x.shape)
+    for axis, plan in zip(which, axes, strict=True):
+        index = plan.nearest(plan.coordinates(transformation), nearest_mode)
+        if axis < 2 and plan.size != plan.wanted:
+            return None
+        if not np.array_equal(index, np.arange(plan.wanted) * plan.size // max(plan.wanted, 1)):
+            return None
+        sizes[axis] = plan.wanted
+    return F.interpolate(x, sizes[2:], mode="nearest") if sizes != list(x.shape) else x
+
 
 _ROUNDINGS: dict[str, Callable[..., np.ndarray]] = {
     "floor": np.floor,
@@ -149,7 +173,11 @@ def _resized(
     nearest_mode: str,
     options: dict[str, Any],
 ) -> Value:
-    outside = []
+    outside: list[tuple[int, np.ndarray]] = []
+    if mode == "nearest":
+        picked = _by_interpolate(x, which, axes, transformation, nearest_mode)
+        if picked is not None:
+            return picked
     for axis, plan in zip(which, axes, strict=True):
         if plan.is_unchanged(transformation):
             continue
@@ -157,8 +185,9 @@ def _resized(
         if transformation == "tf_crop_and_resize":
             outside.append((axis, (places < 0) | (places > plan.size - 1)))
         if mode == "nearest":
-            index = np.clip(_ROUNDINGS[nearest_mode](places), 0, plan.size - 1).astype(np.int64)
-            x = x.index_select(axis, convcore.from_numpy(index))
+            index = convcore.from_numpy(plan.nearest(places, nearest_mode))
+            mark_static(index)
+            x = x.index_select(axis, index)
         else:
             x = _along(x, axis, _weights(plan, places, mode, options))
     for axis, missing in outside:
