@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from convcore.cli.errors import UsageError
-from convcore.cli.onnx_model import one_line, open_model
+from convcore.cli.models.files import one_line, open_with_zeros
 from convcore.cli.terminal import fitted
 
 DTYPES = ("float32", "float64")
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model.endswith(".onnx"):
         if arguments.dtype != "float32":
             raise UsageError("--dtype is for nets of convcore.models; an ONNX file has its own")
-        model, given = open_model(arguments.model, arguments.input)
+        model, given = open_with_zeros(arguments.model, arguments.input)
         shown = [list(each.shape) for each in given]
     else:
         model = _maker(arguments.model)().to(dtype)

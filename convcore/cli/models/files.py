@@ -7,8 +7,8 @@ from typing import Any
 from convcore.cli.errors import UsageError, require_extra
 
 
-def open_model(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tuple[Any, ...]]:
-    """Return the net of a file, and zeros for its inputs: of these sizes, or of the graph's own."""
+def open_model(file: str) -> tuple[Any, list[Any]]:
+    """Return the net of a file, and what the file says of its inputs."""
     require_extra("onnx", "onnx")
     from convcore import onnx
     from convcore.onnx.reading import read_model
@@ -20,7 +20,12 @@ def open_model(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tuple[Any
         raise UsageError(f"{file}: {error.strerror or error}") from None
     except onnx.OnnxError as error:
         raise UsageError(f"{file}: {one_line(error)}") from None
-    infos = [info for info in proto.graph.input if info.name in net.input_names]
+    return net.eval(), [info for info in proto.graph.input if info.name in net.input_names]
+
+
+def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tuple[Any, ...]]:
+    """Return the net of a file, and zeros for its inputs: of these sizes, or of the graph's own."""
+    net, infos = open_model(file)
     if sizes is not None and len(infos) != 1:
         names = ", ".join(net.input_names) or "none"
         raise UsageError(f"--input-size is for nets of one input; those of {file}: {names}")
@@ -32,6 +37,12 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def axes_of(info: Any) -> list[int | str]:
+    """Return an input's sizes; a name, or "?", where one is free."""
+    dims = info.type.tensor_type.shape.dim  # some exporters write -1 where a size is free
+    return [each.dim_value if each.dim_value > 0 else each.dim_param or "?" for each in dims]
+
+
 def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
     """Return zeros for one input of a graph."""
     import numpy as np
@@ -39,15 +50,14 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
 
     import convcore
 
-    kind = info.type.tensor_type
-    axes = [axis.dim_value or axis.dim_param or "?" for axis in kind.shape.dim]
+    kind, axes = info.type.tensor_type, axes_of(info)
     shown = f"{file}: input {info.name!r} is [{', '.join(map(str, axes))}]"
     free = not kind.HasField("shape")
     if sizes is None:
         if free or not all(isinstance(axis, int) for axis in axes):
             raise UsageError(f"{shown}: give its sizes, as --input-size 1,3,224,224")
         sizes = tuple(axes)
-    elif not free and not _fits(axes, sizes):
+    elif not free and not fits(axes, sizes):
         raise UsageError(f"{shown}, got --input-size {','.join(map(str, sizes))}")
     try:
         return convcore.from_numpy(np.zeros(sizes, tensor_dtype_to_np_dtype(kind.elem_type)))
@@ -55,8 +65,8 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
         raise UsageError(f"{shown} of a type without tensors: {one_line(error)}") from None
 
 
-def _fits(axes: list[int | str], sizes: tuple[int, ...]) -> bool:
-    """Whether sizes are those of the axes that are fixed."""
+def fits(axes: list[int | str], sizes: tuple[int, ...]) -> bool:
+    """Return whether sizes are those of the axes that are fixed."""
     return len(axes) == len(sizes) and all(
         not isinstance(axis, int) or axis == size for axis, size in zip(axes, sizes, strict=True)
     )

@@ -1,0 +1,230 @@
+"""``convcore run-model``: what an ONNX file's net makes of a photograph or an array."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from convcore.cli.errors import UsageError, count
+from convcore.cli.models.files import axes_of, fits, one_line, open_model
+from convcore.cli.models.pictures import SUFFIXES, read_picture
+
+_SECONDS = 1.0
+
+
+def add_command(commands: argparse._SubParsersAction) -> None:
+    """Add ``run-model`` to the parser."""
+    parser = commands.add_parser(
+        "run-model",
+        help="run a net from an ONNX file on a photograph or an array",
+        description="Load a net from an ONNX file, call it on a photograph or on arrays, and "
+        "print the largest elements of each output.",
+    )
+    parser.add_argument("model", type=Path, metavar="NET.onnx")
+    parser.add_argument(
+        "-i",
+        "--input",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="a photograph, resized to the net's input; an array, x.npy; or an array for each "
+        "input by its name, x.npz",
+    )
+    parser.add_argument(
+        "--top", type=count, default=5, metavar="N", help="elements shown of each output: 5"
+    )
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE", help="what the last axis means: one name a line"
+    )
+    parser.add_argument(
+        "--mean", type=_numbers, default=[0.0], metavar="R,G,B",
+        help="of a photograph: subtracted from its values, which are from 0 to 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--std", type=_numbers, default=[1.0], metavar="R,G,B",
+        help="of a photograph: what its values are divided by then",
+    )  # fmt: skip
+    parser.add_argument(
+        "--largest", type=float, default=1.0, metavar="N",
+        help="of a photograph: its brightest value, for nets that take 0 to 255",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", type=_size, metavar="H,W",
+        help="of a photograph, where the net leaves height and width free; its own by default",
+    )  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs there")
+    parser.add_argument(
+        "--time", action="store_true", help="print how long a call takes, plain and optimized"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Call the net and print its outputs."""
+    import convcore
+
+    net, infos = open_model(str(arguments.model))
+    labels = None if arguments.labels is None else _lines(arguments.labels)
+    inputs = [convcore.from_numpy(array) for array in _inputs(arguments, infos)]
+    results = _called(arguments, net, inputs)
+    named = dict(zip(net.output_names, results, strict=True))
+    for name, result in named.items():
+        print(f"\n{name}: {_kind(result)}")
+        for line in _largest(result, arguments.top, labels):
+            print(f"  {line}")
+    if arguments.output is not None:
+        _write(arguments.output, named)
+    if arguments.time:
+        _print_times(net, inputs)
+    return 0
+
+
+def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
+    """Return an array for each input of the net."""
+    import numpy as np
+
+    file, names = arguments.input, [info.name for info in infos]
+    if file.suffix.lower() != ".npz" and len(infos) != 1:
+        raise UsageError(f"the net has the inputs {', '.join(names)}: give them in one x.npz")
+    if file.suffix.lower() in SUFFIXES:
+        array, said = read_picture(
+            *(file, axes_of(infos[0]), arguments.size),
+            *(arguments.mean, arguments.std, arguments.largest),
+        )
+        print(said)
+        return [array]
+    if file.suffix.lower() not in (".npy", ".npz"):
+        known = ", ".join((".npy", ".npz", *SUFFIXES))
+        raise UsageError(f"--input {file}: allowed are files that end in {known}")
+    try:
+        loaded = np.load(file, allow_pickle=False)
+        found = dict(loaded) if file.suffix.lower() == ".npz" else {names[0]: loaded}
+    except FileNotFoundError:
+        raise UsageError(f"{file}: no such file") from None
+    except Exception as error:  # zipfile, zlib and NumPy have errors of all kinds
+        raise UsageError(f"{file}: no arrays can be read: {one_line(error)}") from None
+    if sorted(found) != sorted(names):
+        raise UsageError(f"{file} has {', '.join(found)}; the net's inputs are {', '.join(names)}")
+    return [_checked(found[info.name], info) for info in infos]
+
+
+def _checked(array: Any, info: Any) -> Any:
+    """Return an array of an input's dtype, if it has its sizes."""
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    axes, kind = axes_of(info), info.type.tensor_type
+    if kind.HasField("shape") and not fits(axes, array.shape):
+        raise UsageError(
+            f"input {info.name!r} is [{', '.join(map(str, axes))}], got an array of "
+            f"{list(array.shape)}"
+        )
+    dtype = tensor_dtype_to_np_dtype(kind.elem_type)
+    if array.dtype.kind != dtype.kind:
+        raise UsageError(f"input {info.name!r} is {dtype.name}, got an array of {array.dtype.name}")
+    return array.astype(dtype)
+
+
+def _called(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    import convcore
+
+    try:
+        with convcore.no_grad():
+            results = net(*inputs)
+    except (RuntimeError, ValueError, convcore.onnx.OnnxError) as error:
+        shown = ", ".join(str(list(each.shape)) for each in inputs)
+        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _kind(result: Any) -> str:
+    """Return what a result is, in words."""
+    if not hasattr(result, "shape"):
+        return f"a sequence of {len(result)}"
+    shape = " x ".join(map(str, result.shape)) or "one number"
+    return f"{shape} of {str(result.dtype).removeprefix('torch.')}"
+
+
+def _largest(result: Any, n: int, labels: list[str] | None) -> list[str]:
+    """Return the largest elements of an output, a line each: where, how large, what it means."""
+    import numpy as np
+
+    array = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
+    if array.dtype.kind not in "biuf" or not array.size:
+        return []
+    flat = array.reshape(-1)
+    order = np.argsort(-flat.astype(np.float64), kind="stable")[:n]
+    lines = []
+    for place in order:
+        index = tuple(int(i) for i in np.unravel_index(place, array.shape))
+        # The first axis of one picture says nothing.
+        shown = index[1:] if array.ndim > 1 and array.shape[0] == 1 else index
+        line = f"{', '.join(map(str, shown)):>12}  {flat[place]:.6g}"
+        if labels is not None and index and index[-1] < len(labels):
+            line += f"  {labels[index[-1]]}"
+        lines.append(line)
+    return lines
+
+
+def _write(file: Path, named: dict[str, Any]) -> None:
+    import numpy as np
+
+    try:
+        with open(file, "wb") as stream:
+            np.savez(stream, **{name: np.asarray(value) for name, value in named.items()})
+    except OSError as error:
+        raise UsageError(f"--output {file}: {error.strerror}") from None
+
+
+def _print_times(net: Any, inputs: Sequence[Any]) -> None:
+    """Time the net as it is and optimized, in turn."""
+    import convcore
+
+    fast = convcore.optimize_for_inference(net, *inputs)
+    with convcore.no_grad():
+        plain, optimized = _median_times([lambda: net(*inputs), lambda: fast(*inputs)])
+    threads = convcore.get_num_threads()
+    print(
+        f"\nA call takes {1e3 * plain:.2f} ms, optimized {1e3 * optimized:.2f} ms: medians, on "
+        f"{threads} thread{'s' if threads > 1 else ''}."
+    )
+
+
+def _median_times(calls: Sequence[Callable[[], Any]]) -> list[float]:
+    """Return the median time of each call, made in turn for about a second."""
+    times: list[list[float]] = [[] for _ in calls]
+    for call in calls:
+        call()  # makes plans, packs weights
+    end = perf_counter() + _SECONDS
+    while perf_counter() < end or len(times[0]) < 3:
+        for call, own in zip(calls, times, strict=True):
+            start = perf_counter()
+            call()
+            own.append(perf_counter() - start)
+    return list(map(median, times))
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--labels {file}: {error}") from None
+
+
+def _numbers(text: str) -> list[float]:
+    """Parse numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}") from None
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Parse a height and a width."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(f"must be a height and a width as 224,224, got {text!r}")
+    return count(parts[0]), count(parts[1])
