@@ -22,6 +22,7 @@ import numpy as np
 import convcore
 from convcore.bench.layers import FORMATS
 from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_turns
+from convcore.bench.net_files import READERS, FileNet, is_file, net_in
 from convcore.bench.peers import OURS, Peer, title
 from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.progress import Step
@@ -29,8 +30,6 @@ from convcore.bench.progress import Step
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
 PEERS = ("torch", "torch_bfloat16", "onnxruntime", "openvino")
-# These read a file, which convcore writes.
-_READERS = ("onnxruntime", "openvino")
 # Behind the formats of PyTorch's nets that torch.compile has made faster.
 _COMPILED = " compiled"
 
@@ -67,9 +66,18 @@ class Net:
     classes: int = 1000
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """The name by which a worker finds it."""
+        return self.function
+
     def input_shape(self, task: str) -> tuple[int, ...]:
         """Return the shape of the input: (N, C, H, W)."""
         return (1 if task == RUN_ONE else self.batch, *self.picture)
+
+    def formats(self, peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
+        """Return the formats in which a library does a task; see `formats_of`."""
+        return formats_of(peer, task, compiled)
 
 
 NETS = (
@@ -84,8 +92,19 @@ NETS = (
 )
 
 
-def net_named(name: str) -> Net:
-    """Return the net of that name.
+def net_named(name: str) -> Net | FileNet:
+    """Return the net of that name, or in that ONNX file.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    return net_in(name) if is_file(name) else own_net(name)
+
+
+def own_net(name: str) -> Net:
+    """Return the net of `NETS` of that name.
 
     Raises
     ------
@@ -95,7 +114,8 @@ def net_named(name: str) -> Net:
     for net in NETS:
         if name.lower() in (net.name.lower(), net.function):
             return net
-    raise ValueError(f"{name!r} is none of the nets {', '.join(net.name for net in NETS)}")
+    names = ", ".join(net.name for net in NETS)
+    raise ValueError(f"{name!r} is none of the nets {names}, and no file net.onnx")
 
 
 def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
@@ -106,7 +126,7 @@ def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     assert task in TASKS
     if peer == OURS:
         return FORMATS if task == TRAIN else ("",)
-    if peer in _READERS:
+    if peer in READERS:
         return () if task == TRAIN else ("",)
     if peer != "torch":
         return FORMATS
@@ -147,8 +167,12 @@ def export(net: Net, task: str, weights: Path, file: Path) -> None:
     onnx.export(model, x, file, input_names=["input"], output_names=["output"])
 
 
-def net_call(peer: Peer, net: Net, task: str, format: str, folder: Path) -> Callable[[], Any]:
+def net_call(
+    peer: Peer, net: Net | FileNet, task: str, format: str, folder: Path
+) -> Callable[[], Any]:
     """Return what is timed, of a net whose weights or ONNX file lies in a folder."""
+    if isinstance(net, FileNet):
+        return net.call(peer)
     if peer.library is None:
         return peer.net_call(folder / "net.onnx", pictures(net, task))
     plain = format.removesuffix(_COMPILED)
@@ -222,7 +246,7 @@ def _inference(library: Any, model: Any, x: Any, precision: Precision) -> Callab
 class NetCell:
     """One net, one task: seconds, results and memory, by library and format."""
 
-    net: Net
+    net: Net | FileNet
     task: str
     threads: int
     seconds: dict[Variant, list[float]] = field(default_factory=dict)
@@ -299,7 +323,7 @@ class NetCell:
 class Effort:
     """A guess at how long a run takes, in seconds, and how much of that is done."""
 
-    nets: Sequence[Net]
+    nets: Sequence[Net | FileNet]
     peers: Sequence[str]
     threads: Sequence[int]
     rounds: int
@@ -311,15 +335,15 @@ class Effort:
     def whole(self) -> float:
         """Return about how many seconds all of it takes."""
         return sum(
-            len(self.variants(task)) * self.of_variant(net, task, threads)
+            len(self.variants(net, task)) * self.of_variant(net, task, threads)
             for net, task, threads in itertools.product(self.nets, TASKS, self.threads)
         )
 
-    def variants(self, task: str) -> list[Variant]:
+    def variants(self, net: Net | FileNet, task: str) -> list[Variant]:
         """Return what does a task: every library in every format."""
-        return [(p, f) for p in (OURS, *self.peers) for f in formats_of(p, task, self.compiled)]
+        return [(p, f) for p in (OURS, *self.peers) for f in net.formats(p, task, self.compiled)]
 
-    def of_variant(self, net: Net, task: str, threads: int) -> float:
+    def of_variant(self, net: Net | FileNet, task: str, threads: int) -> float:
         """About seconds: a library starts, calls twice, calibrates, and has its rounds."""
         call = _SECONDS_A_MULTIPLY_ADD / threads * net.multiply_adds * net.input_shape(task)[0]
         call /= 1 if task == TRAIN else 3
@@ -357,22 +381,22 @@ def measure(
     def start(peer: str) -> WorkerProcess:
         return WorkerProcess(peer, threads, environment)
 
-    readers = set(_READERS) & set(effort.peers)
     for net in effort.nets:
         with tempfile.TemporaryDirectory() as folder:
             weights = str(Path(folder, "weights.npz"))
-            with start(OURS) as worker:
-                worker.ask("save_net_weights", net=net.name, file=weights)
+            if isinstance(net, Net):
+                with start(OURS) as worker:
+                    worker.ask("save_net_weights", net=net.key, file=weights)
             for task in TASKS:
-                if task != TRAIN and readers:
+                variants = effort.variants(net, task)
+                if isinstance(net, Net) and any(peer in READERS for peer, _ in variants):
                     file = str(Path(folder, "net.onnx"))
                     with start(OURS) as worker:
-                        worker.ask(
-                            "export_net", net=net.name, task=task, weights=weights, file=file
-                        )
-                cell = NetCell(net, task, threads)
-                yield from _measure(cell, effort, folder, start)
-                cells.append(cell)
+                        worker.ask("export_net", net=net.key, task=task, weights=weights, file=file)
+                if variants:
+                    cell = NetCell(net, task, threads)
+                    yield from _measure(cell, effort, folder, start)
+                    cells.append(cell)
 
 
 def _measure(
@@ -382,7 +406,7 @@ def _measure(
     # Here, not above: it loads the kernels, which a worker has not before its peer.
     from convcore.bench.results import counted
 
-    variants = effort.variants(cell.task)
+    variants = effort.variants(cell.net, cell.task)
     each = effort.of_variant(cell.net, cell.task, cell.threads)
     name = f"{cell.net.name}, {cell.task}, {counted(cell.threads)}"
     with ExitStack() as stack:
@@ -412,7 +436,7 @@ def _prepare(cell: NetCell, worker: WorkerProcess, variant: Variant, folder: str
     result = Path(folder, "result.npy")
     cell.peak_bytes[variant] = worker.ask(
         "prepare_net",
-        net=cell.net.name,
+        net=cell.net.key,
         task=cell.task,
         format=variant[1],
         folder=folder,

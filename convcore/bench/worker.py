@@ -118,11 +118,11 @@ class Worker:
 
     def save_net_weights(self, net: str, file: str) -> None:
         """Save a net's first weights, for all libraries to load."""
-        nets.save_weights(nets.make_net(self.peer.library, nets.net_named(net)), Path(file))
+        nets.save_weights(nets.make_net(self.peer.library, nets.own_net(net)), Path(file))
 
     def export_net(self, net: str, task: str, weights: str, file: str) -> None:
         """Write a net for libraries that read ONNX."""
-        nets.export(nets.net_named(net), task, Path(weights), Path(file))
+        nets.export(nets.own_net(net), task, Path(weights), Path(file))
 
     def prepare_net(self, net: str, task: str, format: str, folder: str, result: str) -> int:
         """Make a task of a net the only call; save what it computes, return its peak of bytes.

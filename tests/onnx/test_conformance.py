@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +11,9 @@ onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onn
 backend_tests = pytest.importorskip("onnx.backend.test")
 
 from onnx import numpy_helper  # noqa: E402
+from onnx_standard import assert_same, cases_by_operator, fault  # noqa: E402
 
 from convcore.onnx import Backend  # noqa: E402
-from convcore.onnx.operators import OPERATORS  # noqa: E402
-from convcore.onnx.operators.control_flow import CONTROL_FLOW  # noqa: E402
 
 DATA = Path(backend_tests.__file__).parent / "data"
 
@@ -33,58 +30,11 @@ KNOWN = {
 @pytest.fixture(scope="module")
 def cases():
     """Return the standard's cases of each operator that has a function here."""
-    # Making them, the package divides by 0 and casts what does not fit.
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        from onnx.backend.test.case.node import collect_testcases
-
-        every = collect_testcases(None)
-    found = defaultdict(list)
-    for case in every:
-        nodes = case.model.graph.node
-        single = len(nodes) == 1 and nodes[0].domain == ""
-        if single and nodes[0].op_type in (*OPERATORS, *CONTROL_FLOW):
-            found[nodes[0].op_type].append(case)
-    return found
+    return cases_by_operator()
 
 
-def array(value):
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
-
-
-def assert_same(result, expected, rtol, atol):
-    if isinstance(expected, list):
-        assert isinstance(result, list)
-        assert len(result) == len(expected)
-        for one, other in zip(result, expected, strict=True):
-            assert_same(one, other, rtol, atol)
-        return
-    if expected is None:
-        assert result is None
-        return
-    result, expected = np.asarray(result), np.asarray(expected)
-    assert result.shape == expected.shape
-    if expected.dtype.kind in "OUST":
-        assert result.astype(str).tolist() == expected.astype(str).tolist()
-        return
-    assert result.dtype == expected.dtype
-    if expected.dtype.isbuiltin != 1:
-        result, expected = result.astype(np.float32), expected.astype(np.float32)
-    np.testing.assert_allclose(result, expected, rtol=rtol, atol=atol)
-
-
-def fault(case):
-    """Return what is wrong with the results of a case, or None."""
-    try:
-        prepared = Backend.prepare(case.model)
-        for inputs, outputs in case.data_sets:
-            results = prepared.run([array(each) for each in inputs])
-            assert len(results) == len(outputs)
-            for result, expected in zip(results, outputs, strict=True):
-                assert_same(result, array(expected), case.rtol, case.atol)
-    except Exception as error:
-        return f"{case.name}: {type(error).__name__}: {error}"
-    return None
+def ours(model):
+    return Backend.prepare(model).run
 
 
 def is_left_out(case):
@@ -95,14 +45,16 @@ def is_left_out(case):
 def test_operators_give_the_standards_examples(cases):
     assert len(cases) > 150
     assert sum(map(len, cases.values())) > 900
-    faults = [fault(case) for each in cases.values() for case in each if not is_left_out(case)]
+    faults = [
+        fault(case, ours) for each in cases.values() for case in each if not is_left_out(case)
+    ]
     assert [each for each in faults if each] == []
 
 
 def test_what_is_left_out_is_still_wrong(cases):
     every = [case for each in cases.values() for case in each]
     for start in KNOWN:
-        assert any(fault(case) for case in every if case.name.startswith(f"test_{start}"))
+        assert any(fault(case, ours) for case in every if case.name.startswith(f"test_{start}"))
 
 
 def stored(file, kind):

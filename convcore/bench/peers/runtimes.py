@@ -62,7 +62,8 @@ class _OnnxRuntime(_Runtime):
     def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
         """Return a run of the net, with all that the library does to make nets faster."""
         session = self._session(str(file))
-        return lambda: session.run(None, {"input": x})[0]
+        name = session.get_inputs()[0].name
+        return lambda: session.run(None, {name: x})[0]
 
     def _session(self, model: str | bytes) -> Any:
         options = self._onnxruntime.SessionOptions()
@@ -148,7 +149,7 @@ class _OpenVino(_Runtime):
         """Return a run of the net, in float32 and for the least time of one call."""
         model = self._core.read_model(str(file))
         request = self._core.compile_model(model, "CPU", self._settings).create_infer_request()
-        return lambda: request.infer({"input": x})[0]
+        return lambda: request.infer({0: x})[0]
 
     def _model(self, layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
         """Return a model whose one operation is the layer."""

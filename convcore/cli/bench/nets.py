@@ -27,6 +27,7 @@ from convcore.cli.machine import BFLOAT16_FLAGS, cpu_flags, cpu_name
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from convcore.bench.net_files import FileNet
     from convcore.bench.nets import Effort, Net, NetCell
     from convcore.bench.overhead import Cost
     from convcore.bench.progress import Step
@@ -105,16 +106,18 @@ def _announcements(effort: Effort) -> Iterator[str]:
             f"and rounded in every call; this processor has {flags}. All others compute in float32."
         )
     nets = ", ".join(net.name for net in effort.nets)
+    cells = [(net, task) for net in effort.nets for task in TASKS if effort.variants(net, task)]
+    tasks = plural(len({task for _, task in cells}), "task")
     rounds = plural(effort.rounds, "round")
-    yield f"{nets}: {len(TASKS)} tasks, {rounds} each: {about(effort.whole)}."
+    yield f"{nets}: {tasks}, {rounds} each: {about(effort.whole)}."
 
 
-def _nets(arguments: argparse.Namespace) -> Sequence[Net]:
+def _nets(arguments: argparse.Namespace) -> Sequence[Net | FileNet]:
     """Return the nets asked for; all of them if none is named."""
     from convcore.bench.nets import NETS, net_named
 
     try:
-        return [net_named(name) for name in arguments.nets] or NETS
+        return [net_named(name) for name in arguments.nets] or list(NETS)
     except ValueError as error:
         raise UsageError(f"--nets: {error}") from None
 

@@ -52,7 +52,8 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         type=_names,
         metavar="NAME,...",
         help="whole nets, trained and run, in place of layers: resnet18, resnet50, mobilenet_v2, "
-        "vgg16, unet, lenet; all of them if none is named",
+        "vgg16, unet, lenet; all of them if none is named. ONNX files too, run beside what reads "
+        "them: net.onnx, or with the sizes that it leaves open net.onnx:1x3x224x224",
     )
     group.add_argument(
         "--compiled",
