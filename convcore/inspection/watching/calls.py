@@ -106,8 +106,8 @@ class Calls:
         written = written_by(function, name, args, kwargs)
         if written is not None:
             overrides.unwatched(self._listener.before_write, written)
-        result = function(*args, **kwargs)
         prefix = self._inside[-1] if self._inside else None
+        result = function(*args, **kwargs)
         if prefix is None or not _has_tensors(result):
             return result
         if written is None and any(result is one for one in args):
@@ -188,3 +188,6 @@ def with_leaves(name: str, value: Any, change: Callable[[str, Tensor], Tensor]) 
         items = [with_leaves(f"{name}[{k}]", item, change) for k, item in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
+
+
+overrides.prepare()  # here, not in the first block: it takes about as long as a pass of a small net

@@ -47,19 +47,20 @@ def statistics(tensor: Tensor, names: frozenset[str]) -> dict[str, Any]:
     """
     array = tensor._array
     if array.dtype.kind == "c":
-        array = np.abs(array)
-    with np.errstate(all="ignore"):
-        found = moments(array)
-        everything: dict[str, Any] = {
-            "mean": found.mean,
-            "std": math.sqrt(found.variance),
-            "min": found.least,
-            "max": found.largest,
-            "zeros": found.zeros / found.size if found.size else math.nan,
-            "nan": found.nan,
-        }
-        chosen_ones = {name: everything[name] for name in DEFAULT if name in names}
-        if "histogram" in names:
+        with np.errstate(all="ignore"):
+            array = np.abs(array)
+    found = moments(array)
+    everything: dict[str, Any] = {
+        "mean": found.mean,
+        "std": math.sqrt(found.variance),
+        "min": found.least,
+        "max": found.largest,
+        "zeros": found.zeros / found.size if found.size else math.nan,
+        "nan": found.nan,
+    }
+    chosen_ones = {name: everything[name] for name in DEFAULT if name in names}
+    if "histogram" in names:
+        with np.errstate(all="ignore"):
             chosen_ones["histogram"] = _histogram(array)
     return chosen_ones
 

@@ -8,37 +8,38 @@ the number of threads.
 from cython.parallel cimport parallel, prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
+from convcore.kernels.runtime._isa cimport Moments, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
-
-cdef extern from "layers/moments.h":
-    ctypedef struct moments:
-        double count, mean, squares, least, largest, zeros, nan
-    void moments_of_float(const float *v, Py_ssize_t count, moments *found) noexcept nogil
-    void moments_of_double(const double *v, Py_ssize_t count, moments *found) noexcept nogil
-    void join_moments(moments *all, const moments *one) noexcept nogil
 
 cdef enum:
     CHUNK = 1 << 12      # elements of one run
     FIELDS = 7
 
 
+cdef void join(Moments *all, const Moments *one) noexcept nogil:
+    """Add a run's moments to those of others."""
+    cdef double count = all.count + one.count, step = one.mean - all.mean
+    all.mean += step * (one.count / count)
+    all.squares += one.squares + step * step * (all.count * one.count / count)
+    all.least = min(all.least, one.least)
+    all.largest = max(all.largest, one.largest)
+    all.zeros += one.zeros
+    all.nan += one.nan
+    all.count = count
+
+
 cdef void all_moments(
-    const char *v, Py_ssize_t count, bint wide, moments *runs, int threads
+    const char *v, Py_ssize_t count, bint wide, Moments *runs, int threads
 ) noexcept nogil:
-    cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK
+    cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK, size = 8 if wide else 4
     with parallel(num_threads=threads):
         # A thread owns whole runs.
         for i in prange(items, schedule="static"):
-            if wide:
-                moments_of_double(
-                    <const double *>v + i * CHUNK, min(CHUNK, count - i * CHUNK), runs + i
-                )
-            else:
-                moments_of_float(
-                    <const float *>v + i * CHUNK, min(CHUNK, count - i * CHUNK), runs + i
-                )
+            layer_microkernels().moments[wide](
+                v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), runs + i
+            )
     for i in range(1, items):
-        join_moments(runs, runs + i)
+        join(runs, runs + i)
 
 
 def n_partials(Py_ssize_t count):
@@ -54,7 +55,7 @@ def moments_of(v, partials):
     """
     cdef Buffers arrays = Buffers()
     cdef char *v_ptr = <char *>arrays.borrow(v, False)
-    cdef moments *runs = <moments *>arrays.borrow(partials, True)
+    cdef Moments *runs = <Moments *>arrays.borrow(partials, True)
     cdef Py_ssize_t size = arrays.views[0].itemsize, count = arrays.views[0].len // size
     cdef int threads = thread_count((count + CHUNK - 1) // CHUNK, 3.0 * count)
     with nogil:

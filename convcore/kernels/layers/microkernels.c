@@ -48,6 +48,7 @@
 #include "max_pool.h"
 #include "separable.h"
 #include "clip_grad.h"
+#include "moments.h"
 #undef ROOT
 #undef T
 #undef I
@@ -107,6 +108,7 @@
 #include "max_pool.h"
 #include "separable.h"
 #include "clip_grad.h"
+#include "moments.h"
 
 #define NORM(format, type)                                                                       \
     {                                                                                           \
@@ -156,6 +158,7 @@ const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
         {squares_float, scale_float, clip_float},
         {squares_double, scale_double, clip_double},
     },
+    .moments = BOTH(moments),
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
     .sums = {{sum_nchw_float, sum_nhwc_float}, {sum_nchw_double, sum_nhwc_double}},
 };

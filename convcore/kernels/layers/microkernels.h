@@ -123,6 +123,15 @@ typedef struct {
     void (*clip)(void *v, ptrdiff_t count, double bound);
 } convcore_clipping;
 
+/* ---- moments of all elements: moments.h ---- */
+
+/* Of one run, or of several that were joined; `squares` are of the deviations. */
+typedef struct {
+    double count, mean, squares, least, largest, zeros, nan;
+} convcore_moments;
+
+typedef void (*convcore_moments_of)(const void *v, ptrdiff_t count, convcore_moments *found);
+
 /* ---- softmax, or its `log`, and their gradients, from the result y: softmax.h ---- */
 
 /* The most columns of one call. */
@@ -160,6 +169,7 @@ typedef struct {
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pooling pooling[2];
     convcore_clipping clipping[2];
+    convcore_moments_of moments[2];
     convcore_softmax softmax[2];
     convcore_sums sums[2];
 } convcore_layer_microkernels;

@@ -1,79 +1,75 @@
-/* Sum, squared deviations, limits, zeros and NaN of a run, in one pass. */
+/* Sum, squared deviations, limits, zeros and NaN of a run, in one pass; for numbers of type T. */
 
-#include <math.h>
-#include <stddef.h>
+/* Vectors side by side, whose sums do not wait for each other. */
+#undef SIDE
+#define SIDE 2
 
-/* Of one run, or of several that were joined. */
-typedef struct {
-    double count, mean, squares, least, largest, zeros, nan;
-} moments;
+/* Ones where a comparison of vectors holds, and one or the other vector's lanes. */
+#undef ONES
+#undef CHOSEN
+#if LANES > 1
+#define ONES(test) (LINE)((LINE_NUMBERS)one & (LINE_NUMBERS)(test))
+#define CHOSEN(test, a, b)                                                        \
+    (LINE)(((LINE_NUMBERS)(a) & (test)) | ((LINE_NUMBERS)(b) & ~(test)))
+#else
+#define ONES(test) ((test) ? one : 0)
+#define CHOSEN(test, a, b) ((test) ? (a) : (b))
+#endif
 
-/* Lanes are what a compiler makes vectors of. Sums are of the differences to the first element, in
-   the elements' type; runs are short. Comparisons with NaN are false, so limits are those of the
-   other elements. */
-#define MOMENTS_OF(T, INTEGER, LANES)                                                             \
-    static void moments_of_##T(const T *v, ptrdiff_t count, moments *found)                       \
-    {                                                                                             \
-        T sum[LANES], square[LANES], least[LANES], largest[LANES];                                \
-        INTEGER zeros[LANES], nan[LANES];                                                         \
-        const T shift = v[0] - v[0] == 0 ? v[0] : 0; /* 0 for NaN and infinities */               \
-        for (int k = 0; k < LANES; k++) {                                                         \
-            sum[k] = square[k] = 0;                                                               \
-            least[k] = INFINITY;                                                                  \
-            largest[k] = -INFINITY;                                                               \
-            zeros[k] = nan[k] = 0;                                                                \
-        }                                                                                         \
-        ptrdiff_t i = 0;                                                                          \
-        for (; i + LANES <= count; i += LANES)                                                    \
-            for (int k = 0; k < LANES; k++) {                                                     \
-                const T x = v[i + k], d = x - shift;                                              \
-                sum[k] += d;                                                                      \
-                square[k] += d * d;                                                               \
-                least[k] = x < least[k] ? x : least[k];                                           \
-                largest[k] = x > largest[k] ? x : largest[k];                                     \
-                zeros[k] += x == 0;                                                               \
-                nan[k] += x != x;                                                                 \
-            }                                                                                     \
-        for (int k = 0; i < count; i++, k++) {                                                    \
-            const T x = v[i], d = x - shift;                                                      \
-            sum[k] += d;                                                                          \
-            square[k] += d * d;                                                                   \
-            least[k] = x < least[k] ? x : least[k];                                               \
-            largest[k] = x > largest[k] ? x : largest[k];                                         \
-            zeros[k] += x == 0;                                                                   \
-            nan[k] += x != x;                                                                     \
-        }                                                                                         \
-        double total = 0, squares = 0;                                                            \
-        *found = (moments){(double)count, 0, 0, INFINITY, -INFINITY, 0, 0};                       \
-        for (int k = 0; k < LANES; k++) {                                                         \
-            total += sum[k];                                                                      \
-            squares += square[k];                                                                 \
-            found->least = least[k] < found->least ? least[k] : found->least;                     \
-            found->largest = largest[k] > found->largest ? largest[k] : found->largest;           \
-            found->zeros += (double)zeros[k];                                                     \
-            found->nan += (double)nan[k];                                                         \
-        }                                                                                         \
-        found->mean = shift + total / (double)count;                                              \
-        squares -= total * (total / (double)count);                                               \
-        found->squares = squares < 0 ? 0 : squares;                                               \
-    }
+/* The lanes of vectors as an array. */
+#undef LANES_OF
+#define LANES_OF(vectors, lanes)                                                  \
+    T lanes[SIDE * LINE_LANES];                                                   \
+    UNROLLED for (int k = 0; k < SIDE; k++) STORE(lanes + k * LINE_LANES, vectors[k])
 
-MOMENTS_OF(float, int, 16)
-MOMENTS_OF(double, long long, 8)
-
-/* The moments of two runs from those of each; `all` may be without elements. */
-static void join_moments(moments *all, const moments *one)
+/* Of at least one element. Sums are of the differences to the first element, in T: runs are short.
+ * Comparisons with NaN are false, so limits are those of the other elements; and NaN are counted
+ * only where the sum is one, as of opposite infinities it is too. */
+static void OF(moments)(const void *from, ptrdiff_t count, convcore_moments *found)
 {
-    const double count = all->count + one->count, step = one->mean - all->mean;
-    if (all->count == 0) {
-        *all = *one;
-        return;
+    const T *v = from, shift = v[0] - v[0] == 0 ? v[0] : 0; /* 0 for NaN and infinities */
+    const LINE one = SPREAD(1);
+    LINE sum[SIDE], square[SIDE], least[SIDE], largest[SIDE], zeros[SIDE];
+    UNROLLED for (int k = 0; k < SIDE; k++) {
+        sum[k] = square[k] = zeros[k] = SPREAD(0);
+        least[k] = SPREAD((T)INFINITY);
+        largest[k] = SPREAD((T)-INFINITY);
     }
-    all->mean += step * (one->count / count);
-    all->squares += one->squares + step * step * (all->count * one->count / count);
-    all->least = one->least < all->least ? one->least : all->least;
-    all->largest = one->largest > all->largest ? one->largest : all->largest;
-    all->zeros += one->zeros;
-    all->nan += one->nan;
-    all->count = count;
+    ptrdiff_t i = 0;
+    for (; i + SIDE * LINE_LANES <= count; i += SIDE * LINE_LANES)
+        UNROLLED for (int k = 0; k < SIDE; k++) {
+            const LINE x = LOAD(v + i + k * LINE_LANES), d = x - shift;
+            sum[k] += d;
+            square[k] += d * d;
+            least[k] = CHOSEN(x < least[k], x, least[k]);
+            largest[k] = CHOSEN(x > largest[k], x, largest[k]);
+            zeros[k] += ONES(x == 0);
+        }
+    LANES_OF(sum, sums);
+    LANES_OF(square, squared);
+    LANES_OF(least, lows);
+    LANES_OF(largest, highs);
+    LANES_OF(zeros, zero);
+    double total = 0, squares = 0;
+    *found = (convcore_moments){(double)count, 0, 0, INFINITY, -INFINITY, 0, 0};
+    for (int k = 0; k < SIDE * LINE_LANES; k++) {
+        if (i + k < count) {
+            const T x = v[i + k], d = x - shift;
+            sums[k] += d;
+            squared[k] += d * d;
+            lows[k] = x < lows[k] ? x : lows[k];
+            highs[k] = x > highs[k] ? x : highs[k];
+            zero[k] += x == 0;
+        }
+        total += sums[k];
+        squares += squared[k];
+        found->least = lows[k] < found->least ? lows[k] : found->least;
+        found->largest = highs[k] > found->largest ? highs[k] : found->largest;
+        found->zeros += zero[k];
+    }
+    if (total != total)
+        for (i = 0; i < count; i++) found->nan += v[i] != v[i];
+    found->mean = shift + total / (double)count;
+    squares -= total * (total / (double)count);
+    found->squares = squares < 0 ? 0 : squares;
 }

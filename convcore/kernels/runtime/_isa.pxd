@@ -349,6 +349,19 @@ cdef extern from "layers/microkernels.h":
         void (*scale)(void *v, Py_ssize_t count, double factor) noexcept nogil
         void (*clip)(void *v, Py_ssize_t count, double bound) noexcept nogil
 
+    ctypedef struct Moments "convcore_moments":
+        double count
+        double mean
+        double squares
+        double least
+        double largest
+        double zeros
+        double nan
+
+    ctypedef void (*MomentsOf "convcore_moments_of")(
+        const void *v, Py_ssize_t count, Moments *found,
+    ) noexcept nogil
+
     enum:
         MOST_COLUMNS "CONVCORE_MOST_COLUMNS"
 
@@ -386,6 +399,7 @@ cdef extern from "layers/microkernels.h":
         Step[8][2] steps         # the first RULES rows
         Pooling[2] pooling
         Clipping[2] clipping
+        MomentsOf[2] moments
         Softmax[2] softmax
         Sums[2] sums
 

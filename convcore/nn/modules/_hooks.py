@@ -249,9 +249,21 @@ class HookedCall:
                     stacklevel=4,
                 )
 
+    def has_backward_hooks(self) -> bool:
+        """Return whether there are any: which ones takes longer to say."""
+        module = self.module
+        return bool(
+            module._backward_hooks
+            or module._backward_pre_hooks
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+        )
+
     def enter_boundary(self) -> Boundary | None:
         """If there are full backward hooks, put the boundary's first node behind the inputs."""
         module = self.module
+        if not self.has_backward_hooks():
+            return None
         before = (*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
         after = backward_hooks(module, full=True)
         if not before and not after:
@@ -262,6 +274,8 @@ class HookedCall:
 
     def attach_legacy_hooks(self) -> None:
         """Register legacy backward hooks on the node that computed the (first) result."""
+        if not self.has_backward_hooks():
+            return
         hooks = backward_hooks(self.module, full=False)
         tensor = next(nested_tensors(self.result), None) if hooks else None
         node = None if tensor is None else tensor.grad_fn
