@@ -76,14 +76,19 @@ def _as_bytes(pixels: np.ndarray) -> tuple[np.ndarray, str] | None:
     return np.rint(values * 255).astype(np.uint8), said
 
 
-def png(pixels: np.ndarray) -> bytes:
-    """Return a PNG file of uint8 pixels, (rows, columns, 1 or 3)."""
+def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
+    """Return a PNG file of uint8 pixels, (rows, columns, 1 or 3).
+
+    With a palette, uint8 (256, 3), pixels of 1 channel are the places of their colours in it.
+    """
     rows, columns, channels = pixels.shape
     lines = np.zeros((rows, 1 + columns * channels), np.uint8)  # each begins with its filter: none
     lines[:, 1:] = pixels.reshape(rows, -1)
-    kind = 0 if channels == 1 else 2
+    kind = 3 if palette is not None else 0 if channels == 1 else 2
     head = struct.pack(">IIBBBBB", columns, rows, 8, kind, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
+    colours = [] if palette is None else [(b"PLTE", palette.tobytes())]
+    packed = zlib.compress(lines.tobytes(), 9)
+    chunks = ((b"IHDR", head), *colours, (b"IDAT", packed), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         for name, data in chunks

@@ -3,7 +3,8 @@
 `summary` lists modules with shapes, parameters and costs, `capture` keeps activations and gradients
 by name, `patch` changes them, and `find_nan` names the call that made the first NaN. `profile`
 measures the time and memory of each module and operation, and
-`convcore.inspection.attribution` says which parts of an image a score comes from.
+`convcore.inspection.attribution` says which parts of an image a score comes from. `report` writes
+all of it as one HTML page.
 """
 
 from convcore.inspection import attribution
@@ -11,6 +12,7 @@ from convcore.inspection.capturing import Capture, capture
 from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.patching import Patch, noise, patch, scale, stop, zero
 from convcore.inspection.profiling import Profile, ProfileRow, profile
+from convcore.inspection.reporting import report
 from convcore.inspection.summary import Row, Summary, summary
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "noise",
     "patch",
     "profile",
+    "report",
     "scale",
     "stop",
     "summary",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.conv.plan import plan_conv
+from convcore.engine.conv.plan import Plan, plan_conv
 from convcore.engine.geometry import make_geometry
 
 __all__ = ["COSTLY", "CostlyCall"]
@@ -93,19 +93,24 @@ class CostlyCall:
             return math.prod(self.result) * w[-2]
         return math.prod(x if self.transposed else self.result) * math.prod(w[1:])
 
-    def algorithms(self) -> dict[str, str]:
-        """Return the algorithm of each pass of a convolution; nothing for other products."""
+    def plan(self) -> Plan | None:
+        """Return the plan of a convolution's three passes; None of other products."""
         if self.steps is None:
-            return {}
+            return None
         x, w = self.factors
         image = self.result if self.transposed else x
         if len(image) < len(w):
             image = (1, *image)
         wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
         try:
-            geometry = make_geometry(image, w, *self.steps)
-            plan = plan_conv(geometry, wide, not self.dense)
+            return plan_conv(make_geometry(image, w, *self.steps), wide, not self.dense)
         except (TypeError, ValueError):  # of a kind that no plan is made for
+            return None
+
+    def algorithms(self) -> dict[str, str]:
+        """Return the algorithm of each pass of a convolution; nothing for other products."""
+        plan = self.plan()
+        if plan is None:
             return {}
         forward, input_grad = plan.forward.algorithm, plan.input_grad.algorithm
         if self.transposed:

@@ -1,0 +1,105 @@
+"""Small charts as SVG: histograms, gradients by layer, and a flame graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from convcore.inspection.profiling import ProfileRow
+from convcore.inspection.reporting._text import number, safe, seconds
+
+__all__ = ["flame", "flow", "histogram"]
+
+_WIDTH, _HEIGHT = 256, 60
+_FLAME, _LEVEL = 1000, 20
+
+
+def histogram(found: tuple[list[int], list[float]], what: str) -> str:
+    """Return counts as bars under a square root, so that rare values are seen beside many zeros."""
+    counts, edges = found
+    most = max(counts, default=0)
+    if not most or not all(map(math.isfinite, edges)):
+        return ""
+    step = _WIDTH / len(counts)
+    heights = [round(_HEIGHT * math.sqrt(n / most), 1) for n in counts]
+    outline = "".join(f"V{_HEIGHT - high:g}h{step:g}" for high in heights)
+    ends = (
+        f'<text x="0" y="{_HEIGHT + 14}">{safe(number(edges[0]))}</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + 14}" text-anchor="end">{safe(number(edges[-1]))}</text>'
+    )
+    title = f"Histogram of {what}, heights by the square root of the counts"
+    return (
+        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT + 18}" width="{_WIDTH}" '
+        f'height="{_HEIGHT + 18}" role="img" aria-label="{safe(title)}">'
+        f'<path class="hist" d="M0 {_HEIGHT}{outline}V{_HEIGHT}z"/>{ends}</svg>'
+        f"<figcaption>{safe(title)}</figcaption></figure>"
+    )
+
+
+def flow(entries: Sequence[tuple[int, str, float]]) -> str:
+    """Return bars of gradients by layer, on a logarithmic scale: (call, name, size) of each."""
+    finite = [(call, name, size) for call, name, size in entries if 0 < size < math.inf]
+    if not finite:
+        return ""
+    least = math.floor(math.log10(min(size for *_, size in finite))) - 1
+    most = math.ceil(math.log10(max(size for *_, size in finite))) or 0
+    most = max(most, least + 1)
+    height, width = 150, 1000
+    step = width / len(entries)
+    parts = []
+    for power in range(least, most + 1, max(1, -(-(most - least) // 5))):
+        y = height * (most - power) / (most - least) + 8
+        parts.append(
+            f'<path class="axis" d="M44 {y:.1f}H{width + 44}"/>'
+            f'<text x="40" y="{y + 4:.1f}" text-anchor="end">1e{power}</text>'
+        )
+    for k, (call, name, size) in enumerate(entries):
+        ok = 0 < size < math.inf
+        high = height * (math.log10(size) - least) / (most - least) if ok else height
+        title = safe(f"{name}: {number(size)}")
+        parts.append(
+            f'<a href="#c{call}"><g class="box {"costly" if ok else "bad"}"><title>{title}</title>'
+            f'<rect class="{"hist" if ok and size else ""}" x="{44 + k * step + 1:.1f}" '
+            f'y="{height - high + 8:.1f}" '
+            f'width="{max(step - 2, 1):.1f}" height="{high:.1f}"/></g></a>'
+        )
+    return (
+        f'<div class="wide"><svg viewBox="0 0 {width + 50} {height + 14}" width="{width + 50}" '
+        f'height="{height + 14}" role="group" aria-label="Gradients by layer">'
+        f"{''.join(parts)}</svg></div>"
+    )
+
+
+def flame(root: ProfileRow) -> str:
+    """Return a flame graph of a profile: each row's width is its time, those inside it below."""
+    found = list(_bars(root, 0, 0.0, root.seconds or 1.0))
+    height = (max(level for level, *_ in found) + 1) * _LEVEL
+    parts = []
+    for level, left, width, row in found:
+        path = row.name or ("both passes" if row is root else "(the net)")
+        name = path.rpartition(".")[2]
+        title = f"{path}: {seconds(row.forward)} forward, "
+        title += f"{seconds(row.backward)} backward"
+        label = f'<text x="{left + 3:.1f}" y="{level * _LEVEL + 14}">{safe(name)}</text>'
+        parts.append(
+            f'<g class="{"b" if row.children else ""}"><title>{safe(title)}</title>'
+            f'<rect x="{left:.1f}" y="{level * _LEVEL}" width="{width:.1f}" '
+            f'height="{_LEVEL - 1}"/>{label if width > 7 * len(name) + 6 else ""}</g>'
+        )
+    return (
+        f'<div class="wide"><svg class="flame" viewBox="0 0 {_FLAME} {height}" width="{_FLAME}" '
+        f'height="{height}" role="img" aria-label="Flame graph">{"".join(parts)}</svg></div>'
+    )
+
+
+def _bars(
+    row: ProfileRow, level: int, left: float, whole: float
+) -> Iterator[tuple[int, float, float, ProfileRow]]:
+    """Yield (level, left, width, row) of a row and what is inside it, but for slivers."""
+    width = _FLAME * row.seconds / whole
+    if width < 1:
+        return
+    yield level, left, width, row
+    for child in row.children:
+        yield from _bars(child, level + 1, left, whole)
+        left += _FLAME * child.seconds / whole

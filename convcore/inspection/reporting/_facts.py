@@ -1,0 +1,139 @@
+"""All that a report is written from: what several runs of a net found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from convcore import nn
+from convcore._tensor import Tensor
+from convcore.inspection.attribution import grad_cam, saliency
+from convcore.inspection.attribution._run import explaining
+from convcore.inspection.nonfinite import NonFiniteError
+from convcore.inspection.profiling import Profile, profile
+from convcore.inspection.reporting._calls import Call, calls_of
+from convcore.inspection.reporting._values import Values, first_nonfinite, gradients, values_of
+
+__all__ = ["Facts", "facts_of"]
+
+_PASSES = 3  # that times are a mean of
+
+
+@dataclass
+class Facts:
+    """What a report says.
+
+    ``bad`` are the calls whose result has NaN or infinities, ``trouble`` is the error of the first
+    such. ``pictures`` are maps (H, W) by what they show; ``profile`` is None without times.
+    """
+
+    model: nn.Module
+    title: str
+    given: tuple
+    calls: list[Call]
+    values: Values
+    trouble: NonFiniteError | None
+    bad: set[int]
+    pictures: dict[str, np.ndarray] = field(default_factory=dict)
+    profile: Profile | None = None
+    forward: dict[str, float] = field(default_factory=dict)
+    backward: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Seconds of both passes by the names of calls."""
+        return {name: self.forward[name] + self.backward[name] for name in self.forward}
+
+
+def facts_of(model: nn.Module, given: tuple, title: str, times: bool) -> Facts:
+    """Run a net and return what a report is written from; modes and gradients stay as they were."""
+    given = tuple(_fresh(one) for one in given)
+
+    def run() -> Any:
+        return model(*given)
+
+    with explaining(model):
+        calls = calls_of(model, run)
+        values = values_of(model, given, run)
+        trouble = first_nonfinite(model, given, run)
+    bad = {call.number for call in calls if _is_bad(values.outputs.get(call.name))}
+    found = Facts(model, title, given, calls, values, trouble, bad)
+    if not bad:
+        found.pictures = _explained(model, given, calls, values)
+    if times:
+        _measure(found, run)
+    return found
+
+
+def _fresh(one: Any) -> Any:
+    """Return a copy of a floating-point tensor that gradients are taken by."""
+    if isinstance(one, Tensor) and one._array.dtype.kind == "f":
+        return one.detach().clone().requires_grad_()
+    return one
+
+
+def _is_bad(found: dict | None) -> bool:
+    return found is not None and bool(found["nan"] or found["inf"])
+
+
+def _explained(
+    model: nn.Module, given: tuple, calls: list[Call], values: Values
+) -> dict[str, np.ndarray]:
+    """Return saliency maps of the first image, where the net ends in class scores of images."""
+    if values.scores is None or len(given) != 1 or not isinstance(given[0], Tensor):
+        return {}
+    image = given[0].detach()
+    if image._array.ndim != 4 or image._array.dtype.kind != "f":
+        return {}
+    maps: dict[str, np.ndarray] = {}
+    try:
+        found = saliency(model, image[:1])
+        maps["Saliency: how much each pixel changes the score"] = found.numpy()[0].max(axis=0)
+        name = _last_convolution(calls, values)
+        if name is not None:
+            where = grad_cam(model, image[:1], name).numpy()[0, 0]
+            maps[f"Grad-CAM of {name}: the regions that speak for the class"] = where
+    except (RuntimeError, TypeError, ValueError):  # the net is of a kind that has no gradients
+        return maps
+    return maps
+
+
+def _last_convolution(calls: list[Call], values: Values) -> str | None:
+    """Return the path of the last convolution whose result is more than a pixel."""
+    for call in reversed(calls):
+        array = values.arrays.get(call.name)
+        if call.plan and array is not None and array.ndim == 4 and min(array.shape[2:]) > 1:
+            return call.name.partition(":")[0]
+    return None
+
+
+def _measure(found: Facts, run: Callable[[], Any]) -> None:
+    """Add the times of modules and operations, means of a few passes in evaluation mode."""
+    with _evaluating(found.model):
+        gradients(found.model, found.given, run)
+        with profile(found.model) as measured:
+            for _ in range(_PASSES):
+                gradients(found.model, found.given, run)
+    found.profile = measured
+    for row in measured.rows.all():
+        for field_, sums in ((row.forward, found.forward), (row.backward, found.backward)):
+            name = row.name or ("output" if row.type != "total" else "")
+            sums[name] = sums.get(name, 0.0) + field_ / _PASSES
+
+
+class _evaluating:
+    """Evaluation mode as long as a block runs."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._modes = [(module, module.training) for module in model.modules()]
+        self._model = model
+
+    def __enter__(self) -> None:
+        self._model.eval()
+
+    def __exit__(self, *error: object) -> None:
+        for module, training in self._modes:
+            module.training = training

@@ -1,0 +1,201 @@
+"""The page of a report: its head, its parts in order, and the words that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import convcore
+from convcore._tensor import Tensor
+from convcore.inspection.reporting import _charts, _images
+from convcore.inspection.reporting._facts import Facts
+from convcore.inspection.reporting._graph import draw, kinds_of_blocks
+from convcore.inspection.reporting._layers import layers
+from convcore.inspection.reporting._style import POLICY, STYLE
+from convcore.inspection.reporting._table import table
+from convcore.inspection.reporting._text import bytes_of, count, number, safe, seconds, shape
+
+__all__ = ["page"]
+
+_MOST_CLASSES = 5
+_MOST_BLOCKS = 8  # kinds of blocks that are drawn beside the net
+_PARTS = (
+    ("answer", "Input and answer"),
+    ("graph", "The net"),
+    ("times", "Times"),
+    ("gradients", "Gradients by layer"),
+    ("table", "All layers"),
+    ("layers", "Each layer"),
+)
+
+
+def page(facts: Facts) -> str:
+    """Return the whole page."""
+    makers = {
+        "answer": _answer,
+        "graph": _graph,
+        "times": _times,
+        "gradients": _gradients,
+        "table": lambda facts: _note_on_table() + table(facts),
+        "layers": lambda facts: _note_on_layers() + layers(facts),
+    }
+    parts = [(name, title, makers[name](facts)) for name, title in _PARTS]
+    parts = [part for part in parts if part[2]]
+    links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in parts)
+    body = "".join(
+        f'<section id="{name}"><h2>{title}</h2>{text}</section>' for name, title, text in parts
+    )
+    return (
+        f"{_head(facts.title)}<header><h1>{safe(facts.title)}</h1>{_totals(facts)}"
+        f"{_verdict(facts)}</header><nav>{links}</nav><main>{body}</main>"
+        f'<footer><p class="soft">Written by convcore {safe(convcore.__version__)}.</p></footer>'
+        "</body></html>\n"
+    )
+
+
+def _head(title: str) -> str:
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{safe(title)}</title><link rel="icon" href="data:,"><style>{STYLE}</style>'
+        "</head><body>"
+    )
+
+
+def _totals(facts: Facts) -> str:
+    net = facts.calls[0]
+    tensors = [*facts.model.parameters(), *facts.model.buffers()]
+    found = [
+        ("input", _given(facts)),
+        ("result", shape(net.output)),
+        ("parameters", count(net.parameters)),
+        ("multiply-adds", count(net.multiply_adds)),
+        ("of weights", bytes_of(sum(tensor.nbytes for tensor in tensors))),
+        ("of results", bytes_of(net.bytes)),
+    ]
+    if facts.profile:
+        rows = facts.profile.rows
+        found.append(("forward", seconds(facts.forward.get("output", rows.forward))))
+        found.append(("backward", seconds(facts.backward.get("output", rows.backward))))
+    items = "".join(f"<li><b>{safe(value)}</b>{name}</li>" for name, value in found)
+    return f'<ul class="totals">{items}</ul>'
+
+
+def _given(facts: Facts) -> str:
+    return ", ".join(shape(list(one.shape)) for one in facts.given if isinstance(one, Tensor))
+
+
+def _verdict(facts: Facts) -> str:
+    """Say whether anything is NaN or infinite, and where that came from."""
+    error = facts.trouble
+    if error is None and not facts.bad:
+        return '<p class="verdict">No NaN and no infinity, forward or backward.</p>'
+    first = min(facts.bad - _around(facts), default=None)
+    where = ""
+    if first is not None:
+        name = safe(facts.calls[first].name)
+        where = f' First in the result of <a href="#c{first}"><code>{name}</code></a>.'
+    text = safe(error) if error is not None else "Given, not made by the net."
+    return f'<div class="verdict bad"><b>NaN or infinity.</b>{where}<pre>{text}</pre></div>'
+
+
+def _around(facts: Facts) -> set[int]:
+    """Return the calls that have calls inside: their results are those of the last inside."""
+    return {call.number for call in facts.calls if call.children}
+
+
+def _answer(facts: Facts) -> str:
+    parts = list(_answer_parts(facts))
+    return f'<div class="row">{"".join(parts)}</div>' if parts else ""
+
+
+def _answer_parts(facts: Facts) -> Iterator[str]:
+    arrays = [np.asarray(x._array) for x in facts.given if isinstance(x, Tensor)]
+    image = _images.photograph(arrays[0]) if arrays else None
+    if image:
+        yield image.html(224)
+    for what, values in facts.pictures.items():
+        yield _images.heat(values, what).html(224)
+    scores = facts.values.scores
+    if scores is not None:
+        yield _classes(scores[0])
+
+
+def _classes(scores: np.ndarray) -> str:
+    """Return the largest scores and their softmax, as a table."""
+    with np.errstate(all="ignore"):
+        shares = np.exp(scores.astype(np.float64) - scores.max())
+        shares /= shares.sum()
+    best = np.argsort(-scores, kind="stable")[:_MOST_CLASSES]
+    rows = "".join(
+        f"<tr><td>{one}</td><td>{safe(number(float(scores[one])))}</td><td>{shares[one]:.1%}</td></tr>"
+        for one in best
+    )
+    return (
+        "<table><caption>Largest class scores of the first image</caption><thead><tr>"
+        '<th scope="col">Class</th><th scope="col">Score</th><th scope="col">Softmax</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _graph(facts: Facts) -> str:
+    pictures = [draw(facts.calls, 0, facts.times, facts.bad, _given(facts))]
+    for first in kinds_of_blocks(facts.calls)[:_MOST_BLOCKS]:
+        call = facts.calls[first]
+        link = f'<a href="#c{first}"><code>{safe(call.name)}</code></a>'
+        title = f"<h3>Inside {link} {safe(call.type)}</h3>"
+        pictures.append(title + draw(facts.calls, first, facts.times, facts.bad, ""))
+    shown = "".join(f"<div>{picture}</div>" for picture in pictures)
+    return (
+        '<p class="key">A box is a layer, or a block of layers; choose one to see what is inside. '
+        "Blocks that repeat one another are one box; of blocks of one kind the first is drawn."
+        '<i class="k1"></i>block<i class="k2"></i>convolution or linear layer'
+        '<i class="k3"></i>share of the multiply-adds (MACs)'
+        '<i class="k4"></i>has NaN or infinities</p>'
+        f'<div class="graphs">{shown}</div>'
+    )
+
+
+def _times(facts: Facts) -> str:
+    if facts.profile is None:
+        return ""
+    return (
+        f"<p>Forward and backward pass together, on {facts.profile.threads} thread"
+        f"{'s' if facts.profile.threads != 1 else ''}: a bar's width is its time, and what is "
+        "below it ran inside it. These are measured, and differ with each report.</p>"
+        f"{_charts.flame(facts.profile.rows)}"
+    )
+
+
+def _gradients(facts: Facts) -> str:
+    weighted = [
+        (call.number, f"{call.name}.weight", found["std"])
+        for call in facts.calls
+        if call.module is not None
+        and not call.children
+        and (found := facts.values.weight_grads.get(f"{call.name}.weight"))
+    ]
+    chart = _charts.flow(weighted)
+    if not chart:
+        return ""
+    what = "the largest class score" if facts.values.scores is not None else "the result's sum"
+    return (
+        f"<p>Standard deviation of the gradient of {what} by each layer's weights, first layer at "
+        "the left, on a logarithmic scale. Bars that fall towards the left are gradients that "
+        f"vanish; bars that rise towards it, gradients that explode.</p>{chart}"
+    )
+
+
+def _note_on_table() -> str:
+    return (
+        '<p class="soft">In the order of the calls; what is indented is inside the row above. '
+        "A second call of a module ends in :2.</p>"
+    )
+
+
+def _note_on_layers() -> str:
+    return (
+        '<p class="soft">Open one to see its algorithms, statistics, feature maps and weights.</p>'
+    )

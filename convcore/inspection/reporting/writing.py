@@ -1,0 +1,81 @@
+"""report: one HTML page that shows a net's layers, costs, values and faults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from convcore import nn
+from convcore._tensor import Tensor
+from convcore.inspection.reporting._facts import facts_of
+from convcore.inspection.reporting._page import page
+from convcore.serialization.replacing import writing
+
+__all__ = ["report"]
+
+
+def report(
+    model: nn.Module,
+    input: Any,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    times: bool = False,
+) -> Path:
+    """Write a report on a net as one HTML page: graph, layers, costs, values, saliency, NaN.
+
+    Parameters
+    ----------
+    model : Module
+        Runs in evaluation mode; its modes, hooks and gradients are as before afterwards.
+    input : Tensor, or tuple of all arguments
+        What it is called with, such as one image (1, C, H, W).
+    path : path
+        Where the page is written, in one piece: an older file stays if that fails.
+    title : str, optional
+        The page's title. Default: the model's class.
+    times : bool
+        Whether to measure times and draw a flame graph. Without them the page is the same, byte for
+        byte, for the same net and input.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    TypeError
+        ``model`` is no Module, or ``input`` holds no tensor.
+    OSError
+        The file cannot be written.
+
+    Notes
+    -----
+    The page loads nothing and runs no script: any browser shows it, from a disk or in a mail. It
+    shows the first image's feature maps; statistics are of the whole batch, gradients those of the
+    images' largest class scores, or of the sum of a result that is not (N, C). All results of one
+    pass are in memory at once. A net that gives NaN or infinities gets a report too, with the call
+    that made the first one.
+
+    Examples
+    --------
+    >>> import convcore, os, tempfile
+    >>> from convcore import inspection
+    >>> net = convcore.models.lenet()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = inspection.report(net, convcore.rand(1, 1, 28, 28), f"{folder}/net.html")
+    ...     page.name, os.path.getsize(page) < 2**20
+    ('net.html', True)
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    given = input if isinstance(input, tuple) else (input,)
+    if not any(isinstance(one, Tensor) for one in given):
+        raise TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}")
+    facts = facts_of(model, given, title or model._get_name(), times)
+    text = page(facts).encode("utf-8", "replace")
+    with writing(path) as file:
+        file.write(text)
+    return Path(path)

@@ -1,0 +1,245 @@
+"""Reports on nets: what stands in the page, that nothing else is loaded, and how it looks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import convcore
+from convcore import inspection, models, nn
+from convcore.inspection.reporting._calls import INPUT, calls_of
+from convcore.inspection.reporting._graph import boxes_of
+
+SITE_IN_BROWSER = Path(__file__).parents[1] / "docs" / "site_in_browser.py"
+VOID = {"meta", "link", "img"}
+
+
+class Page(HTMLParser):
+    """The tags of a page, each closed as it was opened."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.links, self.images, self.open = set(), [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.tags.add(tag)
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if tag == "a" else []
+        self.images += [found] if tag == "img" else []
+        assert not [name for name in found if name.startswith("on") or name == "style"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def small():
+    convcore.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a report; return its text."""
+
+    def write(model, *given, **options):
+        file = inspection.report(model, given, tmp_path / "net.html", **options)
+        return file.read_text(encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture
+def image():
+    convcore.manual_seed(1)
+    return convcore.rand(1, 3, 8, 8)
+
+
+def rows(text):
+    """Return the cells of the table of layers, by name."""
+    body = re.search(r'id="table".*?<tbody>(.*?)</tbody>', text, re.DOTALL)[1]
+    found = {}
+    for row in body.split("</tr>")[:-1]:
+        cells = [re.sub("<[^>]*>", "", cell).strip("\xa0") for cell in row.split("</td>")]
+        found[cells[0]] = cells[1:]
+    return found
+
+
+def test_page_is_whole_and_its_links_lead_somewhere(written, image):
+    page = Page(written(small(), image))
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert {link for link in page.links if link.removeprefix("#") not in page.ids} == set()
+    assert page.tags.isdisjoint({"script", "iframe", "object", "form"})
+
+
+def test_policy_allows_the_style_of_the_page_and_nothing_else(written, image):
+    text = written(small(), image)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    style = re.search("<style>(.*?)</style>", text, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert "default-src 'none'" in policy and f"style-src 'sha256-{digest}'" in policy
+    assert "script-src" not in policy and "unsafe" not in policy
+    text = re.sub(r"data:image/png;base64,[\w+/=]*", "", text)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", text)
+
+
+def test_same_net_and_input_make_the_same_bytes(tmp_path, image):
+    net = small()
+    first = inspection.report(net, image, tmp_path / "a.html").read_bytes()
+    assert inspection.report(net, image, tmp_path / "b.html").read_bytes() == first
+
+
+def test_table_has_the_costs_and_statistics_of_every_call(written, image):
+    net = small()
+    found = rows(written(net, image))
+    assert list(found) == ["(the net)", "0", "1", "2", "3"]
+    # 4 * 6 * 6 outputs of 27 products; 5 outputs of 144
+    assert found["0"][1:4] == [" \N{MULTIPLICATION SIGN} ".join("1466"), "112", "3,888"]
+    assert found["(the net)"][3] == "4,608"
+    zeros = (net[:2](image) == 0).numpy().mean()
+    assert found["1"][8] == f"{zeros:.0%}"
+
+
+def test_net_and_its_gradients_stay_as_they_were(tmp_path, image):
+    net = small().train()
+    inspection.report(net, image.requires_grad_(), tmp_path / "net.html", times=True)
+    assert net.training and image.grad is None
+    assert all(parameter.grad is None for parameter in net.parameters())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
+
+
+def test_names_and_titles_are_text(written, image):
+    net = nn.Sequential()
+    evil = "<script>alert(1)</script>&\"'"
+    net.add_module(evil.replace(".", ""), nn.Conv2d(3, 2, 3))
+    text = written(net, image, title=evil)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert Page(text).open == []
+
+
+def test_first_nan_is_marked_with_what_made_it(written, image):
+    class Log(nn.Module):
+        def forward(self, x):
+            return (x - 2).log()
+
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), Log(), nn.ReLU())
+    text = written(net, image)
+    verdict = re.search(r'<div class="verdict bad">(.*?)</div>', text, re.DOTALL)[1]
+    assert "<code>1.log</code>" in verdict and "made NaN" in verdict
+    assert "red: NaN or infinite" in text
+
+
+def test_infinite_weights_and_inputs_are_reported_too(written, image):
+    net = small()
+    net[0].weight.data[0, 0, 0, 0] = float("inf")
+    assert 'class="verdict bad"' in written(net, image)
+    image[0, 0, 0, 0] = float("nan")
+    assert 'class="verdict bad"' in written(small(), image)
+
+
+def test_times_are_there_only_when_asked_for(written, image):
+    assert "Flame graph" not in written(small(), image)
+    text = written(small(), image, times=True)
+    assert 'aria-label="Flame graph"' in text and re.search(r"[\d.]+ ms forward", text)
+
+
+def test_saliency_is_shown_where_the_net_ends_in_class_scores(written, image):
+    assert "Saliency" in written(small(), image)
+    assert "Saliency" not in written(small()[:2], image)
+
+
+def test_nets_of_other_inputs_get_a_report(written):
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(7, 4)
+            self.lstm = nn.LSTM(4, 3)
+
+        def forward(self, words, extra):
+            return {"found": self.lstm(self.words(words) + extra)}
+
+    text = written(Both(), convcore.tensor([[1, 2]]), convcore.zeros(4))
+    assert {"words", "add", "lstm"} < set(rows(text))
+    for parameter in (frozen := small()).parameters():
+        parameter.requires_grad_(False)
+    assert "Gradients by layer" not in written(frozen, convcore.rand(2, 3, 8, 8))
+
+
+def test_optimized_net_gets_a_report(written, image):
+    net = convcore.optimize_for_inference(small().eval())
+    net(image)
+    assert "(the net)" in rows(written(net, image))
+
+
+def test_resnet18_is_below_a_megabyte(written):
+    convcore.manual_seed(0)
+    net = models.resnet18()
+    text = written(net, convcore.rand(1, 3, 224, 224))
+    assert len(text.encode()) < 1_000_000
+    found = rows(text)
+    sums, second_relus, flatten = 8, 8, 1
+    assert len(found) == len(list(net.modules())) + sums + second_relus + flatten
+    assert found["(the net)"][3] == "1.81 G"
+
+
+def test_flow_of_a_residual_block_has_its_shortcut():
+    net = models.resnet8().eval()
+    calls = calls_of(net, lambda: net(convcore.rand(1, 3, 16, 16)))
+    by_name = {call.name: call for call in calls}
+    found = {calls[one].name for one in by_name["layer2.0.add"].inputs}
+    assert found == {"layer2.0.bn2", "layer2.0.downsample.1"}
+    assert by_name["conv1"].inputs == [INPUT]
+
+
+def test_blocks_that_repeat_are_one_box_and_others_are_not():
+    def block(channels):
+        return nn.Sequential(nn.Conv2d(channels, channels, 1), nn.ReLU())
+
+    net = nn.Sequential(block(2), block(2), nn.Conv2d(2, 3, 1), block(3))
+    calls = calls_of(net, lambda: net(convcore.rand(1, 2, 4, 4)))
+    names = [[calls[one].name for one in box.calls] for box in boxes_of(calls, 0)]
+    assert names == [["0", "1"], ["2"], ["3"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((3, convcore.ones(1)), "model must be a Module"), ((nn.ReLU(), 3), "input must be a Tensor")],
+)
+def test_other_arguments_are_refused(tmp_path, arguments, words):
+    with pytest.raises(TypeError, match=words):
+        inspection.report(*arguments, tmp_path / "net.html")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.subprocess
+def test_page_in_a_browser(tmp_path):
+    """No complaint, no overflow; a link to a layer opens it."""
+    spec = importlib.util.spec_from_file_location("site_in_browser", SITE_IN_BROWSER)
+    site = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(site)
+    program = next(filter(None, map(shutil.which, site.BROWSERS)), None)
+    if program is None:
+        pytest.skip("Chromium is not here")
+    net = models.resnet8()
+    inspection.report(net, convcore.rand(1, 3, 32, 32), tmp_path / "net.html", times=True)
+    assert list(site.faults_of_links(tmp_path)) == []
+    assert list(site.faults_in_browser(program, tmp_path, "", None)) == []
+    browser = site.started(program, str(tmp_path / "profile"))
+    if browser is None:
+        pytest.skip("Chromium does not start")
+    browser.open((tmp_path / "net.html").as_uri() + "#c3")
+    assert browser.value("document.querySelector('#c3').closest('details').open") is True
+    assert browser.value("document.querySelectorAll('details[open]').length") == 1
+    browser.close()
