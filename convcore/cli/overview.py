@@ -17,6 +17,7 @@ _EXAMPLES = {
         ("run script.py", "run a program written for PyTorch"),
         ("summary resnet18", "a net's modules, parameters and memory"),
         ("run-model net.onnx -i x.jpg", "what a net sees in a photograph"),
+        ("inspect resnet18", "a page: graph, layers, values, faults"),
     ),
     "See how fast it is": (
         ("bench --quick", "real layers beside PyTorch, in a minute"),

@@ -16,8 +16,8 @@ SHOWN = 4  # maps of each convolution, the first ones
 
 # Mean and standard deviation of ImageNet's colours (red, green, blue), for which ResNet-18's
 # checkpoints are trained.
-_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-_STD = np.array([0.229, 0.224, 0.225], np.float32)
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def see(net: nn.Module, photograph: np.ndarray, imagenet: bool = False) -> Sight
     ]
     pixels = photograph
     if imagenet:
-        pixels = (pixels - _MEAN[:, np.newaxis, np.newaxis]) / _STD[:, np.newaxis, np.newaxis]
+        pixels = (pixels - MEAN[:, np.newaxis, np.newaxis]) / STD[:, np.newaxis, np.newaxis]
     net.eval()
     start = time.perf_counter()
     with convcore.no_grad():

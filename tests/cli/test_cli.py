@@ -283,6 +283,7 @@ def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
         (["demo", "photo"], "sklearn", "demo"),
         (["demo", "maps"], "rich", "demo"),
         (["completion", "bash"], "shtab", "completion"),
+        (["inspect", "lenet", "--input", "x.jpg"], "PIL", "view"),
     ],
 )
 def test_missing_extra_names_the_command_that_mends_it(

@@ -20,6 +20,7 @@ def read_picture(
     mean: list[float],
     std: list[float],
     largest: float,
+    extra: str = "onnx",
 ) -> tuple[np.ndarray, str]:
     """Return a photograph as a net's input, float32, and a sentence on what was done to it.
 
@@ -35,13 +36,15 @@ def read_picture(
         Of one number, or one a channel: subtracted from the values, and what they are divided by.
     largest : float
         What the brightest value becomes, before that: 1, or 255.
+    extra : str
+        The extra that has what reads it.
 
     Raises
     ------
     UsageError
         The file cannot be read, or the input is no picture.
     """
-    require_extra("onnx", "PIL")
+    require_extra(extra, "PIL")
     from PIL import Image, ImageOps
 
     last = _channels_are_last(axes)

@@ -36,7 +36,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--input",
         "--input-size",
-        type=_shape,
+        type=sizes,
         metavar="N,C,H,W",
         help="input shape; default: one image of the size that the net is designed for, or the "
         "sizes in an ONNX file",
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         model, given = open_with_zeros(arguments.model, arguments.input)
         shown = [list(each.shape) for each in given]
     else:
-        model = _maker(arguments.model)().to(dtype)
-        given = arguments.input or _SHAPES.get(arguments.model, _PHOTOGRAPH)
+        model = maker(arguments.model)().to(dtype)
+        given = arguments.input or default_sizes(arguments.model)
         shown = list(given)
     try:
         found = inspection.summary(model, given, dtype=dtype, depth=arguments.depth)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _maker(name: str) -> Any:
+def maker(name: str) -> Any:
     """Return the function of convcore.models that builds a net."""
     from convcore import models
 
@@ -87,7 +87,12 @@ def _maker(name: str) -> Any:
     return getattr(models, name)
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def default_sizes(name: str) -> tuple[int, ...]:
+    """Return the shape of one image of the size that a net of convcore.models is designed for."""
+    return _SHAPES.get(name, _PHOTOGRAPH)
+
+
+def sizes(text: str) -> tuple[int, ...]:
     """Parse comma-separated sizes."""
     parts = text.split(",")
     if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):

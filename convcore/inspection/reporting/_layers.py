@@ -84,7 +84,8 @@ def _sentence(facts: Facts, call: Call) -> str:
         around = f' Inside <a href="#c{call.parent}"><code>{safe(name)}</code></a>.'
     own = safe(call.module.extra_repr()) if call.module is not None and not call.children else ""
     settings = f"<code>{safe(call.type)}({own})</code>. " if own else ""
-    return f"{settings}{', '.join(facts_)}.{taken}{around}"
+    costs = ", ".join(facts_)
+    return f"{settings}{costs[0].upper()}{costs[1:]}.{taken}{around}"
 
 
 def _algorithms(call: Call) -> str:

@@ -119,7 +119,7 @@ def _answer_parts(facts: Facts) -> Iterator[str]:
     for what, values in facts.pictures.items():
         yield _images.heat(values, what).html(224)
     scores = facts.values.scores
-    if scores is not None:
+    if scores is not None and np.isfinite(scores[0]).all():
         yield _classes(scores[0])
 
 

@@ -1,0 +1,153 @@
+"""``convcore inspect``: a report on a net as one HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from pathlib import Path
+from typing import Any
+
+from convcore.cli.errors import UsageError
+from convcore.cli.models.files import one_line, open_with_zeros
+from convcore.cli.models.pictures import SUFFIXES, read_picture
+from convcore.cli.models.summary import default_sizes, maker, sizes
+
+
+def add_command(commands: argparse._SubParsersAction) -> None:
+    """Add ``inspect`` to the parser."""
+    parser = commands.add_parser(
+        "inspect",
+        help="write a report on a net as one HTML page: graph, layers, values, costs, saliency",
+        description="Run a net forward and backward and write one HTML page, which loads nothing "
+        "and runs no script: the net as a graph and a table; each layer's shapes, costs, "
+        "algorithms and reasons, statistics, feature maps and kernels; where the first NaN came "
+        "from; and what in the image its answer depends on.",
+    )
+    parser.add_argument(
+        "model", metavar="MODEL", help="resnet18, vgg16_bn, unet ... or a file: net.onnx"
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help="a photograph, which is resized to the net's input; x.npy, a batch of any kind; "
+        "or sizes as 1,3,224,224, for noise; default: noise of the size that the net is made for",
+    )
+    parser.add_argument(
+        "--imagenet",
+        action="store_true",
+        help="give a photograph in the units of ImageNet's checkpoints, not from 0 to 1",
+    )
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="a checkpoint of the net's weights; default: random ones",
+    )
+    parser.add_argument(
+        "--time",
+        action="store_true",
+        help="measure times and draw a flame graph; without, the same input makes the same bytes",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("report.html"), help="default: %(default)s"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed; default: 0")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the report."""
+    import convcore
+    from convcore import inspection
+
+    if not arguments.output.absolute().parent.is_dir():
+        raise UsageError(f"--output: there is no directory {arguments.output.parent}")
+    convcore.manual_seed(arguments.seed)
+    model, expected = _model(arguments)
+    given = _input(arguments, expected)
+    shown = list(given[0].shape) if given else []
+    title = Path(arguments.model).name
+    if arguments.input and not _is_sizes(arguments.input):
+        title += f" on {Path(arguments.input).name}"
+    try:
+        written = inspection.report(
+            model, given, arguments.output, title=title, times=arguments.time
+        )
+    except OSError as error:
+        raise UsageError(f"--output: {error}") from None
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
+    print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
+    return 0
+
+
+def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
+    """Return the net, and arguments of the shapes that it takes."""
+    import convcore
+
+    if arguments.model.endswith(".onnx"):
+        if arguments.weights is not None:
+            raise UsageError("--weights is for nets of convcore.models; an ONNX file has its own")
+        given = arguments.input
+        return open_with_zeros(
+            arguments.model, _sizes(given) if given and _is_sizes(given) else None
+        )
+    model = maker(arguments.model)()
+    if arguments.weights is not None:
+        try:
+            model.load_state_dict(convcore.load(arguments.weights))
+        except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
+            raise UsageError(f"--weights: {one_line(error)}") from None
+    given = arguments.input
+    wanted = _sizes(given) if given and _is_sizes(given) else default_sizes(arguments.model)
+    return model, (convcore.zeros(wanted),)
+
+
+def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what the net is called with: a file's content, or noise of the expected shapes."""
+    import numpy as np
+
+    import convcore
+
+    given = arguments.input
+    if given is None or _is_sizes(given):
+        return tuple(
+            convcore.rand(one.shape) if one.is_floating_point() else one for one in expected
+        )
+    if Path(given).suffix.lower() == ".npy":
+        return (_array(given),)
+    if Path(given).suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--input: {given!r} is no .npy file, photograph or sizes as 1,3,224,224")
+    if len(expected) != 1:
+        raise UsageError(f"--input: {arguments.model} takes {len(expected)} inputs")
+    mean, std = [0.0], [1.0]
+    if arguments.imagenet:
+        from convcore.demo.maps import MEAN, STD
+
+        mean, std = MEAN.tolist(), STD.tolist()
+    axes = list(expected[0].shape)
+    pixels, _ = read_picture(Path(given), axes, None, mean, std, 1.0, "view")
+    return (convcore.from_numpy(np.ascontiguousarray(pixels)),)
+
+
+def _is_sizes(given: str) -> bool:
+    return not given.strip("0123456789,")
+
+
+def _sizes(given: str) -> tuple[int, ...]:
+    try:
+        return sizes(given)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--input: {error}") from None
+
+
+def _array(file: str) -> Any:
+    """Return the array of an npy file as a tensor."""
+    import numpy as np
+
+    import convcore
+
+    try:
+        return convcore.from_numpy(np.ascontiguousarray(np.load(file, allow_pickle=False)))
+    except (EOFError, OSError, TypeError, ValueError) as error:
+        raise UsageError(f"--input: {file}: {one_line(error)}") from None

@@ -1,0 +1,67 @@
+"""`convcore inspect`: reports from the command line, of noise, arrays and photographs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import cli
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch, capsys):
+    """Run the command in a folder; return its exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = cli.main(["inspect", *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_report_of_noise_is_the_same_twice(said, tmp_path):
+    for name in ("a.html", "b.html"):
+        code, out, _ = said("lenet", "-o", name)
+        assert code == 0 and f"Saved to {name}" in out
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_array_and_weights_are_those_of_the_files(said, tmp_path):
+    net = convcore.models.lenet()
+    net.load_state_dict({name: one * 0 for name, one in net.state_dict().items()})
+    convcore.save(net.state_dict(), tmp_path / "zero.pt")
+    np.save(tmp_path / "x.npy", np.full((2, 1, 28, 28), 7, np.float32))
+    assert said("lenet", "--weights", "zero.pt", "--input", "x.npy")[0] == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<title>lenet on x.npy</title>" in text and "black is 7, white 7" in text
+    assert "dark 0 to bright" not in text and "all 0" in text
+
+
+def test_photograph_is_scaled_to_the_net(said, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (90, 50), "red").save(tmp_path / "red.png")
+    assert said("resnet8", "--input", "red.png", "--imagenet")[0] == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    # red is 1 in the first colour, of mean 0.485 and deviation 0.229; the others are 0
+    assert "white 2.25" in text and "black is \N{MINUS SIGN}2.04" in text
+    assert "3 \N{MULTIPLICATION SIGN} 32 \N{MULTIPLICATION SIGN} 32" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "there is no model 'nothing'"),
+        (["lenet", "--input", "1,1,3,3"], "cannot take [1, 1, 3, 3]"),
+        (["lenet", "--input", "0,1"], "--input: must be sizes above 0"),
+        (["lenet", "--input", "x.txt"], "is no .npy file"),
+        (["lenet", "--input", "x.npy"], "x.npy"),
+        (["lenet", "--weights", "x.pt"], "--weights"),
+        (["lenet", "-o", "nowhere/x.html"], "no directory nowhere"),
+    ],
+)
+def test_slips_are_refused_in_one_line(said, tmp_path, arguments, words):
+    code, _, errors = said(*arguments)
+    assert code == 2 and words in errors and errors.count("\n") == 1
+    assert not list(tmp_path.iterdir())
