@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import os
 import random as python_random
 from collections.abc import Callable
@@ -84,12 +85,16 @@ class TrainingState:
                 part.state_dict()  # from here on it keeps its position
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of everything, as data."""
+        """Return the state of everything, as data.
+
+        Raises
+        ------
+        TypeError
+            ``epoch`` or ``step`` is no int.
+        """
+        counts = {"epoch": _count(self.epoch, "epoch"), "step": _count(self.step, "step")}
         parts = {name: get() for name, (_, get, _) in self._parts.items()}
-        return {
-            **{"epoch": self.epoch, "step": self.step, "extra": self.extra},
-            **{"random": get_global_states(), "parts": parts},
-        }
+        return {**counts, "extra": self.extra, "random": get_global_states(), "parts": parts}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned; if that fails, all stays as it was.
@@ -114,6 +119,9 @@ class TrainingState:
             raise ValueError("it is no training state: expected what TrainingState.save wrote")
         if not isinstance(state["parts"], dict):
             raise ValueError("it is no training state: its parts are not by name")
+        for name in ("epoch", "step"):
+            if type(state[name]) is not int:
+                raise ValueError(f"it is no training state: its {name} is {state[name]!r:.99}")
         has, needs = state["parts"].keys(), self._parts.keys()
         if has != needs:
             raise ValueError(
@@ -172,6 +180,13 @@ class TrainingState:
             raise CheckpointError(f"{os.fspath(path)!r:.999}: {error}") from None
         self.load_state_dict(state)
         return True
+
+
+def _count(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)  # NumPy's integers too
+    except TypeError:
+        raise TypeError(f"{name}: expected an int, got {value!r:.99}") from None
 
 
 def _access(name: str, part: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]]:

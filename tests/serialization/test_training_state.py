@@ -111,6 +111,18 @@ def test_what_fails_leaves_all_as_it_was(tmp_path):
         run.state.load_state_dict({})
     with pytest.raises(ValueError, match="parts are not by name"):
         run.state.load_state_dict(run.state.state_dict() | {"parts": []})
+    for wrong in ({"epoch": "1"}, {"step": 1.0}, {"step": True}):
+        with pytest.raises(ValueError, match=f"its {next(iter(wrong))} is"):
+            run.state.load_state_dict(run.state.state_dict() | wrong)
+
+
+def test_epochs_and_steps_are_ints():
+    state = TrainingState()
+    state.step = np.int64(3)
+    assert type(state.state_dict()["step"]) is int
+    state.epoch = 0.5
+    with pytest.raises(TypeError, match=r"epoch: expected an int, got 0\.5"):
+        state.state_dict()
 
 
 def test_parts_after_a_wrong_one_are_put_back():

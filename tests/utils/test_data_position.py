@@ -213,7 +213,11 @@ def test_what_cannot_be_kept_is_told():
     with pytest.raises(ValueError, match="batch_size=1, and this loader has 2"):
         pairs.load_state_dict(state)
     assert [len(batch) for batch in pairs] == [2] * 5
-    short = DataLoader([])
+    for other in (DataLoader(range(9)), DataLoader(range(10), drop_last=True)):
+        with pytest.raises(ValueError, match=r"(drop_last|len\(dataset\))=.*and this loader has"):
+            other.load_state_dict(state)
+        assert len(list(other)) == len(other)
+    short = DataLoader(range(10), sampler=[])
     short.load_state_dict(state)
     with pytest.raises(ValueError, match="goes on behind batch 1, and there are only 0"):
         iter(short)
@@ -222,3 +226,35 @@ def test_what_cannot_be_kept_is_told():
     )
     with pytest.raises(ValueError, match="in_order=False"):
         unordered.state_dict()
+
+
+class Refusing(Counting):
+    """Has a state that no other takes."""
+
+    def load_state_dict(self, state):
+        self.epoch = -1
+        if state["epoch"] != 0:
+            raise KeyError("epoch")
+        self.epoch = 0
+
+
+def test_what_fails_late_leaves_all_as_it_was():
+    generator = convcore.Generator().manual_seed(3)
+    loader = DataLoader(range(10), sampler=Refusing(range(10)), generator=generator)
+    state = loader.state_dict()
+    convcore.rand(2, generator=generator)
+    before = generator.get_state()
+    state["generators"][1]["epoch"] = 5
+    with pytest.raises(KeyError, match="epoch"):
+        loader.load_state_dict(state)
+    assert convcore.equal(generator.get_state(), before) and loader.sampler.epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("taken", "1"), ("taken", True), ("workers", 3), ("generators", None), ("drew_seed", 1)],
+)
+def test_a_state_of_other_types_is_refused(key, value):
+    loader = DataLoader(range(10))
+    with pytest.raises(ValueError, match=f"got {type(value).__name__} as '{key}'"):
+        loader.load_state_dict(loader.state_dict() | {key: value})

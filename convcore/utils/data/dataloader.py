@@ -271,7 +271,7 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         return self._kept_position().state(self)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Have the next iteration go on where that of `state_dict` stood.
+        """Have the next iteration go on where that of `state_dict` stood; else all stays as it was.
 
         Batches that were taken are not fetched again, except for those of an IterableDataset.
         ``len(loader)`` stays the number of all batches.
@@ -280,7 +280,9 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         ------
         ValueError
             ``state_dict`` is something else, or of a loader with other workers, generators or,
-            amid an iteration, another ``batch_size``.
+            amid an iteration, another ``batch_size``, ``drop_last`` or length of the dataset.
+        Exception
+            Whatever a sampler's ``load_state_dict`` raises.
         RuntimeError
             An iteration is in progress, as for `state_dict`.
         """

@@ -19,8 +19,17 @@ from convcore.random.states import get_global_states, set_global_states
 
 __all__ = ["Iteration", "Position"]
 
-_KEYS = {"base_seed", "batch_size", "drew_seed", "generators", "start", "start_workers", "taken"}
-_KEYS |= {"workers"}
+# What a position keeps, and of which types.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "taken": (int, type(None)),
+    "start": (dict, type(None)),
+    "start_workers": (list, type(None)),
+    "workers": (list, type(None)),
+    "base_seed": (int, type(None)),
+    "drew_seed": (bool,),
+    "loader": (dict,),
+    "generators": (list,),
+}
 
 
 class Iteration:
@@ -137,35 +146,65 @@ class Position:
             "workers": _copied(self._workers) if is_kept else None,
             "base_seed": self._base_seed if is_kept else None,
             "drew_seed": is_amid and self._drew_seed,
-            "batch_size": loader.batch_size,
+            "loader": _order(loader),
             "generators": now,
         }
 
     def load(self, loader: Any, state: dict[str, Any]) -> None:
-        """Have the next iteration go on where the state's stood."""
-        if not isinstance(state, dict) or state.keys() != _KEYS:
-            raise ValueError("state_dict: expected what a DataLoader's state_dict() returned")
-        workers, sources = state["workers"], _sources(loader)
-        if workers is not None and len(workers) != loader.num_workers:
-            raise ValueError(
-                f"state_dict: it is of a loader with num_workers={len(workers)}, and this one has "
-                f"{loader.num_workers}: its batches would be others"
-            )
-        if state["taken"] is not None and state["batch_size"] != loader.batch_size:
-            raise ValueError(
-                f"state_dict: it is amid an iteration with batch_size={state['batch_size']}, and "
-                f"this loader has {loader.batch_size}: samples would be left out or come twice"
-            )
-        if len(state["generators"]) != len(sources):
-            raise ValueError(
-                f"state_dict: it is of a loader with {len(state['generators'])} generators and "
-                f"samplers that have a state, and this one has {len(sources)}"
-            )
-        for source, its in zip(sources, state["generators"], strict=True):
-            _set_state(source, its)
+        """Have the next iteration go on where the state's stood; if that fails, all stays."""
+        _check(loader, state)
+        sources = _sources(loader)
+        before = [_state(source) for source in sources]
+        try:
+            _set_all(sources, state["generators"])
+        except BaseException:
+            _set_all(sources, before)
+            raise
         self._iteration = lambda: None
-        is_fresh = state["taken"] is None and workers is None
+        is_fresh = state["taken"] is None and state["workers"] is None
         self._resumed = None if is_fresh else state
+
+
+def _check(loader: Any, state: Any) -> None:
+    """Raise if a state is none, or of another loader, as far as can be told without setting it."""
+    if not isinstance(state, dict) or state.keys() != _KINDS.keys():
+        raise ValueError("state_dict: expected what a DataLoader's state_dict() returned")
+    for key, kinds in _KINDS.items():
+        if type(state[key]) not in kinds:
+            raise ValueError(
+                f"state_dict: expected what a DataLoader's state_dict() returned, got "
+                f"{type(state[key]).__name__} as {key!r}"
+            )
+    workers, n_sources = state["workers"], len(_sources(loader))
+    if workers is not None and len(workers) != loader.num_workers:
+        raise ValueError(
+            f"state_dict: it is of a loader with num_workers={len(workers)}, and this one has "
+            f"{loader.num_workers}: its batches would be others"
+        )
+    for name, here in _order(loader).items() if state["taken"] is not None else ():
+        if state["loader"].get(name) != here:
+            raise ValueError(
+                f"state_dict: it is amid an iteration with {name}={state['loader'].get(name)}, and "
+                f"this loader has {here}: samples would be left out or come twice"
+            )
+    if len(state["generators"]) != n_sources:
+        raise ValueError(
+            f"state_dict: it is of a loader with {len(state['generators'])} generators and "
+            f"samplers that have a state, and this one has {n_sources}"
+        )
+
+
+def _order(loader: Any) -> dict[str, Any]:
+    """Return what must be the same amid an iteration; len(dataset) is None if there is none."""
+    try:
+        length = len(loader.dataset)
+    except (TypeError, NotImplementedError):
+        length = None
+    return {
+        "batch_size": loader.batch_size,
+        "drop_last": loader.drop_last,
+        "len(dataset)": length,
+    }
 
 
 def _copied(workers: list[Any] | None) -> list[Any] | None:
@@ -195,11 +234,15 @@ def _set_state(source: Any, state: Any) -> None:
         source.load_state_dict(copy.deepcopy(state))
 
 
+def _set_all(sources: list[Any], states: list[Any]) -> None:
+    for source, state in zip(sources, states, strict=True):
+        _set_state(source, state)
+
+
 def _states(loader: Any) -> dict[str, Any]:
     return {"global": get_global_states(), "sources": [_state(one) for one in _sources(loader)]}
 
 
 def _set_states(loader: Any, states: dict[str, Any]) -> None:
     set_global_states(states["global"])
-    for source, state in zip(_sources(loader), states["sources"], strict=True):
-        _set_state(source, state)
+    _set_all(_sources(loader), states["sources"])
