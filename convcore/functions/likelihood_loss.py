@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
+from convcore._dtype import can_cast_numpy, common
+from convcore._dtype_names import C_NAMES
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
@@ -86,6 +88,8 @@ def gaussian_nll_loss(
     ------
     ValueError
         A variance is negative, or they are of another shape.
+    RuntimeError
+        The variances are integers or bools, and ``eps`` is no such number.
     """
     check_arguments("gaussian_nll_loss", input=input, target=target)
     if not isinstance(var, Tensor):
@@ -101,6 +105,12 @@ def gaussian_nll_loss(
         elif not (len(shape) == len(given) and _differ_in_ones(shape, given)):
             raise ValueError("var is of incorrect size")
     reduction = _checked(reduction)
+    result, given_dtype = common(var._array, eps), var._array.dtype
+    if given_dtype.kind == "b" or not can_cast_numpy(result, given_dtype):
+        raise RuntimeError(
+            f"result type {scalar_name(result)} can't be cast to the desired output type "
+            f"{C_NAMES[given_dtype.name]}"
+        )
     var = at_least(var, eps)
     losses = mul(add(log(var), div(square(sub(input, target)), var)), 0.5)
     return _reduce(add(losses, 0.5 * math.log(math.tau)) if full else losses, reduction)

@@ -36,6 +36,14 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m, x: f(m).gaussian_nll_loss(x, x, -1.0), x)
     same_error(torch, lambda m, x: f(m).gaussian_nll_loss(x, x, m.ones(5)), x)
     same_error(torch, lambda m, x: f(m).gaussian_nll_loss(x, x, x, reduction="all"), x)
+    for dtype, eps in (("bool", 1e-6), ("bool", 1), ("int32", 1e-6), ("uint8", 0.5)):
+        same_error(
+            torch,
+            lambda m, x, dtype=dtype, eps=eps: f(m).gaussian_nll_loss(
+                x, x, m.ones(2, 3, dtype=getattr(m, dtype)), eps=eps
+            ),
+            x,
+        )
     same_error(torch, lambda m, x: f(m).poisson_nll_loss(x, x, reduction="all"), x)
 
 
