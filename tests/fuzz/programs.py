@@ -321,6 +321,8 @@ class Run:
         plain = value.detach()
         if hasattr(plain, "resolve_neg"):
             plain = plain.resolve_conj().resolve_neg()
+        if getattr(plain, "_is_zerotensor", bool)():  # whose numpy() is a segmentation fault
+            plain = plain.new_zeros(plain.shape)
         array = np.array(plain.numpy(force=True))
         # Strides are promised of views; of what is computed, the memory format.
         view = getattr(value, "_base", None) is not None
