@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from threading import get_ident
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
 from convcore.inspection.watching.calls import leaves
+from convcore.inspection.watching.hooks import Hook
 
 __all__ = ["NonFiniteError", "find_nan"]
 
@@ -32,7 +34,7 @@ class NonFiniteError(FloatingPointError):
     module : str
         The path of the module; empty outside of modules, and of the net itself.
     operation : str
-        The function that was called.
+        The function that was called; the class of a module that calls none, as in optimized nets.
     line : str
         ``file:number`` of the forward call.
     backward : bool
@@ -86,7 +88,9 @@ class find_nan:
             raise TypeError(f"model must be a Module or None, got {type(model).__name__}")
         self._model = model
         self._inf = inf
-        self._inside: list[str] = []
+        self._inside: list[_Entered] = []
+        self._calls = 0  # of functions whose results were read, so far
+        self._thread: int | None = None  # None: not open
         self._handles: list[Any] = []
         self._watching = overrides.watching(self._called)
         self._names = {} if model is None else {m: name for name, m in model.named_modules()}
@@ -94,13 +98,16 @@ class find_nan:
         self._tensors = {id(tensor): name for name, tensor in named}
 
     def __enter__(self) -> find_nan:
+        if self._thread is not None:
+            raise RuntimeError("find_nan: this block is open already: make another one")
+        self._thread = get_ident()
         self._anomaly = set_detect_anomaly(True)
         self._anomaly.__enter__()
         self._watching.__enter__()
         try:
             for module in self._names:
-                self._handles.append(module.register_forward_pre_hook(self._enter))
-                leave = module.register_forward_hook(self._leave, always_call=True)
+                self._handles.append(module.register_forward_pre_hook(Hook(self._enter)))
+                leave = module.register_forward_hook(Hook(self._leave), always_call=True)
                 self._handles.append(leave)
         except BaseException:
             self.__exit__()
@@ -115,15 +122,24 @@ class find_nan:
         finally:
             self._watching.__exit__()
             self._anomaly.__exit__()
+            self._thread = None
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
+        if get_ident() != self._thread:
+            return
         if module is self._model:
             self._inside.clear()
-        self._inside.append(self._names[module])
+        self._inside.append(_Entered(self._names[module], self._calls, next_number()))
 
     def _leave(self, module: nn.Module, args: tuple, result: Any) -> None:
-        if self._inside:
-            self._inside.pop()
+        if get_ident() != self._thread or not self._inside:
+            return
+        entered = self._inside.pop()
+        # It called no function that is seen, as layers of optimized nets: it counts as one.
+        if entered.calls == self._calls:
+            given, operation = list(_floats(args)), type(module).__name__
+            where = _Where(entered.name, operation, _line(), [_Range(one) for one in given])
+            self._look_at(where, _floats(result), given, args, entered.start)
 
     def _called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         given = list(_floats((args, kwargs)))
@@ -133,12 +149,20 @@ class find_nan:
         results = list(_floats(result))
         if not results or not given or name in _UNWRITTEN:  # what no tensor goes into is given
             return result
-        where = _Where(self._inside[-1] if self._inside else "", name.strip("_"), _line(), before)
+        self._calls += 1
+        module = self._inside[-1].name if self._inside else ""
+        where = _Where(module, name.strip("_"), _line(), before)
+        self._look_at(where, results, given, (*args, *kwargs.values()), start)
+        return result
+
+    def _look_at(
+        self, where: _Where, results: Iterable[Tensor], given: list, args: tuple, start: int
+    ) -> None:
+        """Check the results of a call, and have the gradients of its nodes checked."""
         for tensor in results:
-            self._check(where, _Range(tensor), given, (*args, *kwargs.values()))
+            self._check(where, _Range(tensor), given, args)
             for node in _new_nodes(tensor._grad_fn, start):
                 node.register_hook(self._gradient_hook(where, node))
-        return result
 
     def _check(self, where: _Where, made: _Range, given: list[Tensor], args: tuple) -> None:
         """Raise if a result is not finite and its inputs were."""
@@ -166,6 +190,14 @@ class find_nan:
                     raise where.error(f"made {kind} in its gradient ({node.name()})", arrived)
 
         return hook
+
+
+class _Entered(NamedTuple):
+    """A module's call that goes on: when it began, in functions called and in nodes made."""
+
+    name: str
+    calls: int
+    start: int
 
 
 class _Range:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import threading
 import warnings
 
 import pytest
@@ -123,3 +125,48 @@ def test_custom_functions_are_seen_by_anomaly_detection():
 
     with pytest.raises((RuntimeError, FloatingPointError), match=r"(?i)nan"), inspection.find_nan():
         Wrong.apply(convcore.ones(2, requires_grad=True)).sum().backward()
+
+
+def test_layers_of_optimized_nets_are_named():
+    net = models.resnet8().eval()
+    x = convcore.randn(1, next(net.parameters()).shape[1], 8, 8)
+    planned = convcore.inference.optimize_for_inference(net)
+    with convcore.no_grad():
+        planned(x)
+        x[0, 0, 3, 3] = float("inf")
+        with pytest.raises(inspection.NonFiniteError) as raised, inspection.find_nan(planned):
+            planned(x)
+    error = raised.value
+    assert (error.module, error.operation) == ("model.layer1.0.conv1", "PrepackedConv")
+    assert "made NaN" in str(error) and "infinite" in str(error)
+
+
+def test_other_threads_do_not_change_what_is_named():
+    net, x, go_on = nn.Sequential(nn.ReLU(), nn.Linear(2, 2)), convcore.ones(1, 2), [True]
+
+    def others():
+        while go_on:
+            net(x)
+
+    thread = threading.Thread(target=others)
+    with inspection.find_nan(net):
+        thread.start()
+        try:
+            for _ in range(100):
+                with pytest.raises(inspection.NonFiniteError) as raised:
+                    net(convcore.full((1, 2), float("nan")))
+                assert raised.value.module == "0" and raised.value.operation == "relu"
+        finally:
+            go_on.clear()
+            thread.join()
+
+
+def test_one_block_is_not_opened_twice():
+    net = nn.Sequential(nn.Linear(2, 2))
+    with inspection.find_nan(net) as block:
+        with pytest.raises(RuntimeError, match="open already"), block:
+            pass
+        copy.deepcopy(net)(convcore.ones(1, 2))
+    assert not net[0]._forward_hooks
+    with block:  # once more, after it
+        net(convcore.ones(1, 2))

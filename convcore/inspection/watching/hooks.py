@@ -1,0 +1,33 @@
+"""Hooks that stay with one net: a copy of it, or a file, gets hooks that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _nothing(*args: Any) -> None:
+    """Do nothing."""
+
+
+class Hook:
+    """A hook that calls a function; copied or pickled, one that does nothing.
+
+    Who copies a net inside a block that watches it, to average its weights, say, would else copy
+    what watches, and all that it keeps.
+    """
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable = _nothing) -> None:
+        self._call = call
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function."""
+        return self._call(*args)
+
+    def __deepcopy__(self, memo: dict) -> Hook:
+        return Hook()
+
+    def __reduce__(self) -> tuple:
+        return Hook, ()
