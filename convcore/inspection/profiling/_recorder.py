@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from time import perf_counter_ns
+from types import MethodType
 from typing import Any
 
 from convcore import nn
@@ -32,6 +34,45 @@ class Operation:
         self.name, self.n_bytes, self.call = name, n_bytes, call
 
 
+class _Forward:
+    """A module's timed forward; in a copy of the module, or a file, the module's own.
+
+    A function would stay what it is in a copy: one that computes with the weights of the original.
+    """
+
+    __slots__ = ("module", "own", "recorder", "timed")
+
+    def __init__(self, recorder: Recorder, timed: Callable, module: nn.Module, own: Any) -> None:
+        self.recorder, self.timed, self.module, self.own = recorder, timed, module, own
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.timed(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if self.own is not None:
+            return copy.deepcopy(self.own, memo)
+        return MethodType(type(self.module).forward, copy.deepcopy(self.module, memo))
+
+    def __reduce__(self) -> tuple:
+        return _own_forward, (self.module, self.own)
+
+
+def _own_forward(module: nn.Module, own: Any) -> Any:
+    """Return the forward of an unpickled module."""
+    return MethodType(type(module).forward, module) if own is None else own
+
+
+def _put_back(module: nn.Module, timed: _Forward) -> None:
+    """Give a module the forward that it had, without those of profiles that ended before."""
+    own: Any = timed.own
+    while isinstance(own, _Forward) and not own.recorder._running:
+        own = own.own
+    if own is None:
+        del module.__dict__["forward"]
+    else:
+        module.__dict__["forward"] = own
+
+
 class Recorder:
     """A list of events, in nanoseconds, of one thread.
 
@@ -51,7 +92,7 @@ class Recorder:
         self._thread = threading.get_ident()
         self._last = perf_counter_ns()
         self._watching = observed(self._operation)
-        self._wrapped: list[tuple[nn.Module, Any]] = []
+        self._wrapped: list[tuple[nn.Module, _Forward]] = []
         self._steps: tuple[Node, CostlyCall] | None = None  # whose node is not described yet
         self._running = False
         self._modules = list(_watched(model))
@@ -62,9 +103,9 @@ class Recorder:
         self._watching.__enter__()
         self._running = True
         for name, module in self._modules:
-            own = module.__dict__
-            self._wrapped.append((module, own.get("forward")))
-            own["forward"] = self._timed_forward(module, len(self.names))
+            timed = self._timed_forward(module, len(self.names))
+            self._wrapped.append((module, timed))
+            module.__dict__["forward"] = timed
             self.names.append(name)
             self.types.append(module._get_name())
         self._modules = []
@@ -74,21 +115,20 @@ class Recorder:
         """Put everything back, whatever happened."""
         self._running = False
         while self._wrapped:
-            module, before = self._wrapped.pop()
-            if before is None:
-                module.__dict__.pop("forward", None)
-            else:
-                module.__dict__["forward"] = before
+            module, timed = self._wrapped.pop()
+            if module.__dict__.get("forward") is timed:  # else others do so who came after
+                _put_back(module, timed)
         self._watching.__exit__(None, None, None)
         self._describe()
 
-    def _timed_forward(self, module: nn.Module, number: int) -> Callable:
+    def _timed_forward(self, module: nn.Module, number: int) -> _Forward:
         """Return a module's forward that notes when it is entered and left."""
         forward, events, thread = module.forward, self.events, self._thread
+        own = module.__dict__.get("forward")
         costly = isinstance(module, _COSTLY_MODULES)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != thread:
+            if threading.get_ident() != thread or not self._running:
                 return forward(*args, **kwargs)
             call = None
             events.append((ENTER, perf_counter_ns(), number))
@@ -102,7 +142,7 @@ class Recorder:
                 events.append((LEAVE, perf_counter_ns(), call))
                 self._last = perf_counter_ns()
 
-        return timed
+        return _Forward(self, timed, module, own)
 
     def _operation(self, node: Node, inputs: tuple, outputs: Any) -> None:
         """Note an operation, which has just been recorded, and have its backward measured."""

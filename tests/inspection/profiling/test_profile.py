@@ -1,7 +1,9 @@
 """Profiles: what they count, where they put it, and that they leave nothing behind."""
 
+import copy
 import gc
 import json
+import pickle
 import threading
 import time
 import weakref
@@ -317,3 +319,28 @@ def test_misuse_is_answered():
             found.export_chrome_trace("trace.json")
     with pytest.raises(RuntimeError, match="runs once"):
         found.__enter__()
+
+
+def test_copies_made_in_a_block_compute_with_their_own_weights():
+    net, x = nn.Sequential(nn.Linear(2, 2)), convcore.ones(1, 2)
+    with inspection.profile(net):
+        copies = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+    for one in copies:
+        with convcore.no_grad():
+            one[0].weight.zero_()
+            one[0].bias.fill_(3)
+        assert one(x).tolist() == [[3, 3]] != net(x).tolist()
+        assert copy.deepcopy(one)(x).tolist() == [[3, 3]]
+
+
+def test_profiles_end_in_any_order():
+    net, x = nn.Sequential(nn.Linear(2, 2)), convcore.ones(1, 2)
+    first, second = inspection.profile(net), inspection.profile(net)
+    first.__enter__()
+    second.__enter__()
+    net(x)
+    first.__exit__()
+    net(x)
+    second.__exit__()
+    assert [one.rows.children[0].calls for one in (first, second)] == [1, 2]
+    assert "forward" not in vars(net) and "forward" not in vars(net[0])
