@@ -333,8 +333,8 @@ class _Place:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.size = len(vars(owner))
-        found = {name: one for name, one in vars(owner).items() if _is_public(owner, name, one)}
+        self.all = dict(vars(owner))
+        found = {name: one for name, one in self.all.items() if _is_public(owner, name, one)}
         self.plain: dict[str, Any] = found
         self.wrapped = {name: _wrapper(owner, name, one) for name, one in found.items()}
 
@@ -365,7 +365,7 @@ def prepare() -> None:
         return
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
     # Names have come, a tool has put functions of its own in places, or this is the first time.
-    if not _places or not all(p.size == len(vars(p.owner)) and p.holds(p.plain) for p in _places):
+    if not _places or not all(len(p.all) == len(vars(p.owner)) and p.holds(p.all) for p in _places):
         owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
         _places[:] = map(_Place, owners)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from convcore import nn
@@ -32,14 +32,14 @@ class Capture:
     passes : int
         How often the net was called.
     left_out : list of str
-        What was not kept, for it would have passed the limit.
+        What was not kept of the last call, or written of all, for it would have passed the limit.
     """
 
     def __init__(
         self,
         model: nn.Module,
         select: Any,
-        of: Sequence[str],
+        of: Collection[str],
         stats: Any,
         detach: bool,
         file: Any,
@@ -54,6 +54,7 @@ class Capture:
         self._stats = chosen(stats)
         self._limit = limit
         self._bytes = 0
+        self._warned = False
         self._path = file
         self._stream: Stream | None = None
         self._calls = Calls(model, self)
@@ -102,6 +103,7 @@ class Capture:
         self.grad.clear()
         if self._stream is None:
             self._bytes = 0
+            self.left_out.clear()
 
     def before_write(self, tensor: Tensor) -> None:
         """Copy what is about to be changed."""
@@ -120,7 +122,11 @@ class Capture:
                 self._grad_hooks.append(register_hook(tensor, self._keeper(place)))
 
     def _keeper(self, name: str) -> Any:
-        return lambda grad: self._store(self.grad, "grad", name, grad)
+        def keep(grad: Tensor | None) -> None:
+            if grad is not None:  # there is none of what nothing reads, as of one half of a split
+                self._store(self.grad, "grad", name, grad)
+
+        return keep
 
     def _store(self, values: Values, kind: str, name: str, tensor: Tensor) -> None:
         if self._stats:
@@ -143,7 +149,8 @@ class Capture:
     def _fits(self, what: str, size: int) -> bool:
         """Count bytes; return whether they are within the limit."""
         if self._limit is not None and self._bytes + size > self._limit:
-            if not self.left_out:
+            if not self._warned:
+                self._warned = True
                 warnings.warn(
                     f"capture: {what} and what follows passes the limit of {self._limit} bytes: "
                     "select less, or capture statistics",
@@ -159,7 +166,7 @@ def capture(
     model: nn.Module,
     select: Any = None,
     *,
-    of: str | Sequence[str] = _KINDS,
+    of: str | Collection[str] = _KINDS,
     stats: Any = (),
     detach: bool = True,
     file: str | os.PathLike[str] | None = None,
@@ -213,9 +220,10 @@ def capture(
 
     Nothing is copied: a value that is a view stays one, of memory that the net computes with. If a
     function is about to change a kept value in place, the value is copied first. What is changed
-    past the functions (through ``x.numpy()``) is not seen.
+    past the functions (through ``x.numpy()`` or ``x.data``) is not seen.
 
-    Only calls of the thread that opened the block count. Layers that run fused in one function
+    Only calls of the thread that opened the block count; those of copies of the net that are made
+    in the block do not. Layers that run fused in one function
     (batch norm and ReLU in convcore's nets, and plans of `optimize_for_inference`) run one by one
     meanwhile.
 
@@ -233,10 +241,12 @@ def capture(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
-    of = (of,) if isinstance(of, str) else of
-    for kind in of:
+    kinds = (of,) if isinstance(of, str) else of
+    if not isinstance(kinds, Collection):
+        raise TypeError(f"of must be 'output', 'grad' or both, got {type(of).__name__}")
+    for kind in kinds:
         if kind not in _KINDS:
             raise ValueError(f"of: {kind!r:.99} is neither 'output' nor 'grad'")
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
+    if limit is not None and (type(limit) is not int or limit < 0):
         raise ValueError(f"limit must be a number of bytes, got {limit!r:.99}")
-    return Capture(model, select, of, stats, detach, file, limit)
+    return Capture(model, select, kinds, stats, detach, file, limit)

@@ -192,8 +192,12 @@ def _applied(action: Action, value: Tensor, name: str) -> Tensor:
     return new
 
 
-def _gradient_hook(action: Action, name: str) -> Callable[[Tensor], Tensor]:
-    return lambda grad: _applied(action, grad, f"gradient of {name}")
+def _gradient_hook(action: Action, name: str) -> Callable[[Tensor | None], Tensor | None]:
+    def hook(grad: Tensor | None) -> Tensor | None:
+        # Of a result that nothing reads there is none, as of one half of a split.
+        return None if grad is None else _applied(action, grad, f"gradient of {name}")
+
+    return hook
 
 
 def patch(

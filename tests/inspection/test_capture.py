@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import tracemalloc
 
@@ -359,3 +361,66 @@ def test_many_captures_leave_no_memory():
         assert tracemalloc.get_traced_memory()[0] - first < 20_000
     finally:
         tracemalloc.stop()
+
+
+class Halves(nn.Module):
+    """Reads one half of what it splits."""
+
+    def forward(self, x):
+        first, _ = (x * 2).split(2)
+        return first * 3
+
+
+def test_what_nothing_reads_has_no_gradient():
+    x = convcore.ones(4, requires_grad=True)
+    with inspection.capture(Halves()) as found:
+        found._calls._model(x).sum().backward()
+    assert list(found.grad) == ["mul:2", "output", "split[0]", "mul"]
+    assert x.grad.tolist() == [6, 6, 0, 0]
+
+
+def test_copies_made_in_a_block_are_not_watched():
+    net, x = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), convcore.ones(1, 2)
+    with inspection.capture(net) as found, inspection.patch(net, {"0": inspection.zero}):
+        net(x)
+        copies = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+        for one in copies:
+            assert convcore.equal(one[0](x), F.linear(x, net[0].weight, net[0].bias))
+            one(x)
+        assert found.passes == 1
+    for one in copies:
+        one(x)
+    assert found.passes == 1
+
+
+def test_the_limit_is_of_the_last_call_and_warned_of_once():
+    net, x = nn.Sequential(nn.Linear(2, 2), nn.ReLU()), convcore.ones(1, 2)
+    with pytest.warns(UserWarning, match="passes the limit") as warned:  # noqa: SIM117
+        with inspection.capture(net, limit=20) as found:
+            for _ in range(3):
+                net(x)
+    assert len(warned) == 1 and found.left_out == ["output of output"]
+
+
+def test_interception_is_open_once_for_all_threads_and_names_what_it_wraps():
+    plain = F.relu
+    before = dict(vars(F)), dict(vars(convcore.Tensor))
+    with inspection.capture(nn.ReLU()):
+        assert F.relu is not plain and F.relu.__wrapped__ is plain
+        for name in ("__name__", "__qualname__", "__doc__"):
+            assert getattr(F.relu, name) == getattr(plain, name)
+        assert pickle.loads(pickle.dumps(F.relu)) is F.relu
+    assert (dict(vars(F)), dict(vars(convcore.Tensor))) == before
+
+
+def test_a_function_that_is_replaced_in_a_block_stays():
+    plain = F.relu
+    try:
+        with inspection.capture(nn.ReLU()):
+            F.relu = replaced = lambda x, inplace=False: x
+        assert F.relu is replaced and F.gelu.__module__ != "convcore.overrides"
+        with inspection.capture(nn.ReLU()) as found:
+            assert found._calls._model(convcore.tensor([-1.0])).tolist() == [-1]
+        assert F.relu is replaced
+    finally:
+        F.relu = plain

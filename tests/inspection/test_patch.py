@@ -147,3 +147,14 @@ def test_ablation_removes_nan_too():
         result = one._calls._model(x)
         result.sum().backward()
     assert result.tolist() == [0, 0]
+
+
+def test_a_gradient_that_there_is_not_is_left_alone():
+    class Halves(nn.Module):
+        def forward(self, x):
+            return (x * 2).split(2)[0]
+
+    net, x = Halves(), convcore.ones(4, requires_grad=True)
+    with inspection.patch(net, grads={"split*": inspection.scale(5)}):
+        net(x).sum().backward()
+    assert x.grad.tolist() == [10, 10, 0, 0]

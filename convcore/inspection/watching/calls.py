@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from convcore import nn, overrides
 from convcore._tensor import Tensor
 from convcore.inference import OptimizedModule
+from convcore.inspection.watching.hooks import Hook
 
 ROOT = "output"  # the name of the net's own call
 
@@ -71,9 +72,9 @@ class Calls:
         self._watching.__enter__()
         try:
             for module in self._names:
-                enter = module.register_forward_pre_hook(self._enter)
-                self._handles.append(enter)
-                self._handles.append(module.register_forward_hook(self._leave, always_call=True))
+                self._handles.append(module.register_forward_pre_hook(Hook(self._enter)))
+                leave = module.register_forward_hook(Hook(self._leave), always_call=True)
+                self._handles.append(leave)
         except BaseException:
             self.close()
             raise

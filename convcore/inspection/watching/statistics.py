@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ def chosen(stats: Any) -> frozenset[str]:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         One is not known.
     """
     if stats is True:
         return frozenset(DEFAULT)
-    names: Iterable[str] = (stats,) if isinstance(stats, str) else (stats or ())
+    names: Collection[str] = (stats,) if isinstance(stats, str) else (stats or ())
+    if not isinstance(names, Collection):
+        raise TypeError(f"stats must be True, or names of statistics, got {stats!r:.99}")
     for name in names:
         if name not in NAMES:
             raise ValueError(f"stats: {name!r:.99} is none of {', '.join(NAMES)}")
