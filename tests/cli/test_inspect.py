@@ -25,7 +25,9 @@ def test_report_of_noise_is_the_same_twice(said, tmp_path):
     for name in ("a.html", "b.html"):
         code, out, _ = said("lenet", "-o", name)
         assert code == 0 and f"Saved to {name}" in out
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b.html").read_text(encoding="utf-8")
+    assert "<title>lenet, random weights</title>" in text
 
 
 def test_array_and_weights_are_those_of_the_files(said, tmp_path):

@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     title = Path(arguments.model).name
     if arguments.input and not _is_sizes(arguments.input):
         title += f" on {Path(arguments.input).name}"
+    if arguments.weights is None and not arguments.model.endswith(".onnx"):
+        title += ", random weights"
     try:
         written = inspection.report(
             model, given, arguments.output, title=title, times=arguments.time
