@@ -14,6 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import convcore
+import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
 from convcore.autograd import no_grad
 from convcore.nn.modules.utils import nested_tensors

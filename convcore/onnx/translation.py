@@ -569,13 +569,35 @@ def _nearest(r: Recorder, input: Any, sizes: Sequence[int], outs: Sequence[int])
 @translates("pad")
 def _pad(r: Recorder, y: Any, *, input: Any, pad: Any, mode: str, value: Any) -> list[str]:
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
-    if mode not in names:
-        raise OnnxError(f"padding with mode {mode!r}")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2)
     pairs += [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
+    if mode == "circular":
+        return _wrapped(r, input, pairs)
+    if mode not in names:
+        raise OnnxError(f"padding with mode {mode!r}")
     amounts = _ints(r, [a for a, _ in pairs] + [b for _, b in pairs])
     fill = r.constant(_like(input, value or 0))
     return r.node("Pad", [r.name(input), amounts, fill], mode=names[mode])
+
+
+def _wrapped(r: Recorder, input: Any, pairs: Sequence[tuple[int, int]]) -> list[str]:
+    """Put the values of the other end before and after each axis: Pad does so from opset 19 on."""
+    names = [r.name(input)]
+    for axis, (before, after) in enumerate(pairs):
+        if before < 0 or after < 0:
+            raise OnnxError("circular padding by negative amounts")
+        parts = list(names)
+        if before:
+            parts = [*_cut(r, names, axis, -before, np.iinfo(np.int64).max), *parts]
+        if after:
+            parts = [*parts, *_cut(r, names, axis, 0, after)]
+        if len(parts) > 1:
+            names = r.node("Concat", parts, axis=axis)
+    return names
+
+
+def _cut(r: Recorder, names: Sequence[str], axis: int, start: int, stop: int) -> list[str]:
+    return r.node("Slice", [*names, *(_ints(r, [each]) for each in (start, stop, axis))])
 
 
 @translates("pixel_shuffle")
