@@ -39,12 +39,13 @@ def save_nets_chart(file: Path, cells: Sequence[NetCell], peers: Sequence[str]) 
     threads = list(dict.fromkeys(cell.threads for cell in drawn))
     tasks = [task for task in TASKS if any(cell.task == task for cell in drawn)]
     nets = list(dict.fromkeys(cell.net.name for cell in drawn))
-    width = max(3.4, 1.2 + 0.9 * len(nets))
-    size = (width * len(tasks) + 0.4, 3.0 * len(threads) + 0.8)
+    # One task below the other, so that a page of a book's width can be read.
+    width = max(3.4, 1.2 + 1.1 * len(nets))
+    size = (width * len(threads) + 0.4, 2.1 * len(tasks) + 0.6)
     figure = Figure(size, layout="constrained")
-    panels = figure.subplots(len(threads), len(tasks), squeeze=False, sharey="row")
-    for row, count in zip(panels, threads, strict=True):
-        for axes, task in zip(row, tasks, strict=True):
+    panels = figure.subplots(len(tasks), len(threads), squeeze=False, sharey="row")
+    for row, task in zip(panels, tasks, strict=True):
+        for axes, count in zip(row, threads, strict=True):
             mine = [cell for cell in drawn if (cell.threads, cell.task) == (count, task)]
             _draw(axes, mine, [OURS, *(peer for peer in peers if peer != BASE)])
             axes.set_title(f"{task}, {counted(count)}", fontsize=10)
