@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import onnx
+import onnx.backend.test
 from onnx import numpy_helper
 
 from convcore.onnx.operators import OPERATORS
 from convcore.onnx.operators.control_flow import CONTROL_FLOW
 
 
-def cases_by_operator():
-    """Return the standard's cases of each operator that convcore has a function for."""
+def cases_by_operator(missing=False):
+    """Return the standard's cases of each operator that convcore has a function for, or has not."""
     # Making them, the package divides by 0 and casts what does not fit.
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -25,9 +28,71 @@ def cases_by_operator():
     for case in every:
         nodes = case.model.graph.node
         single = len(nodes) == 1 and nodes[0].domain == ""
-        if single and nodes[0].op_type in (*OPERATORS, *CONTROL_FLOW):
+        if single and missing != (nodes[0].op_type in (*OPERATORS, *CONTROL_FLOW)):
             found[nodes[0].op_type].append(case)
     return found
+
+
+DATA = Path(onnx.backend.test.__file__).parent / "data"
+# Folders of models with inputs and outputs, and files of nets all of whose weights are alike.
+FOLDERS = ("simple", "pytorch-operator", "pytorch-converted")
+LIGHT = sorted((DATA / "light").glob("*.onnx"))
+
+
+class Stored(NamedTuple):
+    """A model in the package, as a case."""
+
+    name: str
+    model: onnx.ModelProto
+    data_sets: list
+    rtol: float = 1e-3
+    atol: float = 1e-5
+
+
+def stored_folders(kind):
+    """Return the folders of the stored models of a kind."""
+    return sorted(each for each in (DATA / kind).iterdir() if (each / "model.onnx").exists())
+
+
+def stored_case(folder):
+    """Return the case in a folder."""
+    model = onnx.load(folder / "model.onnx")
+    pairs = [
+        [_values(data, name, values) for name, values in _ends(model)]
+        for data in sorted(folder.glob("test_data_set_*"))
+    ]
+    return Stored(folder.name, model, pairs)
+
+
+def light_case(file):
+    """Return the case of a net without weights: its picture counts from 0 to 1."""
+    model = onnx.load(file)
+    weights = {each.name for each in model.graph.initializer}
+    (picture,) = (each for each in model.graph.input if each.name not in weights)
+    shape = [axis.dim_value or 1 for axis in picture.type.tensor_type.shape.dim]
+    x = (np.arange(np.prod(shape)) / np.prod(shape)).reshape(shape).astype(np.float32)
+    expected = onnx.load_tensor(file.with_name(f"{file.stem}_output_0.pb"))
+    return Stored(file.stem, model, [([x], [numpy_helper.to_array(expected)])])
+
+
+def _ends(model):
+    return ("input", model.graph.input), ("output", model.graph.output)
+
+
+def _values(data, name, values):
+    """Return the values that lie in a folder, in the graph's order."""
+    files = [(data / f"{name}_{number}.pb", each.type) for number, each in enumerate(values)]
+    return [_stored(file, kind) for file, kind in files if file.exists()]
+
+
+def _stored(file, kind):
+    """Return the value in a file of the standard's."""
+    data = file.read_bytes()
+    if kind.HasField("sequence_type"):
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind.HasField("optional_type"):
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
 
 
 def array(value):

@@ -3,6 +3,8 @@
     python tests/onnx/scores.py           what is not all passed, and the totals
     python tests/onnx/scores.py --all     every operator
 
+Below them: the package's stored models, a kind a line, and what is missing or fails here.
+
 ONNX Runtime gets each model as it is and, where it does not know the version, with the newest
 operator set that it knows, as far as the model is valid with that.
 """
@@ -19,7 +21,15 @@ import onnxruntime as ort
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
-from onnx_standard import cases_by_operator, fault
+from onnx_standard import (
+    FOLDERS,
+    LIGHT,
+    cases_by_operator,
+    fault,
+    light_case,
+    stored_case,
+    stored_folders,
+)
 
 from convcore.onnx import Backend
 
@@ -49,26 +59,59 @@ def stamped(model):
     return theirs(older)
 
 
+def passed(case):
+    """Return whether a case passes here, in ONNX Runtime, and there with older versions."""
+    with np.errstate(all="ignore"):
+        mine, other = (not fault(case, by) for by in (ours, theirs))
+        return np.array([1, mine, other, other or not fault(case, stamped)], int)
+
+
+def row(name, counts):
+    print("|", " | ".join(map(str, [name, *counts])), "|", flush=True)
+
+
+def score_operators(shown):
+    """Print a line for each operator, or for those with faults, and one for all."""
+    totals = np.zeros(4, int)
+    for name, cases in sorted(cases_by_operator().items()):
+        counts = sum(map(passed, cases))
+        totals += counts
+        if shown or counts[1] < counts[0]:
+            row(name, counts)
+    row("all operators", totals)
+
+
+def score_stored_models():
+    """Print a line for each kind of stored models and one for all; return the faults' names."""
+    kinds = {kind: [(stored_case, each) for each in stored_folders(kind)] for kind in FOLDERS}
+    kinds["light"] = [(light_case, file) for file in LIGHT]
+    totals, faults = np.zeros(4, int), []
+    for kind, models in kinds.items():
+        counts = np.zeros(4, int)
+        for read, place in models:
+            score = passed(read(place))
+            counts += score
+            faults += [] if score[1] else [place.stem]
+        totals += counts
+        row(f"models: {kind}", counts)
+    row("all models", totals)
+    return faults
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="operators whose cases all pass, too")
     shown = parser.parse_args().all
-    totals = np.zeros(4, int)
     print("| operator | cases | convcore | ONNX Runtime | with older versions |")
     print("|---|---|---|---|---|")
-    for name, cases in sorted(cases_by_operator().items()):
-        row = [len(cases)]
-        with np.errstate(all="ignore"):
-            mine, other = ([not fault(case, by) for case in cases] for by in (ours, theirs))
-            older = [
-                passed or not fault(case, stamped)
-                for case, passed in zip(cases, other, strict=True)
-            ]
-        row += [sum(mine), sum(other), sum(older)]
-        totals += row
-        if shown or row[1] < row[0]:
-            print("|", " | ".join(map(str, [name, *row])), "|", flush=True)
-    print("|", " | ".join(map(str, ["all", *totals])), "|")
+    score_operators(shown)
+    faults = score_stored_models()
+    missing = {name: len(cases) for name, cases in sorted(cases_by_operator(missing=True).items())}
+    print(
+        f"operators that convcore has not, {sum(missing.values())} cases:",
+        ", ".join(f"{name} {count}" for name, count in missing.items()),
+    )
+    print("models that fail here:", ", ".join(faults) or "none")
     return 0
 
 
