@@ -4,10 +4,10 @@
 by name, `patch` changes them, and `find_nan` names the call that made the first NaN. `profile`
 measures the time and memory of each module and operation, and
 `convcore.inspection.attribution` says which parts of an image a score comes from. `report` writes
-all of it as one HTML page.
+all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it with matplotlib.
 """
 
-from convcore.inspection import attribution
+from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
 from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.patching import Patch, noise, patch, scale, stop, zero
@@ -28,6 +28,7 @@ __all__ = [
     "find_nan",
     "noise",
     "patch",
+    "pictures",
     "profile",
     "report",
     "scale",

@@ -1,0 +1,21 @@
+"""Pictures of what is inside a net, with matplotlib: maps, kernels, gradients, histograms.
+
+Each function returns a matplotlib Figure, or draws into the one that it is given: save it to a file,
+or make one with ``matplotlib.pyplot.figure()`` to have it shown. They need the
+extra ``convcore[view]``.
+"""
+
+from convcore.inspection.pictures.flow import gradient_flow
+from convcore.inspection.pictures.maps import feature_maps, kernels
+from convcore.inspection.pictures.overlay import saliency_overlay
+from convcore.inspection.pictures.reach import receptive_field
+from convcore.inspection.pictures.steps import histograms
+
+__all__ = [
+    "feature_maps",
+    "gradient_flow",
+    "histograms",
+    "kernels",
+    "receptive_field",
+    "saliency_overlay",
+]

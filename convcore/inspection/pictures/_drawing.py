@@ -1,0 +1,81 @@
+"""What all pictures share: figures, arrays from tensors, tiles, and the ends of colour scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["array_of", "figure_of", "limits", "tiles"]
+
+
+def figure_of(given: Any, width: float, height: float) -> Figure:
+    """Return the figure to draw into: the given one, or a new one of this size in inches.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    """
+    if given is not None:
+        return given
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'convcore[view]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
+    """Return a tensor or array as an array of floats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is neither, not of real numbers, of another rank, or empty; ``name`` is the argument's.
+    """
+    array = np.asarray(value.detach()._array if isinstance(value, Tensor) else value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be a tensor or array of numbers, got {array.dtype}")
+    if array.ndim not in ndims or not array.size:
+        ranks = " or ".join(map(str, ndims))
+        raise ValueError(f"{name} must have {ranks} axes and elements, got shape {array.shape}")
+    return array.astype(np.float32) if array.dtype.kind != "f" else array
+
+
+def limits(values: np.ndarray) -> tuple[float, float]:
+    """Return the least and the largest finite value, apart from one another; (0, 1) of none."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return 0.0, 1.0
+    least, most = float(finite.min()), float(finite.max())
+    return (least, most) if least < most else (least, least + 1.0)
+
+
+def tiles(
+    figure: Figure,
+    images: np.ndarray,
+    columns: int,
+    one_scale: bool,
+    **shown: Any,
+) -> None:
+    """Draw (N, H, W), or (N, H, W, 3) in colours, in a grid, each under its number.
+
+    A colour bar tells the scale that they have together; without ``one_scale`` each has its own.
+    """
+    rows = -(-len(images) // columns)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    if one_scale and "vmin" not in shown:
+        shown["vmin"], shown["vmax"] = limits(images)
+    for ax in grid.flat:
+        ax.set_axis_off()
+    for number, (ax, image) in enumerate(zip(grid.flat, images, strict=False)):
+        drawn = ax.imshow(image, interpolation="nearest", **shown)
+        ax.set_title(f"{number}", fontsize=8, pad=2)
+    if one_scale and images.ndim == 3:
+        figure.colorbar(drawn, ax=grid, shrink=0.8, aspect=30)
