@@ -1,8 +1,8 @@
 """Pictures of what is inside a net, with matplotlib: maps, kernels, gradients, histograms.
 
-Each function returns a matplotlib Figure, or draws into the one that it is given: save it to a file,
-or make one with ``matplotlib.pyplot.figure()`` to have it shown. They need the
-extra ``convcore[view]``.
+Each function returns a matplotlib Figure, or draws into the one that it is given: save it to a
+file, or make one with ``matplotlib.pyplot.figure()`` to have it shown. They need the extra
+``convcore[view]``.
 """
 
 from convcore.inspection.pictures.flow import gradient_flow
