@@ -81,6 +81,15 @@ def test_gradient_flow_of_a_net_is_that_of_its_weights():
     np.testing.assert_allclose(upper.lines[0].get_ydata(), largest)
 
 
+@pytest.mark.parametrize("of", ["grad", ("output", "grad")])
+def test_gradient_flow_of_a_capture_is_in_the_order_of_the_calls(of):
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1))
+    with inspection.capture(net, "[0-9]", of=of) as found:
+        net(convcore.rand(4, 3)).sum().backward()
+    _, lower = pictures.gradient_flow(found).axes
+    assert [label.get_text() for label in lower.get_xticklabels()] == ["0", "1", "2"]
+
+
 def test_gradient_flow_marks_nan():
     grads = {"a": np.array([1.0, np.nan]), "b": np.array([0.0])}
     figure = pictures.gradient_flow(grads)
@@ -120,6 +129,15 @@ def test_receptive_field_of_two_convolutions_is_five_pixels():
     assert all(parameter.grad is None for parameter in net.parameters())
 
 
+def test_receptive_field_is_not_widened_by_winograd():
+    """7 of the stem, 4 of its pooling, and 2 pixels 4 apart for each of four convolutions."""
+    figure = pictures.receptive_field(
+        convcore.models.resnet18(), convcore.rand(1, 3, 96, 96), "layer1"
+    )
+    box = figure.axes[0].patches[0]
+    assert max(box.get_width(), box.get_height()) <= 7 + 4 + 4 * 2 * 4
+
+
 def test_pictures_are_drawn_into_the_figure_that_is_given():
     from matplotlib.figure import Figure
 
@@ -136,7 +154,7 @@ def test_pictures_are_drawn_into_the_figure_that_is_given():
         (pictures.kernels, [np.ones((2, 2, 3, 3))], {"channel": 2}, "from 0 to 1, got 2"),
         (pictures.saliency_overlay, [np.ones((3, 4, 4)), np.ones((3, 3))], {}, "image's size"),
         (pictures.saliency_overlay, [np.ones((2, 4, 4)), np.ones((4, 4))], {}, "1 or 3 channels"),
-        (pictures.gradient_flow, [3], {}, "Module or mapping, got int"),
+        (pictures.gradient_flow, [3], {}, "Capture or mapping, got int"),
         (pictures.gradient_flow, [{}], {}, "there are none"),
         (pictures.gradient_flow, [{"a": 1}], {}, r"gradients\['a'\] must be a tensor"),
         (pictures.histograms, [[]], {}, "there are none"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore import nn
 from convcore._tensor import Tensor
+from convcore.inspection.capturing import Capture
 from convcore.inspection.pictures._drawing import array_of, figure_of
 
 if TYPE_CHECKING:
@@ -24,16 +25,17 @@ def gradient_flow(gradients: Any, *, figure: Any = None) -> Figure:
 
     Parameters
     ----------
-    gradients : Module or mapping
-        A net after ``backward()``, of whose parameters named ``weight`` the gradients are drawn; or
-        tensors by name, such as ``found.grad`` of `capture`, in the order of the layers.
+    gradients : Module, Capture or mapping
+        A net after ``backward()``, of whose parameters named ``weight`` the gradients are drawn;
+        what `capture` found, of whose results they are drawn; or tensors by name, in the order in
+        which they are drawn.
     figure : Figure, optional
         What is drawn into; by default a new one.
 
     Raises
     ------
     TypeError
-        ``gradients`` are neither, or no tensors.
+        ``gradients`` are none of these, or no tensors.
     ValueError
         There are none.
     ImportError
@@ -62,7 +64,8 @@ def gradient_flow(gradients: Any, *, figure: Any = None) -> Figure:
         )  # fmt: skip
     if any(one.any() for one in finite):
         upper.set_yscale("log", nonpositive="mask")
-    upper.set(title="Gradients by layer, input at the left", ylabel="absolute gradient")
+    order = "" if isinstance(gradients, Mapping) else ", input at the left"
+    upper.set(title=f"Gradients by layer{order}", ylabel="absolute gradient")
     upper.grid(axis="y", alpha=0.4)
     upper.legend()
     zeros = [100 * float((one == 0).mean()) for one in sizes.values()]
@@ -75,17 +78,24 @@ def gradient_flow(gradients: Any, *, figure: Any = None) -> Figure:
 def _named(gradients: Any) -> dict[str, Any]:
     """Return tensors by name."""
     if isinstance(gradients, nn.Module):
-        named = {
+        named: dict[str, Any] = {
             name: parameter.grad
             for name, parameter in gradients.named_parameters()
             if name.rpartition(".")[2] == "weight" and parameter.grad is not None
         }
         what = "the net has no gradients: call backward() first"
+    elif isinstance(gradients, Capture):
+        found = gradients.grad  # in the order of the backward pass
+        order = [*gradients.output] or [*reversed([*found])]
+        named = {name: found[name] for name in order if name in found}
+        what = "nothing was captured: call backward() inside the with block"
     elif isinstance(gradients, Mapping):
         named = {name: gradients[name] for name in gradients}
         what = "there are none"
     else:
-        raise TypeError(f"gradients must be a Module or mapping, got {type(gradients).__name__}")
+        raise TypeError(
+            f"gradients must be a Module, Capture or mapping, got {type(gradients).__name__}"
+        )
     if not named:
         raise ValueError(f"gradients: {what}")
     for name, one in named.items():

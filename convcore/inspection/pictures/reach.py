@@ -9,6 +9,7 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.differentiate import grad
+from convcore.engine.conv.algorithms.selection import selected
 from convcore.inspection.attribution._run import check_input, explaining, fresh
 from convcore.inspection.capturing import capture
 from convcore.inspection.pictures._drawing import figure_of
@@ -71,7 +72,7 @@ def receptive_field(model: nn.Module, input: Tensor, layer: str, *, figure: Any 
         ax.set_xlim(max(left - width, 0) - 0.5, min(left + 2 * width, weight.shape[1]) - 0.5)
         ax.set_ylim(min(top + 2 * height, weight.shape[0]) - 0.5, max(top - height, 0) - 0.5)
         text = f"{height} x {width} of {weight.shape[0]} x {weight.shape[1]} pixels"
-    ax.set_title(f"The middle of {layer} sees {text}", fontsize=10)
+    ax.set_title(f"{layer} sees {text}", fontsize=10)
     drawn.colorbar(image, label="mean absolute gradient")
     return drawn
 
@@ -79,13 +80,15 @@ def receptive_field(model: nn.Module, input: Tensor, layer: str, *, figure: Any 
 def _gradient(model: nn.Module, input: Tensor, layer: str) -> np.ndarray:
     """Return the mean absolute gradient of a layer's middle element by pixel, (H, W)."""
     images = fresh(input)
-    with explaining(model), capture(model, layer, of="output", detach=False) as found:
-        model(images)
-    maps = found[layer]
-    if maps.dim() != 4:
-        raise ValueError(f"layer: the result of {layer} must be (N, C, H, W), got {maps.shape}")
-    middle = maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
-    (gradient,) = grad(middle, [images])
+    # Winograd's rounding errors reach all pixels of a tile: they would widen the box.
+    with selected(strict=True):
+        with explaining(model), capture(model, layer, of="output", detach=False) as found:
+            model(images)
+        maps = found[layer]
+        if maps.dim() != 4:
+            raise ValueError(f"layer: the result of {layer} must be (N, C, H, W), got {maps.shape}")
+        middle = maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
+        (gradient,) = grad(middle, [images])
     return np.asarray(gradient.detach().abs().sum(dim=1).mean(dim=0)._array)
 
 
