@@ -1,4 +1,4 @@
-"""The figures of the site's explanations can be drawn, and each is on a page."""
+"""The figures of the site's explanations and how-tos can be drawn, and each is on a page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "explanations"
-FIGURES = sorted(PAGES.glob("figures/*.py"))
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOMS = ("explanations", "howto")
+FIGURES = sorted(script for room in ROOMS for script in (DOCS / room).glob("figures/*.py"))
 
 
 @pytest.mark.parametrize("script", FIGURES, ids=lambda script: script.stem)
@@ -29,7 +30,8 @@ def test_figure_is_drawn(script, monkeypatch, threads):
 
 
 def test_each_figure_is_on_a_page_and_each_page_has_its_figures():
-    drawn = {f"explanations/figures/{script.name}" for script in FIGURES}
-    lines = [line for page in PAGES.glob("*.rst") for line in page.read_text("utf-8").splitlines()]
+    drawn = {script.relative_to(DOCS).as_posix() for script in FIGURES}
+    pages = [page for room in ROOMS for page in (DOCS / room).glob("*.rst")]
+    lines = [line for page in pages for line in page.read_text("utf-8").splitlines()]
     shown = {line.split()[-1] for line in lines if line.startswith(".. plot::")}
     assert drawn == shown
