@@ -14,11 +14,12 @@ import sys
 from collections.abc import Sequence
 
 import convcore
-from convcore.cli import bench, completion, demo, info, plan, run, verify
+from convcore.cli import bench, completion, demo, info, plan, verify
 from convcore.cli.errors import UsageError
 from convcore.cli.models import inspect, run_model, summary
 from convcore.cli.overview import overview
 from convcore.cli.parser import Parser
+from convcore.cli.programs import run, watch
 from convcore.cli.terminal import reader_is_gone, silence_output
 
 
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"convcore {convcore.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for module in (run, bench, info, verify, plan, summary, inspect, run_model, demo):
+    for module in (run, watch, bench, info, verify, plan, summary, inspect, run_model, demo):
         module.add_command(commands)
     completion.add_command(commands, parser)
     return parser

@@ -15,6 +15,7 @@ _EXAMPLES = {
     ),
     "Use it": (
         ("run script.py", "run a program written for PyTorch"),
+        ("watch train.py", "loss, gradients, dead units, live"),
         ("summary resnet18", "a net's modules, parameters and memory"),
         ("run-model net.onnx -i x.jpg", "what a net sees in a photograph"),
         ("inspect resnet18", "a page: graph, layers, values, faults"),

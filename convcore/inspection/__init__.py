@@ -9,6 +9,7 @@ all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it
 
 from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
+from convcore.inspection.live import Watch, watch
 from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.patching import Patch, noise, patch, scale, stop, zero
 from convcore.inspection.profiling import Profile, ProfileRow, profile
@@ -23,6 +24,7 @@ __all__ = [
     "ProfileRow",
     "Row",
     "Summary",
+    "Watch",
     "attribution",
     "capture",
     "find_nan",
@@ -34,5 +36,6 @@ __all__ = [
     "scale",
     "stop",
     "summary",
+    "watch",
     "zero",
 ]

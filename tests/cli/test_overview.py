@@ -85,7 +85,7 @@ def test_what_resembles_nothing_gets_no_proposal(capsys):
     with pytest.raises(SystemExit):
         cli.main(["xyzzy"])
     said = capsys.readouterr().err
-    assert "'xyzzy' is none of run, bench, " in said and "did you mean" not in said
+    assert "'xyzzy' is none of run, watch, bench, " in said and "did you mean" not in said
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

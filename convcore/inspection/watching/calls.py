@@ -129,7 +129,8 @@ class Calls:
 
 def _prefix(module: nn.Module, name: str) -> str | None:
     """Return what names of functions in a module's `forward` begin with; None: they have none."""
-    if type(module).__module__.startswith("convcore.nn."):
+    # The other name is that of classes in PyTorch's place: see compat/door.py.
+    if type(module).__module__.startswith(("convcore.nn.", "torch.nn.")):
         return None
     return f"{name}." if name else ""
 

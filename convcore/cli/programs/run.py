@@ -6,6 +6,8 @@ import argparse
 import os
 import runpy
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from convcore.cli.errors import UsageError
 
@@ -27,20 +29,30 @@ def add_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program as ``__main__``; its exit code is the command's."""
-    from convcore.compat import as_torch
+    program_of(arguments)()
+    return 0
 
+
+def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
+    """Return what runs the program that a command line names, once all is prepared for it.
+
+    Raises
+    ------
+    UsageError
+        It names none, or a file that is not there.
+    """
     as_module = arguments.module is not None
     program: list[str] = arguments.module if as_module else arguments.program
     if not program:
         raise UsageError("name a script, or -m and a module")
     if not as_module and not os.path.exists(program[0]):
         raise UsageError(f"there is no file {program[0]!r}")
+    from convcore.compat import as_torch
+
     as_torch()
     sys.argv = program
     if as_module:
         sys.path.insert(0, os.getcwd())
-        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(program[0])))
-        runpy.run_path(program[0], run_name="__main__")
-    return 0
+        return partial(runpy.run_module, program[0], run_name="__main__", alter_sys=True)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(program[0])))
+    return partial(runpy.run_path, program[0], run_name="__main__")

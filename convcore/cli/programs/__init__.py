@@ -1,0 +1,1 @@
+"""Commands that run programs: ``convcore run`` and ``convcore watch``."""
