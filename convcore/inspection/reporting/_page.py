@@ -37,7 +37,7 @@ def page(facts: Facts) -> str:
         "graph": _graph,
         "times": _times,
         "gradients": _gradients,
-        "table": lambda facts: _note_on_table() + table(facts),
+        "table": lambda facts: _note_on_table(facts) + table(facts),
         "layers": lambda facts: _note_on_layers() + layers(facts),
     }
     parts = [(name, title, makers[name](facts)) for name, title in _PARTS]
@@ -188,10 +188,14 @@ def _gradients(facts: Facts) -> str:
     )
 
 
-def _note_on_table() -> str:
+def _note_on_table(facts: Facts) -> str:
+    fused = (
+        " A batch norm that runs fused with the ReLU after it has no time of its own: its time is "
+        "part of that of the block around it."
+    )
     return (
         '<p class="soft">In the order of the calls; what is indented is inside the row above. '
-        "A second call of a module ends in :2.</p>"
+        f"A second call of a module ends in :2.{fused if facts.profile else ''}</p>"
     )
 
 

@@ -32,7 +32,7 @@ margin:.8rem 0}
 .verdict.bad{border-color:var(--bad);background:var(--badback)}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-#table table{font-size:.87rem}#table th,#table td{padding:.12rem .4rem}
+#table table{font-size:.82rem}#table th,#table td{padding:.12rem .35rem}
 th{color:var(--soft);font-weight:600}thead th{vertical-align:bottom}
 th:first-child,td:first-child,.left{text-align:left}td.why{white-space:normal;min-width:16rem}
 tr.bad td,tr.bad th{background:var(--badback)}tr.block td:first-child{font-weight:600}

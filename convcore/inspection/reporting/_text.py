@@ -39,8 +39,8 @@ def bytes_of(value: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a time in milliseconds."""
-    return f"{1e3 * value:.3g} ms"
+    """Return a time in milliseconds, or in seconds from 1 on."""
+    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms"
 
 
 def shape(output: Any) -> str:
