@@ -21,8 +21,11 @@ from convcore.inspection.attribution._graph import (
     MAX_POOLS,
     MOVES,
     Grads,
+    Tape,
     kind,
     propagated,
+    scored,
+    unsupported,
 )
 from convcore.inspection.attribution._run import (
     Target,
@@ -34,7 +37,6 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
-from convcore.inspection.attribution._tape import Tape, scored, unsupported
 
 __all__ = ["deep_lift"]
 

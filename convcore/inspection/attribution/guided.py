@@ -13,7 +13,12 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.node import Node
 from convcore.inspection.attribution._batches import MEMORY, by_chunks
-from convcore.inspection.attribution._graph import Grads, kind, propagated
+from convcore.inspection.attribution._graph import (
+    Grads,
+    kind,
+    propagated,
+    unsupported,
+)
 from convcore.inspection.attribution._run import (
     Target,
     check_input,
@@ -22,7 +27,6 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
-from convcore.inspection.attribution._tape import unsupported
 
 __all__ = ["deconvolution", "guided_backprop"]
 

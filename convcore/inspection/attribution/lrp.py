@@ -23,9 +23,12 @@ from convcore.inspection.attribution._graph import (
     MAX_POOLS,
     MOVES,
     Grads,
+    Tape,
     between,
     kind,
     propagated,
+    scored,
+    unsupported,
 )
 from convcore.inspection.attribution._lrp_rules import (
     COMPOSITES,
@@ -44,7 +47,6 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
-from convcore.inspection.attribution._tape import Tape, scored, unsupported
 
 __all__ = ["lrp"]
 
