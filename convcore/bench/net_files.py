@@ -15,6 +15,8 @@ from convcore.bench.peers import OURS, Peer
 # A path, and perhaps the sizes of the input.
 _TEXT = re.compile(r"(?P<path>.+\.onnx)(?::(?P<sizes>\d+(?:x\d+)*))?", re.IGNORECASE)
 READERS = ("onnxruntime", "openvino")
+# Beside our net as `optimize_for_inference` makes it: as it was loaded.
+_PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +41,26 @@ class FileNet:
         return self.shape
 
     def formats(self, peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
-        """Return an empty name for who can do a task: each chooses its format."""
+        """Return an empty name for who can do a task: each chooses its format; ours plain, too."""
         from convcore.bench.nets import RUN
 
-        return ("",) if task == RUN and peer in (OURS, *READERS) else ()
+        if task != RUN or peer not in (OURS, *READERS):
+            return ()
+        return ("", _PLAIN) if peer == OURS else ("",)
 
-    def call(self, peer: Peer) -> Callable[[], Any]:
-        """Return a run of the net, made as fast as the library makes it; it gives the first output.
+    def call(self, peer: Peer, format: str = "") -> Callable[[], Any]:
+        """Return a run of the net that gives the first output.
 
-        The input's elements are from 0 to 1, the same at every call.
+        It is made as fast as the library makes it, or plain, as the format says. The input's elements are from 0 to 1, the same at every call.
         """
         x = np.random.default_rng(1).random(self.shape, dtype=np.float32)
         if peer.library is None:
             return peer.net_call(self.file, x)
         library = peer.library
         inputs = library.from_numpy(x)
-        net = library.optimize_for_inference(library.onnx.load(self.file), inputs)
+        net = library.onnx.load(self.file).requires_grad_(False)
+        if format != _PLAIN:
+            net = library.optimize_for_inference(net, inputs)
 
         def run() -> Any:
             result = net(inputs)

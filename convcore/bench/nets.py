@@ -172,7 +172,7 @@ def net_call(
 ) -> Callable[[], Any]:
     """Return what is timed, of a net whose weights or ONNX file lies in a folder."""
     if isinstance(net, FileNet):
-        return net.call(peer)
+        return net.call(peer, format)
     if peer.library is None:
         return peer.net_call(folder / "net.onnx", pictures(net, task))
     plain = format.removesuffix(_COMPILED)

@@ -71,7 +71,8 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, capsys):
 
 def test_only_inference_and_only_readers(free):
     net = net_in(f"{free}:1x2x3x4")
-    assert net.formats(OURS, RUN) == net.formats("onnxruntime", RUN) == ("",)
+    assert net.formats(OURS, RUN) == ("", "plain")
+    assert net.formats("onnxruntime", RUN) == ("",)
     for peer, task in ((OURS, TRAIN), (OURS, RUN_ONE), ("torch", RUN)):
         assert net.formats(peer, task) == ()
 
@@ -85,7 +86,9 @@ def test_a_file_is_timed_beside_onnxruntime(free, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "net: 1 task, 1 round each" in said and "ONNX Runtime" in said
     (cell,) = json.loads(saved.read_text())["measured"]
-    assert cell["input"] == [3, 2, 3, 4] and set(cell["variants"]) == {"convcore", "onnxruntime"}
+    assert cell["input"] == [3, 2, 3, 4] and set(cell["variants"]) == {
+        *("convcore", "convcore/plain", "onnxruntime"),
+    }
     assert cell["difference"] <= 1e-6 and not cell["failed"]
 
 
@@ -95,6 +98,8 @@ def test_the_first_of_several_outputs_is_compared(free):
     class Own:
         library = convcore
 
-    result = net_in(f"{free}:1x2x3x4").call(Own())()
+    net = net_in(f"{free}:1x2x3x4")
+    result = net.call(Own())()
+    assert net.call(Own(), "plain")().equal(result)
     x = np.random.default_rng(1).random((1, 2, 3, 4), dtype=np.float32)
     assert np.array_equal(result.numpy(), x)
