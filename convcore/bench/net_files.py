@@ -51,7 +51,8 @@ class FileNet:
     def call(self, peer: Peer, format: str = "") -> Callable[[], Any]:
         """Return a run of the net that gives the first output.
 
-        It is made as fast as the library makes it, or plain, as the format says. The input's elements are from 0 to 1, the same at every call.
+        It is made as fast as the library makes it, or plain, as the format says.  The input's
+        elements are from 0 to 1, the same at every call.
         """
         x = np.random.default_rng(1).random(self.shape, dtype=np.float32)
         if peer.library is None:
