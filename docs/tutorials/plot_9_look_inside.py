@@ -27,7 +27,7 @@ from convcore.nn import functional as F
 
 
 class Net(nn.Module):
-    """Three convolutions, the second with a shortcut around it, and a linear layer."""
+    """Three convolutions, a shortcut around the second, a linear layer."""
 
     def __init__(self):
         super().__init__()
@@ -69,14 +69,17 @@ for step in range(80):
     if step in steps:
         seen.append(found["add"])
 with torch.no_grad():
-    right = (net(task.test.tensors[0]).argmax(1) == task.test.tensors[1]).float().mean()
-print(f"of the patches held out, {right.item():.0%} are right")
+    images_held_out, labels_held_out = task.test.tensors
+    right = net(images_held_out).argmax(1) == labels_held_out
+print(f"of the patches held out, {right.float().mean().item():.0%} are right")
 
-pictures.histograms(seen, numbers=steps, title="What the shortcut's sum makes", figure=plt.figure())
+figure = plt.figure(figsize=(7, 3.6), layout="constrained")
+pictures.histograms(seen, numbers=steps, title="The shortcut's sum", figure=figure)
 plt.show()
 
 # %%
-# The sum widens as the net learns: features grow away from zero.
+# A column is a step, and darker where more elements are. Most stay near zero, as ReLUs make them;
+# the others spread as the net learns.
 #
 # What a layer sees
 # -----------------
@@ -84,16 +87,23 @@ plt.show()
 # The same context manager keeps tensors, and after ``backward`` their gradients. Without a name it
 # keeps all of them; functions have names too, as ``relu:2`` is the second call of ``relu``.
 
-portrait = torch.from_numpy(load_photographs()["portrait"].copy()).permute(2, 0, 1)
-portrait = F.avg_pool2d(portrait[None, :, :256, 128:384], 2).contiguous()
+pixels = torch.from_numpy(load_photographs()["portrait"][:256, 128:384].copy())
+portrait = F.avg_pool2d(pixels.permute(2, 0, 1)[None], 2).contiguous()
 net.eval()
 with inspection.capture(net) as found:
     net(portrait)[0, 2].backward()
 for name in found.output:
     print(f"{name:12} {tuple(found.output[name].shape)}")
 
-pictures.kernels(net.conv1.weight, figure=plt.figure(figsize=(7, 2.4), layout="constrained"))
-pictures.feature_maps(found["relu"], figure=plt.figure(figsize=(8, 2.9), layout="constrained"))
+figure = plt.figure(figsize=(9, 3), layout="constrained")
+pictures.feature_maps(found["relu"], figure=figure)
+plt.show()
+
+# %%
+# These are the maps of the first convolution after its ReLU, and these the kernels that make them:
+
+figure = plt.figure(figsize=(9, 2.9), layout="constrained")
+pictures.kernels(net.conv1.weight, figure=figure)
 plt.show()
 
 # %%
@@ -104,7 +114,8 @@ plt.show()
 # counts most lies in the middle.
 
 noise = torch.rand(8, 3, 48, 48)
-pictures.receptive_field(net, noise, "conv3", figure=plt.figure(layout="constrained"))
+figure = plt.figure(figsize=(5, 4), layout="constrained")
+pictures.receptive_field(net, noise, "conv3", figure=figure)
 plt.show()
 
 # %%
@@ -115,7 +126,8 @@ plt.show()
 # divides it by their number; from there to the first layer it neither vanishes nor explodes. Where
 # a result goes into max pooling, as those of ``relu`` and ``add``, three elements of four get none.
 
-pictures.gradient_flow(found, figure=plt.figure(figsize=(8, 5), layout="constrained"))
+figure = plt.figure(figsize=(8, 5), layout="constrained")
+pictures.gradient_flow(found, figure=figure)
 plt.show()
 
 # %%
@@ -128,9 +140,8 @@ plt.show()
 
 shares, missing = attribution.integrated_gradients(net, portrait, 2, return_convergence_delta=True)
 print(f"score {net(portrait)[0, 2].item():.2f}, missing {missing.abs().item():.4f}")
-pictures.saliency_overlay(
-    portrait, shares, opacity=1.0, figure=plt.figure(figsize=(9, 3), layout="constrained")
-)
+figure = plt.figure(figsize=(9, 3), layout="constrained")
+pictures.saliency_overlay(portrait, shares, opacity=1.0, figure=figure)
 plt.show()
 
 # %%
@@ -156,5 +167,6 @@ print(measured)
 # from the command line.
 
 with TemporaryDirectory() as folder:
-    page = inspection.report(net, portrait, Path(folder) / "net.html", title="Which photograph?")
+    file = Path(folder) / "net.html"
+    page = inspection.report(net, portrait, file, title="Which photograph?")
     print(f"{page.stat().st_size / 1e3:.0f} kB")
