@@ -333,10 +333,24 @@ class _Place:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.all = dict(vars(owner))
-        found = {name: one for name, one in self.all.items() if _is_public(owner, name, one)}
-        self.plain: dict[str, Any] = found
-        self.wrapped = {name: _wrapper(owner, name, one) for name, one in found.items()}
+        self.all: dict[str, Any] = {}
+        self.plain: dict[str, Any] = {}
+        self.wrapped: dict[str, Any] = {}
+
+    def refresh(self) -> None:
+        """Look for names that came or went, and functions that a tool has replaced by its own."""
+        now = vars(self.owner)
+        if len(self.all) == len(now) and self.holds(self.all):
+            return
+        changed = [name for name in {**self.all, **now} if self.all.get(name) is not now.get(name)]
+        for name in changed:
+            self.plain.pop(name, None)
+            self.wrapped.pop(name, None)
+            one = now.get(name)
+            if _is_public(self.owner, name, one):
+                self.plain[name] = one
+                self.wrapped[name] = _wrapper(self.owner, name, one)
+        self.all = dict(now)  # last: after an interrupt all are looked at again
 
     def holds(self, functions: dict[str, Any]) -> bool:
         """Return whether these are there."""
@@ -364,10 +378,11 @@ def prepare() -> None:
     if _before:
         return
     importlib.import_module("convcore").ones  # noqa: B018  the package loads its names
-    # Names have come, a tool has put functions of its own in places, or this is the first time.
-    if not _places or not all(len(p.all) == len(vars(p.owner)) and p.holds(p.all) for p in _places):
+    if not _places:
         owners: list[Any] = [*map(importlib.import_module, _MODULES), Tensor]
         _places[:] = map(_Place, owners)
+    for place in _places:
+        place.refresh()
 
 
 def _wrap_all() -> None:
