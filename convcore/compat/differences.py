@@ -7,6 +7,7 @@ from __future__ import annotations
 
 DIFFERENCES = {
     "torch.Tensor.cuda": "raises: convcore computes on the CPU",
+    "torch.Tensor.detach_": "detaches the views that were made before too",
     "torch.Tensor.to_sparse": "raises: all tensors are dense",
     "torch.bfloat16": "tensors of it can be made and converted, with the package ml_dtypes",
     "torch.autocast": "changes nothing: everything is computed in the tensors' dtype",
@@ -18,12 +19,22 @@ DIFFERENCES = {
     "torch.floor_divide": "the gradient is zero, not an error",
     "torch.heaviside": "the result requires no grad; PyTorch's raises in the backward pass",
     "torch.nextafter": "the result requires no grad; PyTorch's raises in the backward pass",
+    "torch.std": "infinite where a square is beyond the dtype",
+    "torch.var": "infinite where a square is beyond the dtype",
+    **{
+        f"torch.{name}": "of uint8 and a number below zero: compared as they are, not modulo 256"
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    },
     "torch.logaddexp": "of real numbers only",
     "torch.logcumsumexp": "of real numbers only",
     "torch.einsum": "the operands have one dtype, even where no product is summed",
     "torch.Tensor.mT": "raises for a number, of which PyTorch warns",
     "torch.special.entr": "the gradient is 0, not NaN, where the value is -inf",
     "torch.nn.functional.huber_loss": "the result has the common dtype, as of other losses",
+    "torch.nn.functional.soft_margin_loss": "the result has the common dtype, as of other losses",
+    "torch.nn.functional.binary_cross_entropy_with_logits": "the result has the common dtype, as "
+    "of other losses",
+    "torch.nn.functional.avg_pool2d": "of floating-point tensors only",
     "torch.nn.functional.hardtanh": "of floating-point tensors only",
     "torch.nn.functional.relu6": "of floating-point tensors only",
     "torch.nn.SyncBatchNorm": "batch norm of one process",

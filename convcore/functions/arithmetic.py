@@ -270,7 +270,7 @@ def _scaled(x: Any, y: Any, alpha: Any) -> Any:
         return y * alpha
     dtype = result_numpy(x, y)
     if y._array.dtype == dtype:
-        return mul(y, alpha)
+        return mul(y, bool(alpha) if dtype.kind == "b" else alpha)
     # In the result's dtype: -2 times an unsigned integer would wrap around.
     return mul(y, wrap(np.full((1,) * y._array.ndim, _number(alpha, dtype), dtype)))
 
@@ -297,8 +297,7 @@ def _sub(x: Any, y: Any, alpha: Any, name: str) -> Tensor:
     x, y = operand(x, "-"), operand(y, "-")
     a = x._array if isinstance(x, Tensor) else x
     b = y._array if isinstance(y, Tensor) else y
-    if bool in (type(a), type(b)) or np.bool_ in (getattr(v, "dtype", None) for v in (a, b)):
-        _refuse_bool(a, b)
+    _refuse_bools(a, b)
     out = wrap(compute(np.subtract, a, b))
     if name != "SubBackward0":  # PyTorch's order of edges: what is subtracted comes first
         record(name, (y, x), out, fitted(_rsub_backward, y, x))
@@ -314,7 +313,11 @@ def _describe_number(out: Tensor, x: Any, y: Any) -> None:
         describe(out, number=x if isinstance(y, Tensor) else y)
 
 
-def _refuse_bool(a: Any, b: Any) -> None:
+def _refuse_bools(a: Any, b: Any) -> None:
+    if bool not in (type(a), type(b)) and np.bool_ not in (
+        getattr(value, "dtype", None) for value in (a, b)
+    ):
+        return
     kinds = [np.asarray(value).dtype.kind for value in (a, b)]
     if kinds == ["b", "b"]:
         raise RuntimeError(
@@ -491,8 +494,8 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
         dtype = common(a, b)
         if ufunc is np.true_divide and dtype.kind in "biu":
             dtype = get_default_dtype().numpy
-        if ufunc is np.subtract and dtype.kind == "b":
-            _refuse_bool(a, b)
+        if ufunc is np.subtract:
+            _refuse_bools(a, b)
         if not can_cast_numpy(dtype, a.dtype):
             names = [scalar_name(d) for d in (dtype, a.dtype)]
             raise RuntimeError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -15,7 +16,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods, older_order
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import _number, compute, conj, div, mul, neg, rsub, sub
-from convcore.functions.broadcast import fitted
+from convcore.functions.broadcast import broadcast_shape, fitted
 from convcore.functions.elementwise import square
 
 __all__ = ["addcdiv", "addcmul", "lerp"]
@@ -37,6 +38,8 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
     w = weight._array if isinstance(weight, Tensor) else _number(weight, way.dtype)
+    broadcast_shape(way.shape, np.shape(w))
+    dtype = common(way, w) if np.iscomplexobj(w) else way.dtype
     # From the nearer end, so that weight 1 gives exactly `end`.
     near = ignore_errstate(lambda: np.absolute(w) < 0.5)
     from_start = lambda: input._array + w * way  # noqa: E731
@@ -45,7 +48,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         value = ignore_errstate(from_start if near else from_end)
     else:
         value = ignore_errstate(lambda: np.where(near, from_start(), from_end()))
-    out = wrap(np.asarray(value, way.dtype))
+    out = wrap(np.asarray(value, dtype))
     if not mode.enabled:
         return out
     inputs = (input, end, weight) if isinstance(weight, Tensor) else (input, end)

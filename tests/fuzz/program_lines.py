@@ -358,7 +358,7 @@ SHAPES = (
     ),
     *(
         "<t>.T.contiguous()",
-        "lib.empty_like(<t>).stride()",
+        "lib.empty_like(<t>).is_contiguous()",
         "lib.zeros_like(<t>)",
         "<t>.new_zeros((2, 2))",
     ),
@@ -582,7 +582,7 @@ LAYERS = (
     ),
     *(
         "F.gaussian_nll_loss(<r>, <o>, lib.ones_like(<o>))",
-        "F.margin_ranking_loss(<r>, <o>, lib.ones_like(<o>))",
+        "F.margin_ranking_loss(<r>, <o>, lib.ones_like(<x>))",
         "F.cosine_embedding_loss(<A:2>, <o>, lib.ones(x[0]))",
     ),
 )
@@ -592,6 +592,9 @@ GRAPH = (
         "<f>.register_hook(lambda g: log.append(tuple(g.shape)))",
         "<f>.register_hook(lambda g: g * 2)",
         "<f>.register_hook(lambda g: log.append(str(g.dtype)))",
+        "<f>.register_hook(lambda g: g.neg())",
+        "<f>.register_hook(lambda g: lib.zeros_like(g))",
+        "<f>.register_hook(lambda g: g * 3).remove()",
     ),
     *(
         "<f>.retain_grad()",
@@ -606,11 +609,11 @@ GRAPH = (
 
 # Families and how often each is drawn.
 FAMILIES = (
-    (ELEMENTWISE, 0.32),
-    (REDUCING, 0.14),
-    (SHAPES, 0.17),
-    (INDEXING, 0.12),
-    (PRODUCTS, 0.1),
-    (LAYERS, 0.12),
-    (GRAPH, 0.03),
+    (ELEMENTWISE, 0.24),
+    (REDUCING, 0.12),
+    (SHAPES, 0.15),
+    (INDEXING, 0.11),
+    (PRODUCTS, 0.08),
+    (LAYERS, 0.2),
+    (GRAPH, 0.1),
 )

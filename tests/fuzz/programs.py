@@ -335,9 +335,6 @@ class Run:
         for name, value in self.names.items():
             self.seen[f"{name} at the end"] = self._try(lambda v=value: self._look(v))
         self._differentiate()
-        for name, value in self.names.items():
-            if hasattr(value, "detach") and getattr(value, "retains_grad", False):
-                self.seen[f"{name}.grad"] = self._look(value.grad)
         return self.seen
 
     def _differentiate(self) -> None:
@@ -360,6 +357,9 @@ class Run:
         self.seen["the log of the hooks"] = list(self.log)
         for n, grad in enumerate(grads):
             self.seen[f"gradient {n}"] = self._look(grad)
+        for name, value in self.names.items():  # before the next pass adds to them
+            if hasattr(value, "detach") and getattr(value, "retains_grad", False):
+                self.seen[f"{name}.grad"] = self._look(value.grad)
         self._again(grads, leaves)
 
     def _ends(self) -> tuple[list, list]:
@@ -407,9 +407,9 @@ def difference(convcore: Any, torch: Any, lines: list[str]) -> tuple[str, str] |
     for place in (*theirs, *(p for p in ours if p not in theirs)):
         what = _unlike(ours.get(place), theirs.get(place), place)
         same_strides = same_strides and _same_strides(ours.get(place), theirs.get(place))
-        if what and not same_strides and re.search("stride", f"{place} {what}"):
+        if what and not same_strides and re.search("stride|contiguous", f"{place} {what}"):
             return None  # what lies differently was not a view: no strides are promised of it
-        known = [place] if place in lines and not (what or "").startswith("value") else lines
+        known = _lines_of(place, what, lines)
         if what == LEAVE or (what and program_differences.reason(known, f"{place}: {what}")):
             rest = [one for one in lines if one != place]
             return difference(convcore, torch, rest) if place in lines else None
@@ -421,6 +421,19 @@ def difference(convcore: Any, torch: Any, lines: list[str]) -> tuple[str, str] |
         if what:
             return place, what
     return None
+
+
+def _lines_of(place: str, what: str, lines: list[str]) -> list[str]:
+    """Return the lines that a difference may come from: an error's own, and what it was made of."""
+    if place not in lines or what.startswith("value"):
+        return lines
+    if not re.search(r"a view of a leaf|unresolved|is_leaf\) is \(False", what):
+        return [place]
+    names = set(re.findall(r"\bv\d+\b", place))
+    for line in reversed(lines):
+        if line.split(" = ")[0] in names:
+            names.update(re.findall(r"\bv\d+\b", line))
+    return [line for line in lines if names.intersection(re.findall(r"\bv\d+\b", line))]
 
 
 def _unlike(ours: Any, theirs: Any, place: str) -> str:
@@ -463,7 +476,7 @@ def _unlike_tensors(ours: Seen, theirs: Seen, place: str) -> str:
 
 def _same_strides(ours: Any, theirs: Any) -> bool:
     known = isinstance(ours, Seen) and isinstance(theirs, Seen)
-    return not known or theirs.view or _laid(ours) == _laid(theirs)
+    return not known or (theirs.view and ours.view) or _laid(ours) == _laid(theirs)
 
 
 def _laid(seen: Seen) -> list[int]:

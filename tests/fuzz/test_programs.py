@@ -43,9 +43,16 @@ MENDED = (
     "v0 = lib.xlogy(lib.tensor(1.5, dtype=lib.float64), lib.ones(2, dtype=lib.long))",
     "v0 = lib.median(lib.zeros(3, 0, dtype=lib.int32))",
     "v0 = lib.ones(2, dtype=lib.bool); v1 = v0.sub_(v0)",
+    "v0 = lib.ones(2); v1 = v0.sub_(lib.ones(2, dtype=lib.bool))",
+    "v0 = lib.ones(2); v1 = v0.sub_(True)",
+    "v0 = lib.lerp(lib.ones(2), lib.zeros(2), lib.tensor(1j))",
+    "v0 = lib.lerp(lib.ones(()), lib.ones(2), lib.ones(4, 3))",
     "v0 = lib.ones(2, 3, dtype=lib.bool).sum_to_size(1)",
     "v0 = lib.ones(2, 3, dtype=lib.int32).sum_to_size(2, 1)",
     "v0 = lib.ones(2, dtype=lib.bool).sum_to_size(2)",
+    "v0 = lib.add(lib.ones(2, dtype=lib.bool), lib.ones(2, dtype=lib.bool), alpha=2)",
+    "v0 = lib.zeros(2, dtype=lib.bool); v1 = v0.add_(lib.ones(2, dtype=lib.bool), alpha=-1)",
+    "v0 = F.gaussian_nll_loss(lib.ones(2), lib.ones(2), lib.ones(2, dtype=lib.bool))",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 
