@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from convcore import engine
-from convcore.bench.layers import FORMATS, OPERANDS, PASSES, Layer, pass_calls
+from convcore.bench.layers import FORMATS, OPERANDS, PASSES, Layer, parse_layer, pass_calls
 from convcore.bench.suites import SUITES, layers_of
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import ALGORITHMS
@@ -41,6 +41,37 @@ SIDE = 56
 DIRECT = {algorithm.name: algorithm.direct for algorithm in ALGORITHMS}
 # Passes, and the axes of the weight (out, in) that no sum of theirs runs over.
 _FREE = {"forward": ("c_out",), "input_grad": ("c_in",), "weight_grad": ("c_out", "c_in")}
+# More layers than the suites have, as nets have them for one image: channels, side, channels out,
+# kernel, and where they are not 1, 0, 1, 1: stride, padding, dilation, groups.
+MORE = {
+    "SqueezeNet 1.1": """64,55,16,1 16,55,64,1 16,55,64,3,1,1 128,55,16,1 128,27,32,1 32,27,128,1
+        32,27,128,3,1,1 256,27,32,1 256,13,48,1 48,13,192,1 48,13,192,3,1,1 384,13,48,1 384,13,64,1
+        64,13,256,3,1,1 512,13,1000,1""",
+    "GoogLeNet": """192,28,64,1 192,28,96,1 96,28,128,3,1,1 192,28,16,1 16,28,32,5,1,2 256,28,128,1
+        128,28,192,3,1,1 32,28,96,5,1,2 480,14,192,1 96,14,208,3,1,1 16,14,48,5,1,2 112,14,224,3,1,1
+        144,14,288,3,1,1 160,14,320,3,1,1 832,7,256,1 192,7,384,3,1,1 48,7,128,5,1,2""",
+    "DenseNet-121": """128,56,32,3,1,1 64,56,128,1 256,56,128,1 128,28,32,3,1,1 512,28,256,1
+        128,14,32,3,1,1 1024,14,512,1 128,7,32,3,1,1 992,7,128,1""",
+    "EfficientNet-B0": """32,112,16,1 16,112,96,1 96,56,24,1 144,28,40,1 40,28,240,1
+        240,28,240,3,2,1,1,240 240,14,80,1 80,14,480,1 480,14,480,3,1,1,1,480 480,14,480,5,1,2,1,480
+        480,14,112,1 112,14,672,1 672,14,672,5,1,2,1,672 672,14,672,5,2,2,1,672 672,7,192,1
+        192,7,1152,1 1152,7,1152,5,1,2,1,1152 1152,7,1152,3,1,1,1,1152""",
+    "ShuffleNetV2": """24,56,24,3,2,1,1,24 24,28,58,1 58,28,58,3,1,1,1,58 58,28,58,1
+        116,28,116,3,2,1,1,116 116,14,116,1 116,14,116,3,1,1,1,116 232,7,232,1 232,7,232,3,1,1,1,232
+        464,7,1024,1""",
+    "Darknet-53": """3,416,32,3,1,1 32,416,64,3,2,1 64,208,32,1 64,208,128,3,2,1 128,104,64,1
+        64,104,128,3,1,1 256,52,128,1 128,52,256,3,1,1 512,26,256,1 256,26,512,3,1,1 1024,13,512,1
+        512,13,1024,3,1,1 1024,13,255,1""",
+    "SRCNN, ESPCN": "1,64,64,9,1,4 64,64,32,5,1,2 32,64,1,5,1,2 1,64,64,5,1,2 32,64,9,3,1,1",
+    "AlexNet": "64,27,192,5,1,2 192,13,384,3,1,1 384,13,256,3,1,1 256,13,256,3,1,1",
+    "ResNet-18": "64,56,128,3,2,1 64,56,128,1,2 128,28,256,3,2,1 256,14,512,3,2,1 256,14,512,1,2",
+    "ConvNeXt-T": """96,56,192,2,2 192,28,192,7,1,3,1,192 192,28,384,2,2 384,14,384,7,1,3,1,384
+        384,14,768,2,2""",
+    "RegNetY-400MF": """48,56,48,3,2,1,1,6 104,28,104,3,1,1,1,13 208,14,208,3,1,1,1,26
+        440,7,440,3,1,1,1,55""",
+    "DCGAN": "3,64,64,4,2,1 64,32,128,4,2,1 128,16,256,4,2,1 256,8,512,4,2,1 512,4,1,4",
+    "dilated": "64,56,64,3,1,8,8 128,28,128,3,1,16,16",
+}
 Array = np.ndarray
 Errors = dict[tuple[str, str], list[float]]
 
@@ -166,6 +197,20 @@ def errors(
         yield algorithm.name, reference.error_in_eps(found, exact, bound, "f4"), own.max() / eps
 
 
+def all_layers() -> list[Layer]:
+    """Return the layers, one of each shape, whatever the number of images."""
+    suites = [name for name in SUITES if name not in ("scaling", "tiny", "quick")]
+    layers = list(layers_of(suites))
+    for net, specs in MORE.items():
+        for spec in specs.split():
+            channels, side, rest = spec.split(",", 2)
+            layers.append(parse_layer(f"1,{channels},{side},{side},{rest}", net))
+    by_shape: dict[str, Layer] = {}
+    for layer in layers:
+        by_shape.setdefault(layer.spec.partition(",")[2], layer)
+    return list(by_shape.values())
+
+
 def measure(
     layers: list[Layer], kinds: list[str]
 ) -> tuple[Errors, Errors, list[str], dict[tuple[str, str], str]]:
@@ -213,8 +258,7 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help="of inputs")
     options = parser.parse_args()
     kinds = options.kinds.split(",")
-    names = [name for name in SUITES if name not in ("scaling", "tiny", "quick")]
-    layers = list(layers_of(names))[:: options.sample]
+    layers = all_layers()[:: options.sample]
     largest, own, found, worst = measure(layers, kinds)
     results = sum(len(each) for (name, _), each in largest.items() if name in DIRECT)
     print(f"{len(layers)} layers, {results:,} results\n")
