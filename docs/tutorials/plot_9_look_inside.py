@@ -56,7 +56,8 @@ images, labels = task.train.tensors
 # --------------
 #
 # `capture <convcore.inspection.capture>` keeps what layers make, by name. Here it keeps a histogram
-# in place of the tensor, every fourth step: of what the shortcut's sum, ``add``, makes.
+# in place of the tensor, of what the shortcut's sum, ``add``, makes; that of every fourth step is
+# drawn.
 
 seen, steps = [], range(0, 80, 4)
 for step in range(80):

@@ -177,6 +177,28 @@ def test_nets_of_other_inputs_get_a_report(written):
     assert "Gradients by layer" not in written(frozen, convcore.rand(2, 3, 8, 8))
 
 
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: nn.Conv2d(3, 2, 3), (1, 3, 9, 9)),
+        (lambda: nn.Sequential(nn.Conv1d(2, 3, 3), nn.ConvTranspose1d(3, 2, 3)), (1, 2, 9)),
+        (lambda: nn.Sequential(nn.Conv3d(1, 2, 3)), (1, 1, 5, 5, 5)),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (1, 5, 8)),
+    ],
+)
+def test_nets_of_other_layers_get_a_report(written, make, shape):
+    page = Page(text := written(make(), convcore.rand(shape), times=True))
+    assert page.open == [] and 'class="verdict"' in text
+
+
+def test_link_of_a_box_is_reached_and_followed_without_a_mouse(written, image):
+    """Boxes are links; what opens is a summary: both take the keyboard's focus by themselves."""
+    text = written(small(), image)
+    graph = text[text.index('<section id="graph">') : text.index('<section id="gradients">')]
+    assert [f"#c{k}" for k in range(1, 5)] == Page(graph).links
+    assert text.count("<details") == text.count("<summary>") == 5
+
+
 def test_optimized_net_gets_a_report(written, image):
     net = convcore.optimize_for_inference(small().eval())
     net(image)
