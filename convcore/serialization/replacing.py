@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 
 __all__ = ["writing"]
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-
 
 @contextlib.contextmanager
 def writing(f: Any) -> Iterator[Any]:
@@ -29,12 +27,12 @@ def writing(f: Any) -> Iterator[Any]:
     before = _about(f)
     temporary = os.path.join(os.path.dirname(target), f".convcore-{os.urandom(8).hex()}.tmp")
     try:
-        descriptor = _made(temporary, f, before)
-        if descriptor is None:
+        made = _made(temporary, f, before)
+        if made is None:
             with open(f, "wb") as file:
                 yield file
             return
-        with os.fdopen(descriptor, "w+b") as new:
+        with made as new:
             yield new
             _put_on_disk(new, temporary, before)
         os.replace(temporary, target)
@@ -56,12 +54,12 @@ def _about(f: Any) -> os.stat_result | None:
     return about
 
 
-def _made(temporary: str, f: Any, before: os.stat_result | None) -> int | None:
-    """Return the descriptor of a new file; None if what is there is to be written in place."""
+def _made(temporary: str, f: Any, before: os.stat_result | None) -> BinaryIO | None:
+    """Return a new file; None if what is there is to be written in place."""
     if before is not None and not stat.S_ISREG(before.st_mode):
         return None
     try:
-        return os.open(temporary, _FLAGS, 0o666)
+        return open(temporary, "x+b")  # no bare descriptor, which Ctrl-C would leave open
     except OSError as error:
         if before is not None and isinstance(error, PermissionError):
             return None

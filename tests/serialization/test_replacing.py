@@ -86,10 +86,12 @@ def test_what_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
     convcore.save([1], file)
     number = file.stat().st_ino
 
-    def refuse(*args):
-        raise PermissionError(errno.EACCES, "Permission denied", "elsewhere")
+    def refuse(name, mode):
+        if mode == "x+b":
+            raise PermissionError(errno.EACCES, "Permission denied", "elsewhere")
+        return open(name, mode)
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("convcore.serialization.replacing.open", refuse, raising=False)
     convcore.save([2], file)
     assert convcore.load(file) == [2] and file.stat().st_ino == number
     with pytest.raises(PermissionError, match=r"new\.pt"):
