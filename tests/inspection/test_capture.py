@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import pickle
 import threading
 import tracemalloc
@@ -352,14 +353,16 @@ def test_many_captures_leave_no_memory():
             del found
         gc.collect()
 
+    sizes = []
     tracemalloc.start()
     try:
-        captures(60)  # what is kept between captures, such as the table of what they intercept
-        first = tracemalloc.get_traced_memory()[0]
-        captures(60)
-        assert tracemalloc.get_traced_memory()[0] - first < 20_000
+        for _ in range(5):
+            captures(30)
+            sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
+    # What leaks grows each time; a table that Python makes anew, larger, does once.
+    assert min(after - before for before, after in itertools.pairwise(sizes)) < 10_000
 
 
 class Halves(nn.Module):
