@@ -14,6 +14,8 @@ __all__ = ["observed"]
 
 # Thread -> callback. It is nearly always empty, and then `record` need not ask further.
 observers: dict[int, Callable[[Any, tuple, Any], None]] = {}
+# Thread -> the callbacks of the contexts that are open, in the order in which they were entered.
+_callbacks: dict[int, list[Callable[[Any, tuple, Any], None]]] = {}
 
 
 @contextlib.contextmanager
@@ -29,26 +31,37 @@ def observed(callback: Callable[[Any, tuple, Any], None]) -> Iterator[None]:
 
     Notes
     -----
-    Observations nest: the outer callback is called after the inner one.
+    Observations nest: the outer callback is called after the inner one. They may end in any order.
     """
     thread = threading.get_ident()
-    outer = observers.get(thread)
-    if outer is None:
-        observers[thread] = callback
-    else:
-
-        def both(node: Any, inputs: tuple, outputs: Any) -> None:
-            callback(node, inputs, outputs)
-            outer(node, inputs, outputs)
-
-        observers[thread] = both
+    callbacks = _callbacks.setdefault(thread, [])
+    callbacks.append(callback)
+    _install(thread, callbacks)
     try:
         yield
     finally:
-        if outer is None:
-            observers.pop(thread, None)
-        else:
-            observers[thread] = outer
+        for place in reversed(range(len(callbacks))):
+            if callbacks[place] is callback:
+                del callbacks[place]
+                break
+        _install(thread, callbacks)
+
+
+def _install(thread: int, callbacks: list[Callable[[Any, tuple, Any], None]]) -> None:
+    """Have a thread's operations seen by these callbacks, the last one first."""
+    if not callbacks:
+        observers.pop(thread, None)
+        _callbacks.pop(thread, None)
+    elif len(callbacks) == 1:
+        observers[thread] = callbacks[0]
+    else:
+        inner_first = tuple(reversed(callbacks))
+
+        def each(node: Any, inputs: tuple, outputs: Any) -> None:
+            for callback in inner_first:
+                callback(node, inputs, outputs)
+
+        observers[thread] = each
 
 
 def observe(node: Any, inputs: tuple, outputs: Any) -> None:

@@ -74,3 +74,23 @@ def test_an_error_ends_the_observation():
     with pytest.raises(ZeroDivisionError), observed(lambda *_: None):
         raise ZeroDivisionError
     assert not observers
+
+
+def test_observations_end_in_any_order():
+    seen = {"a": 0, "b": 0, "c": 0}
+
+    def count(name):
+        def callback(node, inputs, outputs):
+            seen[name] += 1
+
+        return observed(callback)
+
+    x = convcore.ones(2, requires_grad=True)
+    contexts = {name: count(name) for name in seen}
+    for context in contexts.values():
+        context.__enter__()
+    for left in ("b", "a", "c"):
+        x * 2
+        contexts[left].__exit__(None, None, None)
+    x * 2
+    assert seen == {"a": 2, "b": 1, "c": 3} and not observers
