@@ -119,7 +119,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise RuntimeError("view_as_complex is only supported for floating point tensors")
     if array.ndim == 0 or array.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    steps = [stride // array.itemsize for stride in array.strides]
+    steps = [stride // array.itemsize for stride in array.strides] if array.size else [1]
     if steps[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(step % 2 for step in steps[:-1]):

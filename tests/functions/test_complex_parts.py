@@ -61,6 +61,13 @@ def test_complex_numbers_of_parts_agree_with_pytorch(torch, rng, seed):
     assert convcore.polar(convcore.tensor(2.0), convcore.tensor(0.0)).item() == 2
 
 
+def test_gradient_of_no_complex_numbers():
+    x = convcore.zeros(0, 2, dtype=convcore.complex64, requires_grad=True)
+    turned = convcore.zeros(2, 2, 0).permute(2, 0, 1)  # no last stride of 1
+    convcore.view_as_real(x).backward(turned)
+    assert x.grad.shape == (0, 2)
+
+
 def test_parts_are_assigned_as_in_pytorch(torch, rng):
     def call(m, z, x):
         z = z.clone()
