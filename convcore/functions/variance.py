@@ -96,9 +96,12 @@ def _var_or_std(
             stacklevel=5,
         )
     value = ignore_errstate(_variance, array, over, keepdim, number, free)
+    if array.dtype.char in "efF" and not np.isfinite(value).all():  # a square was too large
+        wide = array.astype(np.result_type(array, np.float64))
+        value = ignore_errstate(_variance, wide, over, keepdim, number, free)
     if function.startswith("std"):
         value = ignore_errstate(np.sqrt, value)
-    out = wrap(np.asarray(value, array.real.dtype))
+    out = wrap(ignore_errstate(np.asarray, value, array.real.dtype))
     return out, 2 / free if free else math.nan
 
 

@@ -119,3 +119,12 @@ def test_gradients_of_moments_are_those_of_finite_differences(rng, function):
     x = convcore.from_numpy(rng.uniform(0.3, 0.8, (2, 3))).requires_grad_()
     assert gradcheck(function, (x,))
     assert gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("name", ["std", "std_mean"])
+def test_squares_beyond_the_dtype(name, dtype):
+    x = np.array([1e19, 2e19, -3e19], dtype)
+    found = getattr(convcore, name)(convcore.from_numpy(x))
+    found = found[0] if isinstance(found, tuple) else found
+    assert found.item() == pytest.approx(np.std(x.astype("complex128"), ddof=1))
