@@ -25,12 +25,13 @@ from convcore.functions._support.matrix_checks import (
     lapack,
     raise_first,
 )
-from convcore.functions.arithmetic import conj, mul, neg, sub
+from convcore.functions.arithmetic import add, conj, mul, neg, sub
 from convcore.functions.broadcast import broadcast_shape, cast, sum_to
 from convcore.functions.complex_parts import imag
 from convcore.functions.elementwise import log
 from convcore.functions.matmul import matmul
 from convcore.functions.order import _return_type
+from convcore.functions.reduce import sum
 from convcore.functions.shape import adjoint, squeeze, transpose, unsqueeze
 
 __all__ = [
@@ -51,13 +52,19 @@ Needs = tuple[bool, ...]
 
 
 def zero_pivot(matrix: np.ndarray) -> int:
-    """Return the number, from 1, of the first zero on the diagonal of U of P L U; 0 if none."""
+    """Return the number, from 1, of the first zero on the diagonal of U of P L U.
+
+    It is 0 where NumPy inverts the matrix.
+    """
     from scipy.linalg import get_lapack_funcs
 
-    if 0 in matrix.shape:
-        return 0
-    (getrf,) = get_lapack_funcs(("getrf",), (matrix,))
-    return max(int(getrf(matrix)[2]), 0)
+    try:
+        np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        # NumPy and SciPy have each their own LAPACK, and may round the last pivot otherwise.
+        (getrf,) = get_lapack_funcs(("getrf",), (matrix,))
+        return int(getrf(matrix)[2]) or len(matrix)
+    return 0
 
 
 def inv(A: Tensor) -> Tensor:
@@ -217,8 +224,8 @@ def det(A: Tensor) -> Tensor:
 
     Notes
     -----
-    The gradient is grad conj(det A) A^-H (Giles 2008, 2.2.4).  If a matrix is singular, the
-    cofactors are computed from singular values, where only the first derivative exists.
+    The gradient is grad conj(det A) A^-H (Giles 2008, 2.2.4).  If a matrix is
+    nearly singular, it is computed from singular values, and has a derivative; that one has none.
     """
     check_square("linalg.det", A, kernel="lu_cpu")
     out = wrap(np.asarray(lapack("linalg.det", np.linalg.det, A._array), A._array.dtype))
@@ -227,23 +234,43 @@ def det(A: Tensor) -> Tensor:
 
 
 def _det_backward(needs: Needs, grad: Tensor, A: Tensor, d: Tensor) -> Tensor:
-    inverse, info = inv_ex(A)
-    if info._array.any() or not d._array.all():
-        return mul(_as_matrix(grad), wrap(_cofactors(A._array)))
+    inverse = inv_ex(A).inverse
+    if _nearly_singular(A._array, inverse._array):
+        return mul(_as_matrix(grad), conj(_cofactors(A)))
     return mul(_as_matrix(mul(grad, conj(d))), adjoint(inverse))
+
+
+def _nearly_singular(a: np.ndarray, inverse: np.ndarray) -> bool:
+    """Return whether a matrix has no inverse, or only one with less than half of its digits."""
+    norms = [np.linalg.norm(one, axis=(-2, -1)) for one in (a, inverse)]
+    condition = ignore_errstate(np.multiply, *norms)
+    return not bool((condition < np.finfo(a.dtype).eps ** -0.5).all())  # not NaN either
 
 
 def _as_matrix(x: Tensor) -> Tensor:
     return unsqueeze(unsqueeze(x, -1), -1)
 
 
-def _cofactors(a: np.ndarray) -> np.ndarray:
-    """Return the conjugated cofactors conj(det U Vh) U diag(products of the other s) Vh."""
-    u, s, vh = np.linalg.svd(a)
-    unit = np.eye(s.shape[-1], dtype=bool)
-    others = np.where(unit, 1, s[..., None, :]).prod(-1)
-    phase = np.conj(np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    return (matmul(wrap(u * others[..., None, :] * phase), wrap(vh)))._array
+def _cofactors(A: Tensor) -> Tensor:
+    """Return the cofactors of matrices of any rank, once differentiable.
+
+    With A = U diag(s) V^H, and U and V constants, det A = det U det V^H det B of B = U^H A V, which
+    is diag(s) here.  Let p_ij be the product of all s but s_i and s_j.  Near diag(s) the cofactors
+    of B are, but for terms of second order, prod_{k != i} s_k + sum_{j != i} p_ij (B_jj - s_j) on
+    the diagonal and -p_ij B_ji elsewhere.
+    """
+    u, s, vh = np.linalg.svd(A._array)
+    one = np.eye(s.shape[-1], dtype=bool)
+    others = np.where(one, 1, s[..., None, :]).prod(-1)
+    pairs = [np.where(one | row, 1, s[..., None, :]).prod(-1) for row in one]
+    p = wrap(np.where(one, 0, np.stack(pairs, -2)).astype(A._array.dtype))
+    b = matmul(matmul(adjoint(wrap(u)), A), adjoint(wrap(vh)))
+    moved = mul(sub(b, wrap(s[..., None] * one)), wrap(one))
+    shares = matmul(p, sum(moved, -1, keepdim=True))
+    on_diagonal = mul(add(wrap(others[..., None].astype(p._array.dtype)), shares), wrap(one))
+    cofactors = sub(on_diagonal, mul(p, transpose(b, -2, -1)))
+    phase = np.asarray(np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return matmul(matmul(wrap(u.conj() * phase), cofactors), wrap(vh.conj()))
 
 
 def slogdet(A: Tensor) -> Any:

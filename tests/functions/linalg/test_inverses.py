@@ -68,6 +68,23 @@ def test_gradient_of_a_zero_determinant_is_the_cofactors():
     np.testing.assert_allclose(a.grad.numpy(), [[4, -2], [-2, 1]], atol=1e-12)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_second_gradient_of_a_zero_determinant(rng, rank, dtype):
+    """det is a polynomial: central differences of its gradient are exact but for rounding."""
+    a = matrices(rng, 4, rank, dtype=dtype) @ matrices(rng, rank, 4, dtype=dtype)
+    assert gradgradcheck(linalg.det, (leaf(a),), atol=1e-6)
+
+
+def test_gradient_of_a_singular_product_that_lapack_may_call_regular():
+    """NumPy's and SciPy's LAPACK round the last pivot of outer products otherwise."""
+    for seed in range(200):
+        v = leaf(np.random.default_rng(seed).normal(size=2).astype("float32"))
+        (slope,) = convcore.autograd.grad(linalg.det(convcore.outer(v, v)), v, create_graph=True)
+        (second,) = convcore.autograd.grad(slope.sum(), v)
+        assert np.abs(second.numpy()).max() < 1e-4 * (1 + np.abs(v.detach().numpy()).max()) ** 2
+
+
 def test_singular_matrices_are_named():
     one = convcore.tensor([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]])
     with pytest.raises(linalg.LinAlgError, match=r"Batch element 1\): The diagonal element 2 is"):
