@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from types import TracebackType
 from typing import Any
 
 from convcore import _hints
+from convcore.kernels.runtime._restoring import Restoring
 
 __all__ = ["device", "get_default_device", "set_default_device"]
 
@@ -17,7 +17,7 @@ _TYPES = (
 )
 
 
-class device:
+class device(Restoring):
     """A device, as PyTorch names it; tensors can be on 'cpu' and on 'meta'.
 
     Others may be named and compared, and are an error where a tensor is to be put there.  In a
@@ -74,17 +74,12 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
-    def __enter__(self) -> device:
+    def _enter(self) -> device:
         _defaults.append(self)
         return self
 
-    def __exit__(
-        self,
-        kind: Any,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _defaults.pop()
+    def _back(self) -> tuple:
+        return ((_defaults.pop, ()),)
 
     def __reduce__(self) -> tuple:
         return device, (self.type, self.index)

@@ -86,7 +86,7 @@ class Works:
         return F.cross_entropy(self.net(self.images), self.labels)
 
     def forward_in_contexts(self) -> None:
-        with convcore.no_grad():
+        with convcore.no_grad(), convcore.device("cpu"):
             self.forward()
         with convcore.inference_mode(), conv.flags(strict=True):
             self.forward()

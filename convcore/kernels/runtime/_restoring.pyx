@@ -14,10 +14,10 @@ def undo(tuple calls):
 cdef class Restoring:
     """A context that puts back what it set: base class.  It may be entered again within itself.
 
-    Subclasses have `_enter()`, which sets something, and `_back()`, which is called before it and
-    returns what undoes it: (function, arguments) pairs, called in that order.  The functions are
-    compiled ones, such as `list.append` or the `__setattr__` of an object; others would be
-    interrupted as an `__exit__` in Python is.
+    Subclasses have `_enter()`, which sets something and returns what ``with ... as`` gives, and
+    `_back()`, which is called before it and returns what undoes it: (function, arguments) pairs,
+    called in that order.  The functions are compiled ones, such as `list.append` or the
+    `__setattr__` of an object; others would be interrupted as an `__exit__` in Python is.
     """
 
     cdef tuple _calls  # (calls of the innermost entry, what this was before), or None
@@ -25,7 +25,7 @@ cdef class Restoring:
     def __enter__(self):
         self._calls = (self._back(), self._calls)
         try:
-            self._enter()
+            return self._enter()
         except BaseException:
             self.__exit__()
             raise
