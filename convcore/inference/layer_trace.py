@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.autograd.grad_mode import enable_grad
+from convcore.autograd.grad_mode import enable_grad, mode
+from convcore.autograd.saved import saved_tensors_hooks
 from convcore.inference.op_graph import Output, reached
 from convcore.nn import Module
 from convcore.nn.modules.utils import nested_tensors
@@ -22,6 +25,37 @@ class Run:
     output: Output
 
 
+class DifferentiatedError(Exception):
+    """A net computes gradients in its forward pass, of what `recording` does not keep."""
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """Record operations but not the tensors that a backward pass would need.
+
+    They are often many times what an inference holds at once.
+
+    Raises
+    ------
+    DifferentiatedError
+        A backward pass needs one of them.
+    """
+    if mode.hooks_forbidden is not None:
+        with enable_grad():
+            yield
+        return
+    with enable_grad(), saved_tensors_hooks(_forget, _restore):
+        yield
+
+
+def _forget(tensor: Tensor) -> None:
+    pass
+
+
+def _restore(packed: None) -> Tensor:
+    raise DifferentiatedError
+
+
 class Trace:
     """The calls of a net's layers in one forward pass, and the consumers of their outputs.
 
@@ -32,6 +66,8 @@ class Trace:
         The inputs.
     layers : tuple of classes
         The modules whose calls are traced.
+    keep : bool
+        Whether tensors that a backward pass needs are kept: for nets that compute gradients.
 
     Attributes
     ----------
@@ -45,7 +81,11 @@ class Trace:
     """
 
     def __init__(
-        self, model: Module, args: tuple[Any, ...], layers: tuple[type[Module], ...]
+        self,
+        model: Module,
+        args: tuple[Any, ...],
+        layers: tuple[type[Module], ...],
+        keep: bool = False,
     ) -> None:
         self._runs: list[Run] = []
         self._inputs: list[Output | None] = []
@@ -57,7 +97,7 @@ class Trace:
                 handles.append(module.register_forward_pre_hook(self._before))
                 handles.append(module.register_forward_hook(self._after))
         try:
-            with enable_grad():
+            with enable_grad() if keep else recording():
                 self.results = model(*args)
         finally:
             for handle in handles:

@@ -12,8 +12,9 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.conv.epilogue import Activation
+from convcore.engine.runtime import memory
 from convcore.inference.batch_norm_folding import channels_last, folded
-from convcore.inference.layer_trace import Run, Trace
+from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import Activated, PrepackedConv
 from convcore.inference.plan_cache import PlanCache
 from convcore.inference.validation import agree, copy_of
@@ -146,8 +147,7 @@ class OptimizedModule(nn.Module):
                 return
             for parameter in self.model.parameters():
                 parameter.requires_grad_(parameter.is_floating_point())
-            # Each run gets copies of the inputs, as nets may change them in place.
-            trace = Trace(self.model, _copies(args), _CONVOLUTIONS + _NORMS + _ACTIVATIONS)
+            trace = _traced(self.model, args)
             layers = {id(layer): layer for layer in self.model.modules()}
             replaced: dict[int, nn.Module] = {}
             for run in trace.once():
@@ -159,6 +159,7 @@ class OptimizedModule(nn.Module):
             for parameter in self.model.parameters():
                 parameter.requires_grad_(False)
             self._fused = True
+        memory.empty_cache()  # of the runs, which took more than later ones
 
     def _still_returns(self, results: Any, args: tuple[Any, ...]) -> bool:
         """Return whether the net with fused layers returns what it returned before."""
@@ -167,6 +168,16 @@ class OptimizedModule(nn.Module):
                 return agree(results, self.model(*_copies(args)))
         except Exception:  # of any kind: the net's own code may use what was replaced
             return False
+
+
+def _traced(model: nn.Module, args: tuple[Any, ...]) -> Trace:
+    """Return the trace of one run."""
+    layers = _CONVOLUTIONS + _NORMS + _ACTIVATIONS
+    # Each run gets copies of the inputs, as nets may change them in place.
+    try:
+        return Trace(model, _copies(args), layers)
+    except DifferentiatedError:
+        return Trace(model, _copies(args), layers, keep=True)
 
 
 def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:

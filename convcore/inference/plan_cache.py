@@ -8,12 +8,14 @@ from typing import Any
 
 from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.grad_mode import enable_grad, no_grad
+from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.runtime import memory
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
+from convcore.inference.layer_trace import recording
 from convcore.inference.lowering import plan_of
 from convcore.inference.op_graph import Constants
 from convcore.inference.plan_builder import UnplannedError
@@ -88,6 +90,7 @@ class PlanCache:
         # Errors of the net itself are raised when it is called without a plan.
         with contextlib.suppress(Exception):
             made = self._plan_for(input)
+        memory.empty_cache()  # of the runs, which took more than the plan's
         with self._lock:
             while len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
@@ -104,7 +107,7 @@ class PlanCache:
                     parameter.requires_grad_(parameter.is_floating_point())
                 leaf = input.detach().requires_grad_()
                 constants = Constants(self._model, leaf)
-                with enable_grad(), observed(constants.note):
+                with recording(), observed(constants.note):
                     result = self._model(leaf)
                 if reads.count != before:
                     raise UnplannedError("what is done depends on elements")

@@ -329,3 +329,37 @@ def test_an_optimised_net_is_part_of_another(rng):
     fast = optimize_for_inference(nested, x)
     for one in (x, -x, x):
         assert_same(net, fast, one)
+
+
+class Slope(nn.Module):
+    """A net whose result is a gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Tanh())
+
+    def forward(self, x):
+        with convcore.enable_grad():
+            x = x.detach().requires_grad_()
+            return convcore.autograd.grad(self.net(x).sum(), x)[0]
+
+
+def test_a_net_that_computes_gradients_stays(rng):
+    net = with_statistics(Slope(), rng)
+    assert_same(net, optimize_for_inference(net), image(rng, 1, 3, 6, 6))
+
+
+def test_the_first_call_keeps_no_activations(rng):
+    """They are 20 times 2 MB, of which an inference holds two."""
+    layers = [nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.SiLU()) for _ in range(20)]
+    fast = optimize_for_inference(nn.Sequential(*layers))
+    x = image(rng, 1, 8, 256, 256)
+    convcore.empty_cache()
+    convcore.reset_peak_memory_stats()
+    before = convcore.memory_stats()
+    with convcore.no_grad():
+        fast(x)
+    after = convcore.memory_stats()
+    peak = after["allocated_bytes.peak"] - before["allocated_bytes.current"]
+    assert peak < 12 * x.nbytes
+    assert after["reserved_bytes.current"] - after["allocated_bytes.current"] <= x.nbytes * 9 // 8
