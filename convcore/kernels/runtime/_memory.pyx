@@ -25,6 +25,15 @@ from libc.stdlib cimport free, malloc
 
 cdef extern from *:
     """
+    #ifdef __linux__
+    #include <features.h>
+    #endif
+    #ifdef __GLIBC__
+    #include <malloc.h>
+    static void convcore_trim(void) { malloc_trim(0); }
+    #else
+    static void convcore_trim(void) {}
+    #endif
     #ifdef _WIN32
     #include <malloc.h>
     /* Nothing smaller than what was allocated can be freed, so nothing is cut. */
@@ -73,6 +82,7 @@ cdef extern from *:
     Py_ssize_t convcore_page() noexcept nogil
     void *convcore_map(Py_ssize_t size) noexcept nogil
     void convcore_unmap(void *start, Py_ssize_t size) noexcept nogil
+    void convcore_trim() noexcept nogil
 
 
 cdef struct Span:
@@ -326,8 +336,14 @@ cdef class Block:
 
 
 def release():
-    """Give all idle memory back to the system, and forget how much was ever used."""
+    """Give all idle memory back to the system, and forget how much was ever used.
+
+    NumPy's, too: after a large array has died, glibc takes arrays of its size from the heap, which
+    it gives back from its end only, until it is asked to.
+    """
     release_idle()
+    with nogil:
+        convcore_trim()
 
 
 def set_limit(Py_ssize_t n_bytes):
