@@ -21,8 +21,8 @@ from convcore.inference.execution_plan import Value
 from convcore.inference.op_graph import Op, Operand
 from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed, constant
 
-# Weights up to this size are prepacked; with larger ones and few rows, reading the weights is all
-# that takes time.
+# Weights up to this size are prepacked, and reordered for channels_last images; with larger ones and
+# few rows, reading the weights is all that takes time.
 MOST_BYTES = 32 << 20
 FEW_ROWS = 8
 
@@ -32,7 +32,7 @@ def linear(builder: PlanBuilder, op: Op) -> Value:
     if op.attributes not in ({}, {"beta": 1, "alpha": 1}):
         raise UnplannedError("a product with factors")
     *vector, left, right = op.inputs
-    images = _flattened_images(builder, left)
+    images = _flattened_images(builder, left, constant(builder.peek(right)))
     x, columns, *bias = builder.consume(left if images is None else images, right, *vector)
     x, matrix = computed(x), constant(columns).T
     offsets = constant(bias[0]) if bias else None
@@ -68,11 +68,14 @@ def feeds_linear(builder: PlanBuilder, op: Op) -> bool:
     return op.name == "UnsafeView" and after.name in ("Addmm", "Mm")
 
 
-def _flattened_images(builder: PlanBuilder, operand: Operand) -> Operand:
-    """Return the channels_last images that a deferred flatten turns into rows, if there is one."""
+def _flattened_images(builder: PlanBuilder, operand: Operand, weight: Array) -> Operand:
+    """Return the channels_last images that a deferred flatten turns into rows, if there is one.
+
+    None if the weights are so many that a second copy of them costs more than one of the images.
+    """
     view = builder.deferred(operand)
     copy = None if view is None else builder.deferred(view.inputs[0])
-    if view is None or copy is None or copy.name != "Clone":
+    if view is None or copy is None or copy.name != "Clone" or weight.nbytes > MOST_BYTES:
         return None
     x = builder.peek(copy.inputs[0])
     if not isinstance(x, Value) or not x.channels_last:
