@@ -121,10 +121,19 @@ def fill_normal(
             if mean == 0.0 and std == 1.0:
                 return drawn
             scale, shift = float(drawn.dtype.type(std)), float(drawn.dtype.type(mean))
-            return scale * drawn.astype(np.float64) + shift
+            return _scaled(drawn, scale, shift, array.dtype)
         return generator._normals(count) * std + mean
 
     _fill(array, generator, draw, in_blocks=False)  # the last ones depend on the whole size
+
+
+def _scaled(drawn: np.ndarray, scale: float, shift: float, dtype: np.dtype) -> np.ndarray:
+    """Multiply and add in float64 and round once, without a float64 copy of it all."""
+    out = drawn if drawn.dtype == dtype else np.empty(drawn.size, dtype)
+    for start in range(0, drawn.size, BLOCK):
+        stop = start + BLOCK
+        out[start:stop] = scale * drawn[start:stop].astype(np.float64) + shift
+    return out
 
 
 def fill_log_normal(
