@@ -21,8 +21,8 @@ from convcore.inference.execution_plan import Value
 from convcore.inference.op_graph import Op, Operand
 from convcore.inference.plan_builder import PlanBuilder, UnplannedError, computed, constant
 
-# Weights up to this size are prepacked, and reordered for channels_last images; with larger ones and
-# few rows, reading the weights is all that takes time.
+# Weights up to this size are prepacked, and reordered for channels_last images; with larger ones
+# and few rows, reading the weights is all that takes time.
 MOST_BYTES = 32 << 20
 FEW_ROWS = 8
 
