@@ -35,7 +35,9 @@ def build_model(proto: onnx.ModelProto) -> Graph:
         if faults:
             more = f" and {len(faults) - 8} more" if len(faults) > 8 else ""
             raise OnnxError(f"not supported: {'; '.join(faults[:8])}{more}")
-        return build_graph(proto.graph, scope)
+        net = build_graph(proto.graph, scope)
+        net.metadata = {each.key: each.value for each in proto.metadata_props}
+        return net
     except RecursionError:
         raise OnnxError(
             "the model's functions call one another, or its graphs lie too deep"
@@ -62,7 +64,7 @@ class _Builder:
         self.steps: list[Step] = []
 
     def build(self, nodes: Sequence[NodeProto]) -> Graph:
-        own = ("input_names", "output_names", "steps", "constants")
+        own = ("input_names", "output_names", "metadata", "steps", "constants")
         names = module_names(nodes, [*dir(Graph), *nn.Module().__dict__, *own])
         for node, name in zip(nodes, names, strict=True):
             try:

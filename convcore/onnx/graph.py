@@ -43,6 +43,8 @@ class Graph(nn.Module):
     ----------
     input_names, output_names : tuple of str
         The graph's own names, in order.
+    metadata : dict of str to str
+        What the model's file says of it besides the graph: classes' names, an author.
     captured_names : tuple of str
         Of a graph inside a node: what it uses of the graphs around it, which forward takes after
         the inputs.
@@ -62,6 +64,7 @@ class Graph(nn.Module):
         for name, module in modules.items():
             self.add_module(name, module)
         self.input_names, self.output_names = tuple(inputs), tuple(outputs)
+        self.metadata: dict[str, str] = {}
         self.constants = dict(constants)
         _mark(self.constants.values())
         self.steps = with_releases(steps, self.output_names)

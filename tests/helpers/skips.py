@@ -20,6 +20,7 @@ _DISTRIBUTIONS = {
     "torch": "torch==2.13.0",
     "pytorch": "torch==2.13.0",
     "pytorch_grad_cam": "grad-cam",
+    "rapidocr_onnxruntime": "--no-deps rapidocr-onnxruntime==1.4.4",
     "sklearn": "scikit-learn",
 }
 _COMMANDS = (
