@@ -133,3 +133,21 @@ def test_a_picture_for_a_net_of_rows_is_refused(tmp_path, photograph, capsys):
     file = written(tmp_path, "g (float[N, 5] x) => (float[N, 5] y) { y = Relu(x) }")
     assert run(file, "--input", photograph) == 2
     assert "give an array, as --input x.npy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "array", "words"),
+    [
+        ("float", np.array([0.5, 2.0]), "x: float64 taken as float32"),
+        ("int32", np.array([3, -4]), "x: int64 taken as int32"),
+        ("float", np.array([0.5, 1e300]), "'x' is float32, which cannot hold 1e+300 of an array"),
+        ("int32", np.array([3, 1 << 40]), "'x' is int32, which cannot hold 1099511627776 of"),
+    ],
+)
+def test_other_dtypes_are_cast_with_a_word_or_refused(kind, array, words, tmp_path, capsys):
+    file = written(tmp_path, f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Add(x, x) }}")
+    np.save(tmp_path / "x.npy", array)
+    code = run(file, "--input", tmp_path / "x.npy")
+    said = capsys.readouterr()
+    assert words in said.out + said.err
+    assert code == (2 if "cannot" in words else 0)

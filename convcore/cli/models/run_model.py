@@ -125,7 +125,23 @@ def _checked(array: Any, info: Any) -> Any:
     dtype = tensor_dtype_to_np_dtype(kind.elem_type)
     if array.dtype.kind != dtype.kind:
         raise UsageError(f"input {info.name!r} is {dtype.name}, got an array of {array.dtype.name}")
-    return array.astype(dtype)
+    return array if array.dtype == dtype else _narrowed(array, dtype, info.name)
+
+
+def _narrowed(array: Any, dtype: Any, name: str) -> Any:
+    """Return an array in another dtype of its kind, and say so; refuse what that cannot hold."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        cast = array.astype(dtype)
+    lost = np.isfinite(array) & ~np.isfinite(cast) if dtype.kind in "fc" else cast != array
+    if lost.any():
+        raise UsageError(
+            f"input {name!r} is {dtype.name}, which cannot hold {array[lost].flat[0]} of an array "
+            f"of {array.dtype.name}"
+        )
+    print(f"{name}: {array.dtype.name} taken as {dtype.name}")
+    return cast
 
 
 def _called(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
