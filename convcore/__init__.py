@@ -8,6 +8,7 @@ room imports only from rooms below it (tests/test_layering.py); from the bottom 
     _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
+    distributed/    process groups and collectives on MPI
     nn/ optim/ utils/ amp/ backends/ cuda.py overrides.py   modules, optimizers, data, switches
     func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
@@ -69,6 +70,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import autograd as autograd
     from convcore import backends as backends
     from convcore import cuda as cuda
+    from convcore import distributed as distributed
     from convcore import distributions as distributions
     from convcore import engine as engine
     from convcore import func as func
@@ -123,7 +125,16 @@ __version__ = "0.1.0"
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
     *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
-    *("distributions", "futures", "func", "linalg", "multiprocessing", "special", "testing"),
+    *(
+        "distributed",
+        "distributions",
+        "futures",
+        "func",
+        "linalg",
+        "multiprocessing",
+        "special",
+        "testing",
+    ),
     "utils",
     *("hub", "inference", "inspection", "models", "onnx", "serialization"),
 )

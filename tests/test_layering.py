@@ -28,6 +28,7 @@ FLOORS = (
     (f"{TENSORS} random",),
     ("autograd",),
     ("functions",),
+    ("distributed",),  # DistributedDataParallel and DistributedSampler stand on it
     (
         *("nn", "utils", "cuda", "backends", "amp", "overrides", "futures"),
         *("multiprocessing", "linalg", "special", "distributions", "testing"),

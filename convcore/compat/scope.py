@@ -11,7 +11,7 @@ _REASONS = {
     "cuda": "it computes on the CPU; use device 'cpu'",
     "sparse": "all tensors are dense; use scipy.sparse for sparse matrices",
     "quantized": "it computes in floating point; use ONNX Runtime for quantized nets",
-    "distributed": "it trains in one process; all cores are used without it",
+    "distributed": "processes are MPI's; groups, collectives and DistributedDataParallel are there",
     "compiler": "kernels are compiled in advance; `convcore.optimize_for_inference` plans a net",
     "jit": "there is no second language; modules run as Python, and pickle saves them",
     "fx": "nothing traces Python code; hooks and `grad_fn` show what a net computes",

@@ -72,6 +72,7 @@ PAGES = {
         "Processes",
         "multiprocessing multiprocessing.spawn futures",
     ),
+    "distributed": ("Distributed training", "distributed"),
     "overrides": ("Subclasses of Tensor", "overrides"),
     "testing": ("Comparisons for tests", "testing"),
     "hub": ("Nets from folders", "hub"),

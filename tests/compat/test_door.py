@@ -131,7 +131,7 @@ Library("mine", "DEF").define("f(Tensor x) -> Tensor")
 """,
         tmp_path,
     )
-    assert printed.splitlines() == ["a tracer 4 6 False False", "False False True"]
+    assert printed.splitlines() == ["a tracer 4 6 False True", "False False True"]
 
 
 def test_a_stand_in_that_is_used_by_a_class_below_it_says_so(tmp_path):
@@ -303,8 +303,8 @@ for use in (
         "no",
         "torch.utils._python_dispatch.TorchDispatchMode is out of scope for convcore: nothing is "
         "below autograd",
-        "torch.nn.parallel.scatter_gather.scatter is out of scope for convcore: it trains in one "
-        "process",
+        "torch.nn.parallel.scatter_gather.scatter is out of scope for convcore: processes are "
+        "MPI's",
     ]
 
 

@@ -1,12 +1,15 @@
-"""PyTorch's `distributed` on a build without it: it is not available, and says so."""
+"""PyTorch's `distributed`: convcore's, and what programs ask about backends that are not here."""
 
 from __future__ import annotations
 
+from convcore.distributed import *  # noqa: F403
+from convcore.distributed.group import ProcessGroup as ProcessGroup
 
-def is_available() -> bool:
+
+def _no() -> bool:
     """Return False."""
     return False
 
 
-is_initialized = is_nccl_available = is_mpi_available = is_gloo_available = is_available
-is_torchelastic_launched = is_ucc_available = is_xccl_available = is_available
+is_nccl_available = is_gloo_available = is_torchelastic_launched = _no
+is_ucc_available = is_xccl_available = _no

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from convcore import random
+from convcore import distributed, random
 from convcore.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -19,9 +19,9 @@ class DistributedSampler(Sampler):
     ----------
     dataset : Dataset
     num_replicas : int
-        The number of processes, n.
+        The number of processes, n; that of the default process group by default.
     rank : int
-        The number of this process, from 0 on.
+        The number of this process, from 0 on; that in the default process group by default.
     shuffle : bool
         Whether the order is random, a new one after each `set_epoch`.
     seed : int
@@ -33,7 +33,7 @@ class DistributedSampler(Sampler):
     Raises
     ------
     RuntimeError
-        ``num_replicas`` or ``rank`` is not given: processes are not counted here.
+        ``num_replicas`` or ``rank`` is not given, and there is no process group.
     ValueError
         ``rank`` is not below ``num_replicas``.
 
@@ -52,6 +52,9 @@ class DistributedSampler(Sampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        if distributed.is_initialized():
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if num_replicas is None or rank is None:
             raise RuntimeError(
                 "Requires distributed package to be available, or num_replicas and rank to be given"

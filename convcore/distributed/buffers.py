@@ -1,0 +1,68 @@
+"""Tensors as MPI sees them: contiguous arrays of a type that it can add."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+
+__all__: list[str] = []
+
+
+def checked(tensor: Any, name: str = "tensor") -> Tensor:
+    """Return an argument that has to be a tensor.
+
+    Raises
+    ------
+    TypeError
+        It is none.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a Tensor, but got {type(tensor).__name__}")
+    return tensor
+
+
+def checked_list(tensors: Any, name: str, size: int) -> list[Tensor]:
+    """Return a list that has to hold a tensor for each process.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no list of tensors, or not of that length.
+    """
+    if not isinstance(tensors, list | tuple):
+        raise TypeError(f"{name} must be a list of Tensors, but got {type(tensors).__name__}")
+    if len(tensors) != size:
+        raise ValueError(f"{name} must have {size} tensors, one a process, but got {len(tensors)}")
+    return [checked(tensor, f"{name}[{i}]") for i, tensor in enumerate(tensors)]
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """View a contiguous array as bytes, which MPI moves whatever they mean."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def moved(tensor: Tensor) -> np.ndarray:
+    """Copy a tensor's elements, in order, as bytes."""
+    return as_bytes(np.array(tensor._array, order="C", ndmin=1))
+
+
+def added(tensor: Tensor) -> np.ndarray:
+    """Copy a tensor's elements, in order, in a type that MPI can add."""
+    array = np.array(tensor._array, order="C", ndmin=1).reshape(-1)
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8)
+    if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
+        return array.astype(np.float32)
+    return array
+
+
+def store(tensor: Tensor, array: np.ndarray) -> None:
+    """Put elements, or the bytes of elements, into a tensor, in place."""
+    own = tensor._array
+    if array.dtype == np.uint8 and array.nbytes == own.nbytes:
+        array = array.view(own.dtype)
+    own[...] = array.reshape(own.shape).astype(own.dtype, copy=False)
+    tensor._counter[0] += 1

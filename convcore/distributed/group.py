@@ -1,0 +1,278 @@
+"""Process groups: who takes part, from `init_process_group` to `destroy_process_group`."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+
+from convcore.distributed import _mpi, faults
+from convcore.distributed.alone import Alone
+
+__all__ = [
+    "ProcessGroup",
+    "default_pg_timeout",
+    "destroy_process_group",
+    "get_backend",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "init",
+    "init_process_group",
+    "is_available",
+    "is_initialized",
+    "is_mpi_available",
+    "new_group",
+    "rank",
+    "world_size",
+]
+
+default_pg_timeout = timedelta(minutes=30)
+
+
+class ProcessGroup:
+    """Processes that communicate; made by `init_process_group` and `new_group`.
+
+    Attributes
+    ----------
+    comm : communicator of mpi4py, or a stand-in for one process
+    ranks : list of int
+        The members, by their ranks among all processes.
+    timeout : float
+        Seconds after which a wait for the others is given up.
+    """
+
+    def __init__(self, comm: Any, ranks: list[int], timeout: float):
+        self.comm = comm
+        self.ranks = ranks
+        self.timeout = timeout
+        self.watch = faults.Watch(comm.Dup()) if len(ranks) > 1 else None
+
+    def rank(self) -> int:
+        """Return the number of this process in the group."""
+        return self.comm.rank
+
+    def size(self) -> int:
+        """Return the number of processes in the group."""
+        return self.comm.size
+
+    def place_of(self, rank: int, name: str) -> int:
+        """Return the place in the group of a process, given by its rank among all.
+
+        Raises
+        ------
+        ValueError
+            It is no member.
+        """
+        if rank not in self.ranks:
+            raise ValueError(
+                f"{name} must be a rank of the group, one of {self.ranks}, but got {rank}"
+            )
+        return self.ranks.index(rank)
+
+    def wait(self, request: Any, what: str, limit: float | None = None) -> None:
+        """Wait for a request; see `faults.wait`."""
+        faults.wait(request, what, self.watch, self.timeout if limit is None else limit)
+
+
+class _State:
+    """The default group, MPI's module, and the hook of errors that was there before."""
+
+    group: ProcessGroup | None = None
+    mpi: Any = None
+    hook: Any = None
+
+
+def seconds(timeout: float | timedelta) -> float:
+    """Return a time limit in seconds.
+
+    Raises
+    ------
+    ValueError
+        It is not above 0.
+    """
+    value = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+    if not value > 0:
+        raise ValueError(f"timeout must be above 0 seconds, but got {timeout}")
+    return value
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: float | timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Join the processes that a launcher, as ``mpiexec``, started; one process is a group of one.
+
+    From here on an error that nobody catches ends all processes, not only its own.
+
+    Parameters
+    ----------
+    backend : "mpi" or None
+        "mpi" loads MPI wherever it is installed; None where a launcher says that there are several
+        processes.
+    init_method, store, group_name, pg_options, device_id
+        Ignored: MPI knows its processes.
+    timeout : float or timedelta
+        Seconds that a process waits for another before it gives up with an error that names who is
+        missing; 30 minutes by default.
+    world_size, rank : int
+        What the launcher is expected to have given; -1 expects nothing.
+
+    Raises
+    ------
+    ValueError
+        Another backend, rank or number of processes; a time limit that is not above 0.
+    RuntimeError
+        There is a group already; MPI was initialized for a single thread.
+    ImportError
+        Several processes were started, and there is no MPI: ``pip install 'convcore[mpi]'``.
+
+    Examples
+    --------
+    >>> init_process_group()
+    >>> get_rank(), get_world_size()
+    (0, 1)
+    >>> destroy_process_group()
+    """
+    if backend not in (None, "mpi"):
+        raise ValueError(f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one")
+    if _State.group is not None:
+        raise RuntimeError("trying to initialize the default process group twice!")
+    limit = seconds(default_pg_timeout if timeout is None else timeout)
+    mpi = _mpi.load() if backend or _mpi.launched() > 1 else None
+    comm: Any = Alone() if mpi is None else mpi.COMM_WORLD
+    for name, expected, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
+        if expected not in (-1, found):
+            raise ValueError(f"{name} is {found}, as the launcher says, but got {expected}")
+    alone = comm.size == 1
+    _State.group = ProcessGroup(comm if alone else comm.Dup(), [*range(comm.size)], limit)
+    _State.mpi = mpi
+    _State.hook = None if alone else faults.abort_on_error(mpi)
+
+
+def init(timeout: float | timedelta | None = None) -> None:
+    """Join the processes that ``mpiexec`` started: `init_process_group` with MPI."""
+    init_process_group("mpi", timeout=timeout)
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Leave the default group; another group is only forgotten.
+
+    Raises
+    ------
+    ValueError
+        There is no default group.
+    """
+    default = resolve(None)
+    if group not in (None, default):
+        return
+    if _State.hook is not None:
+        sys.excepthook = _State.hook
+    _State.group = _State.hook = None
+
+
+def is_available() -> bool:
+    """Return True: one process needs nothing, several need MPI."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Return whether MPI can be loaded."""
+    try:
+        return _mpi.load() is not None
+    except (ImportError, RuntimeError):
+        return False
+
+
+def is_initialized() -> bool:
+    """Return whether there is a default group."""
+    return _State.group is not None
+
+
+def resolve(group: ProcessGroup | None) -> ProcessGroup:
+    """Return a group, by default the default one.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    found = group or _State.group
+    if found is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call "
+            "init_process_group."
+        )
+    return found
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """Return the number of this process in a group, from 0 on; ValueError without a group."""
+    return resolve(group).rank()
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """Return the number of processes in a group; ValueError without a group."""
+    return resolve(group).size()
+
+
+rank, world_size = get_rank, get_world_size
+
+
+def get_backend(group: ProcessGroup | None = None) -> str:
+    """Return "mpi", the name of the only backend."""
+    resolve(group)
+    return "mpi"
+
+
+def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
+    """Return the members of a group, by their ranks among all processes."""
+    return list(resolve(group).ranks)
+
+
+def new_group(
+    ranks: list[int] | None = None,
+    timeout: float | timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+) -> ProcessGroup | None:
+    """Make a group of some processes; all processes of the default group call this.
+
+    Parameters
+    ----------
+    ranks : list of int
+        The members; None for all.
+    timeout : float or timedelta
+        As in `init_process_group`; the default group's by default.
+    backend : "mpi" or None
+    pg_options
+        Ignored.
+
+    Returns
+    -------
+    ProcessGroup, or None in a process that is no member
+
+    Raises
+    ------
+    ValueError
+        A rank that there is not, or twice.
+    """
+    default = resolve(None)
+    if backend not in (None, "mpi"):
+        raise ValueError(f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one")
+    members = list(default.ranks) if ranks is None else sorted(ranks)
+    if not members or not set(members) <= set(default.ranks) or len(set(members)) < len(members):
+        raise ValueError(f"ranks must be different ones of {default.ranks}, but got {ranks}")
+    limit = default.timeout if timeout is None else seconds(timeout)
+    if isinstance(default.comm, Alone):
+        return ProcessGroup(Alone(), members, limit)
+    member = default.rank() in members
+    comm = default.comm.Split(0 if member else _State.mpi.UNDEFINED, default.rank())
+    return ProcessGroup(comm, members, limit) if member else None
