@@ -1,23 +1,283 @@
-"""DistributedDataParallel: a name that raises, for there are no process groups."""
+"""DistributedDataParallel: one model trained by all processes of a group, each on its data."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from convcore import distributed
+from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import is_grad_enabled
+from convcore.distributed import buffers
+from convcore.distributed.group import ProcessGroup, resolve
 from convcore.nn.modules.module import Module
+from convcore.nn.parallel.reducer import Reducer
+from convcore.nn.parallel.sharded_step import ShardedStep, tensors_in
 
 __all__ = ["DistributedDataParallel"]
 
+_MEGABYTE = 1024 * 1024
+
 
 class DistributedDataParallel(Module):
-    """Raise ValueError, as PyTorch does without a process group: there are none here.
+    """Train one model in all processes: gradients are averaged while the backward pass goes on.
 
-    `DataParallel` has the same ``module`` and the same keys of the state, in one process.
+    Each process calls the wrapper on its own part of a batch, then ``backward()`` on its loss; the
+    gradients are then those of the whole batch, where a loss is a mean over samples: parts count by
+    their sizes. With ``shards`` the trained weights have the same bits for any number of processes.
+
+    Parameters
+    ----------
+    module : Module
+        The submodule ``module``: keys of the state begin with "module.". Parameters and buffers
+        become those of the first process.
+    device_ids, output_device, check_reduction, gradient_as_bucket_view, static_graph
+        Ignored: there is one device.
+    dim : int or None
+        The batch's axis in the inputs, whose sizes weigh the gradients; None weighs all alike.
+    broadcast_buffers : bool
+        Whether each forward pass in training begins with the first process's buffers.
+    init_sync : bool
+        Whether parameters and buffers become those of the first process.
+    process_group : ProcessGroup
+        The default group by default.
+    bucket_cap_mb : float
+        About how many MiB of gradients are reduced at once; 25 by default.
+    find_unused_parameters : bool
+        Whether a forward pass may leave parameters unused, which costs a walk through its graph.
+    shards : int
+        Train in `backward` with the same bits for any number of processes.
+
+    Raises
+    ------
+    ValueError
+        There is no process group; ``shards`` is below 1, ``bucket_cap_mb`` not above 0.
+    RuntimeError
+        No parameter requires a gradient, or the processes have different models.
+
+    References
+    ----------
+    S. Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", VLDB
+    2020.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> from convcore import distributed, nn
+    >>> distributed.init_process_group()
+    >>> net = DistributedDataParallel(nn.Linear(2, 1), shards=4)
+    >>> x, y = convcore.rand(8, 2), convcore.rand(8, 1)
+    >>> loss = net.backward(lambda x, y: nn.functional.mse_loss(net(x), y), x, y)
+    >>> net.module.weight.grad.shape
+    torch.Size([1, 2])
+    >>> distributed.destroy_process_group()
     """
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call "
-            "init_process_group. There are no process groups here: use the module itself, or "
-            "DataParallel."
-        )
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int | None = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        *,
+        shards: int | None = None,
+    ) -> None:
+        group = resolve(process_group)
+        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        if not named:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameters "
+                "that require a gradient."
+            )
+        if shards is not None and (not isinstance(shards, int) or shards < 1):
+            raise ValueError(f"shards must be a whole number above 0, but got {shards!r}")
+        if shards is not None and dim is None:
+            raise ValueError("shards are cut along an axis: dim must be one, but got None")
+        cap = 25 if bucket_cap_mb is None else bucket_cap_mb
+        if not cap > 0:
+            raise ValueError(f"bucket_cap_mb must be above 0, but got {bucket_cap_mb}")
+        super().__init__()
+        self.module = module
+        self.dim = dim
+        self.broadcast_buffers = broadcast_buffers
+        self.process_group = group
+        self.find_unused_parameters = find_unused_parameters
+        self.require_backward_grad_sync = True
+        self.shards = shards
+        self._in_step = False
+        self._samples = 0
+        _check_alike(module, group)
+        if init_sync:
+            _copy_from_first([*module.parameters(), *module.buffers()], group)
+        size = int(cap * _MEGABYTE)
+        self._reducer = Reducer(named, group, min(size, _MEGABYTE), size)
+        for i, (_, parameter) in enumerate(named):
+            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
+
+    def _accumulated(self, i: int, parameter: Tensor) -> None:
+        if self.shards is not None:
+            if not self._in_step:
+                raise RuntimeError(
+                    "with shards, gradients are computed by backward(loss_of, *batch) of "
+                    "DistributedDataParallel, not by backward() of a loss"
+                )
+        elif self.require_backward_grad_sync:
+            self._reducer.mark(i)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Call the module; in training, have the gradients of the pass that follows averaged."""
+        if self.shards is not None or not (self.training and is_grad_enabled()):
+            return self.module(*inputs, **kwargs)
+        self._samples += self._size_of((inputs, kwargs))
+        if not self.require_backward_grad_sync:
+            return self.module(*inputs, **kwargs)
+        self._reducer.prepare(self._factor())
+        if self.broadcast_buffers:
+            _copy_from_first(list(self.module.buffers()), self.process_group)
+        output = self.module(*inputs, **kwargs)
+        if self.find_unused_parameters:
+            self._mark_unused(output)
+        return output
+
+    def _size_of(self, arguments: Any) -> int:
+        """Return the size of the first tensor's batch, or 1 where parts are weighed alike."""
+        found = tensors_in(list(arguments))
+        if self.dim is None or not found or found[0].ndim <= self.dim:
+            return 1
+        return found[0].shape[self.dim]
+
+    def _factor(self) -> float:
+        """Return this process's share of the samples of all since the last reduction."""
+        own, self._samples = self._samples, 0
+        group = self.process_group
+        total = np.array([own])
+        sizes = np.empty((group.size(), 1), total.dtype)
+        group.wait(group.comm.Iallgather(total, sizes), "the sizes of batches")
+        if (sizes == own).all():
+            return 1 / group.size()
+        return own / int(sizes.sum())
+
+    def _mark_unused(self, output: Any) -> None:
+        used = _leaves_of(tensors_in(output))
+        for i, parameter in enumerate(self._reducer.parameters):
+            if id(parameter) not in used:
+                self._reducer.mark(i, used=False)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Add gradients up in each process; the first pass after the block averages the sums.
+
+        Forward passes have to be in the block too.
+        """
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def backward(self, loss_of: Callable[..., Tensor], *batch: Any) -> Tensor:
+        """Compute the gradients of a batch, with the same bits for any number of processes.
+
+        The batch is cut into the wrapper's ``shards``, of sizes that differ by at most one. Each
+        is computed by one process as if alone: normalization uses the shard's own statistics,
+        dropout draws from a generator that the step and the shard seed. Gradients, changes of
+        floating buffers and losses, weighed by sizes, are added in one fixed tree.
+
+        Parameters
+        ----------
+        loss_of : callable
+            Called with the parts of ``batch`` that are in a shard; returns the mean of its losses,
+            a Tensor of one element. It calls the wrapper or the module.
+        *batch : Tensors, or tuples, lists and dicts of them
+            The whole batch, the same in all processes.
+
+        Returns
+        -------
+        Tensor, () : the mean loss of the whole batch
+
+        Raises
+        ------
+        RuntimeError
+            The wrapper was made without ``shards``.
+        ValueError
+            Tensors of different sizes, or of none, along the batch's axis.
+        TypeError
+            ``loss_of`` returned something else.
+
+        Notes
+        -----
+        Gradients are added to those that are there. Equal bits need the same random state in each
+        run, and processors of one instruction set; numbers of NumPy's or Python's generators are
+        not seeded.
+        """
+        if self.shards is None or self.dim is None:
+            raise RuntimeError(
+                "backward(loss_of, *batch) needs DistributedDataParallel(module, shards=...); "
+                "without shards, call backward() of the loss"
+            )
+        step = ShardedStep(self.module, self.process_group, self.shards, self.dim)
+        self._in_step = True
+        try:
+            return step.run(loss_of, batch)
+        finally:
+            self._in_step = False
+
+
+def _check_alike(module: Module, group: ProcessGroup) -> None:
+    """Raise RuntimeError unless all processes have the same parameters and buffers."""
+    own = [
+        (name, tuple(t.shape), str(t.dtype), t.requires_grad)
+        for name, t in [*module.named_parameters(), *module.named_buffers()]
+    ]
+    all_of_them: list[Any] = [None] * group.size()
+    distributed.all_gather_object(all_of_them, own, group)
+    for rank, other in enumerate(all_of_them):
+        if other != all_of_them[0]:
+            differs = [
+                pair for pair in zip(other, all_of_them[0], strict=False) if pair[0] != pair[1]
+            ]
+            found = differs[0] if differs else (f"{len(other)} tensors", f"{len(all_of_them[0])}")
+            raise RuntimeError(
+                f"process {rank} has another model than process 0: {found[0]}, not {found[1]}"
+            )
+
+
+def _copy_from_first(tensors: list[Any], group: ProcessGroup) -> None:
+    """Copy the first process's tensors into those of all others, in one message."""
+    if group.size() == 1 or not tensors:
+        return
+    parts = [buffers.moved(t) for t in tensors]
+    joined = np.concatenate(parts)
+    group.wait(group.comm.Ibcast(joined, 0), "a copy of parameters or buffers")
+    if group.rank() != 0:
+        for tensor, part in zip(
+            tensors, np.split(joined, np.cumsum([p.size for p in parts])[:-1]), strict=True
+        ):
+            buffers.store(tensor, part)
+
+
+def _leaves_of(outputs: list[Tensor]) -> set[int]:
+    """Return the ids of the leaves that a graph leads to."""
+    waiting = [t.grad_fn for t in outputs if t.grad_fn is not None]
+    seen, found = set(), {id(t) for t in outputs}
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None:
+            found.add(id(leaf))
+        waiting += [following for following, _ in node.next_functions if following is not None]
+    return found

@@ -1,0 +1,223 @@
+"""One optimisation step whose gradients have the same bits for any number of ranks.
+
+The batch is cut into shards, and each is computed as if alone: forward and backward from the same
+buffers, random numbers of its own seed, normalization by its own statistics.  What the shards give
+is added in one fixed tree (distributed/shard_tree.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convcore import random
+from convcore._creation import tensor, zeros_like
+from convcore._tensor import Tensor
+from convcore.distributed import faults
+from convcore.distributed.group import ProcessGroup
+from convcore.distributed.shard_tree import ShardTree
+from convcore.nn.modules.module import Module
+
+__all__: list[str] = []
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """List the tensors in nested tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return [found for part in value for found in tensors_in(part)]
+    return []
+
+
+def cut(value: Any, dim: int, start: int, end: int) -> Any:
+    """Return a shard of a batch: that part of every tensor in it."""
+    if isinstance(value, Tensor):
+        return value.narrow(dim, start, end - start)
+    if isinstance(value, dict):
+        return {key: cut(part, dim, start, end) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        parts = [cut(part, dim, start, end) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def is_floating(tensor: Tensor) -> bool:
+    """Return whether a tensor's elements can be averaged."""
+    return tensor._array.dtype.kind not in "biu"
+
+
+def put(tensor: Tensor, array: np.ndarray) -> None:
+    """Put an array's elements into a tensor, unrecorded."""
+    tensor._array[...] = array
+    tensor._counter[0] += 1
+
+
+def seed_of(seed: int, shard: int) -> int:
+    """Mix the seed of a step and the number of a shard, so that no two shards draw alike.
+
+    References
+    ----------
+    G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    """
+    mask = (1 << 64) - 1
+    z = (seed + (shard + 1) * 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return (z ^ (z >> 31)) >> 32
+
+
+class ShardedStep:
+    """Forward and backward of one batch in shards; see the module.
+
+    Parameters
+    ----------
+    module : Module
+    group : ProcessGroup
+    shards : int
+    dim : int
+        The batch's axis.
+    """
+
+    def __init__(self, module: Module, group: ProcessGroup, shards: int, dim: int):
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.buffers = list(module.buffers())
+        self.group = group
+        self.dim = dim
+        self.tree = ShardTree(shards, group)
+        self.floating = [*self.parameters, *filter(is_floating, self.buffers)]
+        self.dtypes = list(dict.fromkeys(t._array.dtype for t in self.floating))
+
+    def run(self, loss_of: Callable[..., Tensor], batch: tuple) -> Tensor:
+        """Add the batch's gradients to ``.grad`` and return its mean loss."""
+        count = self._size_of(batch)
+        seed = self._shared_seed()
+        before = [b._array.copy() for b in self.buffers]
+        grads = [p.grad for p in self.parameters]
+        counters = before
+        try:
+            for shard in self.tree.own:
+                self._put_buffers(before)
+                self.tree.add(shard, self._shard(loss_of, batch, shard, count, seed, before))
+                counters = [b._array.copy() for b in self.buffers]
+        except BaseException:
+            self.tree.clear()
+            raise
+        finally:
+            for parameter, grad in zip(self.parameters, grads, strict=True):
+                parameter.grad = grad
+            self._put_buffers(before)
+        *sums, extra = self.tree.total(self._zeros())
+        self._finish(sums, extra, before, counters)
+        faults.progress["step"] += 1
+        return tensor(float(extra[0]))
+
+    def _size_of(self, batch: tuple) -> int:
+        sizes = {t.shape[self.dim] for t in tensors_in(batch)}
+        if len(sizes) != 1 or not min(sizes):
+            raise ValueError(
+                f"batch must have tensors of one size, above 0, in axis {self.dim}, but got sizes "
+                f"{sorted(sizes)}"
+            )
+        return sizes.pop()
+
+    def _shared_seed(self) -> int:
+        """Draw a seed; all ranks take the first rank's, and all draw."""
+        seed = np.array([int(random.randint(0, 2**62, size=(1,)).item())])
+        self.group.wait(self.group.comm.Ibcast(seed, 0), "the seed of a step")
+        return int(seed[0])
+
+    def _shard(
+        self,
+        loss_of: Callable[..., Tensor],
+        batch: tuple,
+        shard: int,
+        count: int,
+        seed: int,
+        before: list[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Return gradients, changes of buffers, and loss of a shard, by its share of the batch."""
+        shards = self.tree.root[1]
+        start, end = shard * count // shards, (shard + 1) * count // shards
+        if start == end:
+            return self._zeros()
+        share = (end - start) / count
+        for parameter in self.parameters:
+            parameter.grad = None
+        with random.fork_rng():
+            random.manual_seed(seed_of(seed, shard))
+            loss = loss_of(*cut(batch, self.dim, start, end))
+            if not isinstance(loss, Tensor) or loss._array.size != 1:
+                raise TypeError(f"loss_of must return a Tensor of one element, but got {loss!r}")
+            loss.backward(tensor(share, dtype=loss.dtype).expand(loss.shape))
+        values = [None if p.grad is None else p.grad._array for p in self.parameters]
+        values += [
+            (b._array - old) * b._array.dtype.type(share)
+            for b, old in zip(self.buffers, before, strict=True)
+            if is_floating(b)
+        ]
+        extra = np.array(
+            [loss.item() * share, *(p.grad is not None for p in self.parameters)], float
+        )
+        return [*self._joined(values), extra]
+
+    def _joined(self, values: list[Any]) -> list[np.ndarray]:
+        """Join arrays, each like one of ``floating`` or None for zeros, into one of each dtype."""
+        places = self.floating
+        return [
+            np.concatenate(
+                [
+                    np.zeros(t._array.size, dtype) if value is None else value.reshape(-1)
+                    for t, value in zip(places, values, strict=True)
+                    if t._array.dtype == dtype
+                ]
+            )
+            for dtype in self.dtypes
+        ]
+
+    def _zeros(self) -> list[np.ndarray]:
+        return [*self._joined([None] * len(self.floating)), np.zeros(1 + len(self.parameters))]
+
+    def _put_buffers(self, arrays: list[np.ndarray]) -> None:
+        for buffer, array in zip(self.buffers, arrays, strict=True):
+            put(buffer, array)
+
+    def _finish(
+        self,
+        sums: list[np.ndarray],
+        extra: np.ndarray,
+        before: list[np.ndarray],
+        counters: list[np.ndarray],
+    ) -> None:
+        """Give gradients and buffers what all shards gave."""
+        starts = dict.fromkeys(self.dtypes, 0)
+        flat = dict(zip(self.dtypes, sums, strict=True))
+
+        def taken(like: Tensor) -> np.ndarray:
+            dtype, size = like._array.dtype, like._array.size
+            start = starts[dtype]
+            starts[dtype] += size
+            return flat[dtype][start : start + size].reshape(like._array.shape)
+
+        for parameter, used in zip(self.parameters, extra[1:], strict=True):
+            array = taken(parameter)
+            if not used:
+                continue
+            if parameter.grad is None:
+                parameter.grad = zeros_like(parameter.detach())
+                put(parameter.grad, array)
+            else:
+                put(parameter.grad, parameter.grad._array + array)
+        for buffer, old, counter in zip(self.buffers, before, counters, strict=True):
+            if is_floating(buffer):
+                new = old + taken(buffer)
+            else:  # a count of batches: the last shard's
+                new = np.array(counter, order="C")
+                whole = new.reshape(-1).view(np.uint8)
+                root = self.tree.owner(self.tree.root[1] - 1)
+                self.group.wait(self.group.comm.Ibcast(whole, root), "buffers of a step")
+            put(buffer, new)
