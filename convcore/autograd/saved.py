@@ -8,6 +8,7 @@ stored in its place.
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -34,11 +35,16 @@ FREED = _Freed()
 
 
 class _Output:
-    """A node's own output, saved without its ``grad_fn``: no reference cycle."""
+    """A node's own output, saved without its ``grad_fn``: no reference cycle.
 
-    __slots__ = ("output_nr", "tensor", "version")
+    ``view`` is a reference to the view that the node's operation has written into, if it has.  A
+    gradient of the output is that view's, whose hooks see it.
+    """
+
+    __slots__ = ("output_nr", "tensor", "version", "view")
 
     def __init__(self, tensor: Tensor):
+        self.view: weakref.ref[Tensor] | None = None
         self.tensor = tensor.detach()
         self.version = tensor._counter[0]
         self.output_nr = tensor._output_nr
@@ -47,7 +53,13 @@ class _Output:
         if self.tensor._counter[0] != self.version:
             raise _modified(self.tensor, node, self.output_nr, self.version)
         tensor = self.tensor.detach()
-        tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, self.output_nr, True
+        view = None if self.view is None else self.view()
+        maker = None if view is None else view.grad_fn
+        if view is not None and maker is not None:
+            tensor._grad_fn, tensor._output_nr = maker, view._output_nr
+        else:
+            tensor._grad_fn, tensor._output_nr = node, self.output_nr
+        tensor._requires_grad = True
         return tensor
 
 
@@ -95,6 +107,13 @@ class _Packed:
 def saves_output(held: Any) -> bool:
     """Return whether what a node saved is an output of its own."""
     return isinstance(held, _Output) or (isinstance(held, _Packed) and held.own)
+
+
+def written_into(node: Any, view: Tensor) -> None:
+    """Note that a view holds the output of a node from now on."""
+    for held in node._saved:
+        if held.__class__ is _Output:
+            held.view = weakref.ref(view)
 
 
 def save(node: Any, tensors: tuple) -> tuple:

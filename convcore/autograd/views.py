@@ -29,6 +29,7 @@ from convcore.autograd.node import (
     record,
 )
 from convcore.autograd.region import Region, _bounds, may_overlap
+from convcore.autograd.saved import written_into
 
 _new = object.__new__
 
@@ -421,6 +422,8 @@ def take_history(x: Tensor, result: Tensor) -> None:
             _rebase(link.base, x, result)
             link.made_by = None  # the result has the Function's part
             link.refresh(x)
+            if result._grad_fn is not None:
+                written_into(result._grad_fn, x)
     elif result._requires_grad:
         _set(x, result._grad_fn, result._output_nr)
     else:

@@ -762,6 +762,19 @@ def test_hooks_see_the_version_they_were_registered_on(torch):
         assert y.grad.tolist() == [1, 1, 1]
 
 
+def test_hooks_of_a_changed_view_see_its_second_gradient(torch):
+    """The view's new values are what the operation has saved for its backward pass."""
+    for lib in (torch, convcore):
+        x = lib.tensor([0.5, 0.25], requires_grad=True)
+        y = (x * 1).view(2, 1).reciprocal_()
+        seen = []
+        y.register_hook(lambda grad, seen=seen: (seen.append(grad.flatten().tolist()), -grad)[1])
+        (first,) = lib.autograd.grad(y.sum(), x, create_graph=True)
+        (second,) = lib.autograd.grad(first.sum(), x)
+        assert seen == [[1, 1], [4, 8]]
+        assert second.tolist() == [16, 128]
+
+
 def test_hook_may_replace_the_gradient_of_a_changed_view(torch):
     for lib in (torch, convcore):
         x = lib.ones(2, 2, requires_grad=True)
