@@ -11,6 +11,20 @@ def undo(tuple calls):
         function(*<tuple> arguments)
 
 
+def put_back(variable, outer, str name):
+    """Set a context variable to the object that it held before, or to None.
+
+    Without memory for that, the object that it holds gets the earlier one's attribute of a name, or
+    None.
+    """
+    try:
+        variable.set(outer)
+    except MemoryError:
+        inner = variable.get()
+        if inner is not None and inner is not outer:
+            setattr(inner, name, None if outer is None else getattr(outer, name))
+
+
 cdef class Restoring:
     """A context that puts back what it set: base class.  It may be entered again within itself.
 

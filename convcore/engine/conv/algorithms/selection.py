@@ -7,14 +7,14 @@ a while.  `convcore.backends.conv` is how users meet it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import EllipsisType
 
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.runtime.locks import process_lock
+from convcore.kernels.runtime._restoring import Restoring, put_back
 
 
 # Compared and hashed by identity, which is fast: it is part of every call's key.
@@ -77,26 +77,23 @@ def select(
         _default = _changed(_default, algorithm, forbidden, strict)
 
 
-@contextmanager
-def selected(
-    *,
-    algorithm: str | EllipsisType | None = ...,
-    forbidden: Iterable[str] | EllipsisType = ...,
-    strict: bool | EllipsisType = ...,
-) -> Iterator[None]:
+class selected(Restoring):
     """Change what is given, in this context and until the block ends; errors as `select`."""
-    outer = _get()
-    laid = _Laid(_changed(current(), algorithm, forbidden, strict))
-    try:
-        _laid_over.set(laid)
-        yield
-    finally:
-        try:
-            _laid_over.set(outer)
-        except MemoryError:  # after which the variable may be set or not
-            inner = _get()
-            if inner is not None and inner is not outer:
-                inner.selection = None if outer is None else outer.selection
+
+    def __init__(
+        self,
+        *,
+        algorithm: str | EllipsisType | None = ...,
+        forbidden: Iterable[str] | EllipsisType = ...,
+        strict: bool | EllipsisType = ...,
+    ) -> None:
+        self._given = algorithm, forbidden, strict
+
+    def _enter(self) -> None:
+        _laid_over.set(_Laid(_changed(current(), *self._given)))
+
+    def _back(self) -> tuple:
+        return ((put_back, (_laid_over, _get(), "selection")),)
 
 
 def _changed(
