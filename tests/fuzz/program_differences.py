@@ -14,6 +14,7 @@ _KNOWN = (
     # More than PyTorch has
     (r"prelu\(", r"does not raise .*Type promoting", "more dtypes"),
     (r"kl_div\(", r"does not raise .*(Complex|Integral) inputs", "more dtypes"),
+    (r"embedding\(", r"does not raise .*complex dtype", "more dtypes"),
     (r"topk\(", r"does not raise .*bool dtypes", "more dtypes"),
     (r"relu(_|6)?\(|hardtanh\(", r"does not raise .*clamp is not supported", "more dtypes"),
     (r"abs_\(", r"does not raise .*In-place abs", "works here"),
@@ -51,7 +52,7 @@ _KNOWN = (
     (r"multi_margin_loss", r"gradient.*, not nan", "of one class: no gradient, not 0 * inf"),
     (r"batch_norm", r"gradient \d", "PyTorch's is not the formula's for turned ones"),
     (r"addcdiv", r"value \(nan\+nanj\) .*inf", "a complex number divided by zero"),
-    (r"//", r"value -?inf .*, not -?inf", "by a zero of another sign"),
+    (r"/", r"value -?inf .*, not -?inf", "by a zero of another sign"),
     (r"lgamma", r"value .*, not inf", "of a rounding error, where PyTorch's is 0"),
     (r"kthvalue", r"gradient", "of several equal values, any"),
     (r"\.unfold\(.*, 2, 1\)", r"value", "written through overlapping windows: once"),
@@ -78,6 +79,8 @@ _KNOWN = (
     (r"__setitem__", r"IndexError.*, not RuntimeError .*single memory", "another order"),
     (r"index_fill_", r"IndexError.*, not .*(setStorage|leaf Variable)", "another order"),
     (r"embedding\(", r"IndexError.*, not .*INDICES", "another order"),
+    (r"index_add", r"RuntimeError .*, not IndexError", "another order"),
+    (r"index_put_", r"IndexError.*, not RuntimeError .*single memory", "another order"),
     (r"amin|amax", r"NotImplementedError .*, not IndexError", "another order"),
     (r"baddbmm", r"RuntimeError .*, not IndexError", "another order"),
     (r"index_select", r"IndexError.*, not .*dim should be positive", "another order"),
@@ -101,7 +104,7 @@ _KNOWN = (
     (r"squeeze_\(", r"raises .*more than one element", "any change of what is expanded"),
 )
 _KNOWN += (
-    (r"logaddexp\(|logcumsumexp|Hardtanh", r"raises NotImplementedError", "real numbers only"),
+    (r"logaddexp\(|logcumsumexp|Hardtanh|silu", r"raises NotImplementedError", "real numbers only"),
     (r"hardtanh|relu6", r"raises NotImplementedError", "floating point only"),
     (r"grid_sample", r"second gradient", "the gradient has no gradient"),
     (r"\.mH|conj", r"value|detach views|view of a leaf|is_leaf|unresolved", "it is a copy"),
@@ -129,6 +132,7 @@ _KNOWN += (
     (r"\.m[HT]", r"raises .*Got 0-D", "a warning in PyTorch, to be an error"),
     (r"binary_cross_entropy_with_logits", r"dtype", "the common dtype, as of other losses"),
     (r"(avg|lp)_pool|F\.unfold", r", not IndexError .*Dimension", "another order"),
+    (r"linalg\.solve", r"at the end: value", "it lies by rows, and contiguous() is itself"),
     (r"fmod_\(v", r"value .*, not nan", "by a part of itself, as it was before"),
     (r"triplet_margin_loss", r"value (True|False)", "it is 1 but for rounding"),
     (r"index_fill_", r"does not raise .*: a leaf Variable", "a view of before"),
