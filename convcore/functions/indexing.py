@@ -495,7 +495,6 @@ def _index_put(
             f"Index put requires the source and destination dtypes match, got {names[0]} for the "
             f"destination and {names[1]} for the source."
         )
-    like = new.shape, new.dtype
 
     def change(array: np.ndarray) -> None:
         _put(array, indices, new, accumulate)
@@ -509,7 +508,9 @@ def _index_put(
             inside = take_at(grad, saved, "IndexBackward0")
             if not accumulate:
                 inside = _without_lost(inside, saved, grad._array.shape)
-            inside = fit(inside, like)
+            lead = max(0, new.ndim - inside._array.ndim)  # axes of 1 that an assignment drops
+            inside = fit(inside, (new.shape[lead:], new.dtype))
+            inside = reshape(inside, new.shape) if lead else inside
         return rest, inside
 
     return applied(x, in_place, change, "IndexPutBackward0", (x, values), backward, indices)

@@ -286,6 +286,15 @@ def test_setitem_converts_and_strips_leading_ones_like_torch(torch):
     agree(torch, function, np.linspace(-2, 2, 12, dtype="float32").reshape(3, 4))
 
 
+def test_setitem_gives_leading_ones_their_gradient(torch):
+    for lib in (torch, convcore):
+        x = lib.zeros(4, 2)
+        value = lib.ones(1, 3, 1, requires_grad=True)
+        x[lib.tensor([0, 2, 3])] = value
+        (x * lib.arange(8.0).view(4, 2)).sum().backward()
+        assert value.grad.tolist() == [[[1], [9], [13]]]
+
+
 def test_setitem_of_a_leaf_raises(torch):
     for key in (0, slice(None), [0], (0, 1), ...):
 

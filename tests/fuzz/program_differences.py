@@ -29,7 +29,11 @@ _KNOWN = (
     (r"huber_loss\(", r"does not raise .*can't be cast", "of two dtypes"),
     (r"lib\.dist\(", r"does not raise .*have an identity", "the least of nothing is infinite"),
     (r"lib\.dist\(.*, 0\)", r"does not raise .*Expected a proper Tensor", "works here"),
-    (r"-[\d.]+ [<>=!]=? v|v\d+ [<>=!]=? -|lt_\(-", r"value (True|False)", "uint8 is not negative"),
+    (
+        r"-[\d.]+ [<>=!]=? v|v\d+ [<>=!]=? -|lt_\(-",
+        r"value (True|False|0|1)",
+        "uint8 is not negative",
+    ),
     (r"cosine_similarity\(", r"does not raise .*expected common dtype", "complex too"),
     (r"batch_norm\(", r"does not raise .*(INTERNAL ASSERT|dtype|type|out of range)", "more dtypes"),
     (
@@ -111,6 +115,7 @@ _KNOWN += (
     # Where there is no derivative
     (r"pow|\*\*", r"gradient.*not \(?nan", "0 ** x: zero, where PyTorch has NaN"),
     (r"lib.dist\(|vector_norm|norm\(|cdist|pairwise", r"second gradient", "at a distance of zero"),
+    (r"(un)?squeeze_\(", r"\.grad: size", "of the tensor as it is now"),
     (r"_version", r"\._version: \d+, not \d+$", "how often a tensor was written while it was made"),
     (r"requires_grad_\(", r"requires_grad", "views made before are left as they are"),
     (r"cummin|cummax", r"raises NotImpl", "complex numbers have no order, nor has one of them"),
