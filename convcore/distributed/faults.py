@@ -16,6 +16,7 @@ __all__ = ["DistBackendError"]
 
 _ANSWER_TIME = 2.0  # seconds in which a rank that waits answers
 _LOOK_EVERY = 0.1  # seconds between looks whether another rank has lost patience
+_PRINTING_TIME = 0.3  # seconds in which the launcher prints what a rank wrote before it aborts
 _TAG = 20
 
 # The optimisation step that this rank is at, as errors name it; DistributedDataParallel counts.
@@ -98,6 +99,7 @@ def abort_on_error(mpi: Any) -> Any:
             file=sys.stderr,
             flush=True,
         )
+        time.sleep(_PRINTING_TIME)
         mpi.COMM_WORLD.Abort(1)
 
     sys.excepthook = end_all

@@ -33,6 +33,8 @@ ELSEWHERE = {
     "git clone": ".ci/run, every job",
     "pip wheel": ".ci/run, job poor",
     "wheels/": ".ci/run wheels",
+    "mpiexec": "tests/distributed/test_page.py",
+    "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
     "convcore bench --quick": ".ci/run, job main",
 }
 

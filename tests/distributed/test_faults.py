@@ -1,0 +1,99 @@
+"""A rank that dies, stops, raises or is elsewhere ends all; its run goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import mpi
+import pytest
+
+pytestmark = [
+    pytest.mark.subprocess,
+    pytest.mark.skipif(os.name == "nt", reason="there are no such signals"),
+]
+
+# Steps of training in shards; at one of them something happens to one rank.
+TRAINING = """
+    import hashlib, os, signal, sys
+    import convcore as torch, convcore.distributed as dist
+    from convcore import nn
+
+    fault, victim, when, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    dist.init_process_group("mpi", timeout=1)
+    print(f"pid {os.getpid()}", flush=True)
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 2))
+    ddp = nn.parallel.DistributedDataParallel(net, shards=4)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+    state = {"step": 0}
+    if os.path.exists("state.pt"):
+        state = torch.load("state.pt")
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+    for step in range(state["step"], last):
+        x = torch.rand(16, 6)
+        if dist.get_rank() == victim and step == when:
+            if fault == "raise":
+                raise ArithmeticError("no more")
+            if fault == "elsewhere":
+                dist.barrier()
+            if fault in ("SIGKILL", "SIGSTOP"):
+                os.kill(os.getpid(), getattr(signal, fault))
+        optimizer.zero_grad()
+        ddp.backward(lambda x: ddp(x).square().mean(), x)
+        optimizer.step()
+        if dist.get_rank() == 0:
+            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
+                        "random": torch.get_rng_state(), "step": step + 1}, "state.pt")
+    digest = hashlib.sha256()
+    for tensor in [*net.state_dict().values(), torch.get_rng_state()]:
+        digest.update(tensor.numpy().tobytes())
+    print(f"weights {digest.hexdigest()}")
+"""
+
+
+def gone(pid):
+    """Return whether a process has ended; one that nobody waited for has."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a run that nothing happens to prints of its weights, in one process."""
+    printed = mpi.run(TRAINING, 1, tmp_path_factory.mktemp("whole"), "none", "0", "0", "9")
+    return {line for line in printed if line.startswith("weights")}
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("raise", "rank 1 raised at step 5: ArithmeticError: no more; all ranks end"),
+        (
+            "SIGSTOP",
+            r"waits in [\w ]+ at step 5.*rank 1 does not answer: it died, hangs or is late",
+        ),
+        ("elsewhere", "rank 1 waits in barrier at step 5"),
+        ("SIGKILL", "(?s)BAD TERMINATION.*signal 9"),
+    ],
+)
+def test_a_fault_of_one_ends_all_by_name_and_a_new_run_goes_on(fault, says, whole, tmp_path):
+    process = mpi.start(TRAINING, 3, tmp_path, fault, "1", "5", "9")
+    start = time.monotonic()
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert re.search(says, printed + errors), printed + errors
+    assert time.monotonic() - start < 20  # the limit of 1 s, and 2 s for answers; starting up
+    pids = re.findall(r"pid (\d+)", printed)
+    assert len(pids) == 3
+    if os.path.isdir("/proc"):
+        time.sleep(0.2)
+        assert all(gone(pid) for pid in pids)
+    resumed = mpi.run(TRAINING, 2, tmp_path, "none", "0", "0", "9")
+    assert {line for line in resumed if line.startswith("weights")} == whole
