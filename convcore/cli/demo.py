@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ _DIGITS_EPOCH, _RESNET_DIGITS_EPOCH, _PATCHES_EPOCH = 0.25, 0.55, 2.5
 _DIGITS_EPOCHS = 30
 # Enough for nineteen patches in twenty: the maps are of a net that has learned.
 _MAPS_EPOCHS = 2
+# Of a batch, with --distributed: as many processes at most have work.
+_SHARDS = 8
 _SCALES = ("own", "one")
 
 
@@ -104,6 +108,12 @@ def _add_training(subjects: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--epochs", type=count, metavar="N", help="default: 15 of the digits, 8 of the patches"
+    )
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="cut each batch into 8 shards, for the processes that mpiexec started: "
+        "mpiexec -n 4 convcore demo training --distributed; the net is the same for any number",
     )
     _add_seed(parser)
     parser.set_defaults(run=_training)
@@ -218,6 +228,27 @@ def _digits(arguments: argparse.Namespace) -> int:
 
 def _training(arguments: argparse.Namespace) -> int:
     _prepare(arguments, "rich")
+    if not arguments.distributed:
+        return _train_both(arguments, None)
+    from convcore import distributed
+
+    try:
+        distributed.init_process_group(timeout=300)
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    try:
+        if distributed.get_rank() == 0:
+            return _train_both(arguments, _SHARDS)
+        # The first process alone reports.
+        with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+            return _train_both(arguments, _SHARDS, draws=False)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _train_both(arguments: argparse.Namespace, shards: int | None, draws: bool = True) -> int:
+    import hashlib
+
     import convcore
     from convcore.demo import training
     from convcore.demo.training_picture import SHOWN, Run, save_picture
@@ -230,17 +261,22 @@ def _training(arguments: argparse.Namespace) -> int:
     runs = []
     for task in tasks:
         net = training.make_net(task)
-        steps = _train(net, task, arguments.epochs)
+        steps = _train(net, task, arguments.epochs, shards)
         last = steps[-1]
         print(
             f"{task.name}: {last.number} batches of {len(task.train)} images in "
             f"{last.seconds:.1f} s; of {len(task.test)} held out, {last.accuracy:.1%} are right",
             flush=True,
         )
+        if shards is not None:
+            weights = b"".join(p.detach().numpy().tobytes() for p in net.parameters())
+            print(f"{task.name}: SHA-256 of the weights {hashlib.sha256(weights).hexdigest()}")
         chosen = convcore.randperm(len(task.test))[:SHOWN]
         images, labels = (tensor[chosen] for tensor in task.test.tensors)
         answers = training.answers(net, images)
         runs.append(Run(task, steps, images.numpy(), labels.tolist(), answers))
+    if not draws:
+        return 0
     save_picture(runs, arguments.output)
     return _saved(arguments)
 
@@ -257,23 +293,25 @@ def _saved(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(net: Any, task: Any, epochs: int | None) -> list:
+def _train(net: Any, task: Any, epochs: int | None, shards: int | None = None) -> list:
     """Train, and show progress on standard error; return all steps."""
     from convcore.bench.progress import follow
 
     steps: list = []
-    follow(_progress(net, task, epochs, steps))
+    follow(_progress(net, task, epochs, shards, steps))
     return steps
 
 
-def _progress(net: Any, task: Any, epochs: int | None, steps: list) -> Iterator[Any]:
+def _progress(
+    net: Any, task: Any, epochs: int | None, shards: int | None, steps: list
+) -> Iterator[Any]:
     """Yield the progress of training, and fill ``steps``."""
     from convcore.bench.progress import Step
     from convcore.demo import training
 
     n_batches = (epochs or task.epochs) * (len(task.train) // training.BATCH)
     tested = ""
-    for step in training.train(net, task, epochs):
+    for step in training.train(net, task, epochs, shards):
         steps.append(step)
         if step.accuracy is not None:
             tested = f", right {step.accuracy:.1%}"

@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 import convcore
 from convcore.demo.digits import load_digits, shifted
 from convcore.nn import functional as F
+from convcore.nn.parallel import DistributedDataParallel
 from convcore.optim.lr_scheduler import OneCycleLR
 from convcore.utils.data import DataLoader, TensorDataset
 
@@ -111,28 +113,49 @@ def make_net(task: Task) -> convcore.nn.Module:
     return convcore.models.resnet8(num_classes=len(task.classes), in_channels=channels)
 
 
-def train(net: convcore.nn.Module, task: Task, epochs: int | None = None) -> Iterator[Step]:
-    """Train by SGD with momentum and a one-cycle learning rate; yield each batch's result."""
+def train(
+    net: convcore.nn.Module, task: Task, epochs: int | None = None, shards: int | None = None
+) -> Iterator[Step]:
+    """Train by SGD with momentum and a one-cycle learning rate; yield each batch's result.
+
+    With ``shards`` the processes of the default group divide each batch among them.
+    """
     epochs = epochs or task.epochs
     loader = DataLoader(task.train, BATCH, shuffle=True, drop_last=True, num_workers=1)
     optimizer = convcore.optim.SGD(
         net.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True
     )
     schedule = OneCycleLR(optimizer, max_lr=0.1, epochs=epochs, steps_per_epoch=len(loader))
+    backward = _backward_of(net, shards)
     start = time.perf_counter()
     number = 0
     for epoch in range(1, epochs + 1):
         for left, (images, labels) in zip(reversed(range(len(loader))), loader, strict=True):
             number += 1
             lr = optimizer.param_groups[0]["lr"]
-            loss = F.cross_entropy(net(task.change(images)), labels)
             optimizer.zero_grad()
-            loss.backward()
+            loss = backward(task.change(images), labels)
             optimizer.step()
             if left or epoch < epochs:
                 schedule.step()
             tested = (None, None) if left else tested_on(net, *task.test.tensors)
             yield Step(number, epoch, loss.item(), lr, *tested, time.perf_counter() - start)
+
+
+def _backward_of(net: convcore.nn.Module, shards: int | None) -> Callable[..., convcore.Tensor]:
+    """Return what computes the loss of a batch and its gradients."""
+
+    def loss_of(images: convcore.Tensor, labels: convcore.Tensor) -> convcore.Tensor:
+        return F.cross_entropy(net(images), labels)
+
+    def backward(images: convcore.Tensor, labels: convcore.Tensor) -> convcore.Tensor:
+        loss = loss_of(images, labels)
+        loss.backward()
+        return loss
+
+    if shards is None:
+        return backward
+    return partial(DistributedDataParallel(net, shards=shards).backward, loss_of)
 
 
 def tested_on(

@@ -173,7 +173,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     default = resolve(None)
     if group not in (None, default):
         return
-    if _State.hook is not None:
+    # On the way out of an error, as in a `finally`, the error is still to end all processes.
+    if _State.hook is not None and sys.exc_info()[0] is None:
         sys.excepthook = _State.hook
     _State.group = _State.hook = None
 

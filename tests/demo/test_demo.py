@@ -278,6 +278,19 @@ def test_patches_are_cut_from_places_that_do_not_overlap(training):
     assert len(task.train) > 3 * len(task.test) > 1000
 
 
+def test_a_net_learns_in_shards(training):
+    import convcore
+
+    convcore.manual_seed(0)
+    convcore.distributed.init_process_group()
+    try:
+        net = training.make_net(training.easy)
+        steps = list(training.train(net, training.easy, 8, shards=4))
+    finally:
+        convcore.distributed.destroy_process_group()
+    assert steps[-1].loss < steps[0].loss and steps[-1].accuracy > 0.6
+
+
 def test_residual_net_learns_an_easy_task(training):
     import convcore
 

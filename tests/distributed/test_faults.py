@@ -37,7 +37,10 @@ TRAINING = """
         x = torch.rand(16, 6)
         if dist.get_rank() == victim and step == when:
             if fault == "raise":
-                raise ArithmeticError("no more")
+                try:
+                    raise ArithmeticError("no more")
+                finally:
+                    dist.destroy_process_group()
             if fault == "elsewhere":
                 dist.barrier()
             if fault in ("SIGKILL", "SIGSTOP"):
