@@ -20,7 +20,7 @@ SUBJECTS = {
     "photo": {"--output"},
     "digits": {"--output", "--epochs", "--seed", "--scale"},
     "maps": {"--output", "--weights", "--seed", "--scale"},
-    "training": {"--output", "--epochs", "--seed"},
+    "training": {"--distributed", "--output", "--epochs", "--seed"},
 }
 
 
