@@ -56,9 +56,9 @@ TRAINING = """
 @pytest.mark.subprocess
 def test_weights_have_the_same_bits_for_any_number_of_ranks(tmp_path):
     lines = mpi.run(TRAINING, 1, tmp_path, "alone", OMP_NUM_THREADS="2")
-    for ranks in (2, 3, 4):
+    for ranks in (2, 4):  # three are in test_faults.py
         lines += mpi.run(TRAINING, ranks, tmp_path)
-    assert len(lines) == 10
+    assert len(lines) == 7
     assert len(set(lines)) == 1, lines
 
 
@@ -187,5 +187,7 @@ def test_wrong_arguments_are_named(alone):
     ddp = wrapped(net, shards=2)
     with pytest.raises(ValueError, match=r"one size, above 0, in axis 0, but got sizes \[2, 4\]"):
         ddp.backward(lambda x, y: net(x).sum(), x, x[:2])
+    with pytest.raises(ValueError, match=r"in axis 0, but got sizes \[0, 4\]"):
+        ddp.backward(lambda x, y: net(x).sum(), x, convcore.tensor(1.0))
     with pytest.raises(TypeError, match="loss_of must return a Tensor of one element"):
         ddp.backward(net, x)

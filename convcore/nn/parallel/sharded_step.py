@@ -117,7 +117,7 @@ class ShardedStep:
         return tensor(float(extra[0]))
 
     def _size_of(self, batch: tuple) -> int:
-        sizes = {t.shape[self.dim] for t in tensors_in(batch)}
+        sizes = {t.shape[self.dim] if t.ndim > self.dim else 0 for t in tensors_in(batch)}
         if len(sizes) != 1 or not min(sizes):
             raise ValueError(
                 f"batch must have tensors of one size, above 0, in axis {self.dim}, but got sizes "
