@@ -119,6 +119,7 @@ class Capture:
             if "output" in self._of:
                 self._store(self.output, "output", place, tensor)
             if "grad" in self._of and tensor.requires_grad:
+                self.grad.await_value(place)
                 self._grad_hooks.append(register_hook(tensor, self._keeper(place)))
 
     def _keeper(self, name: str) -> Any:

@@ -85,9 +85,7 @@ def _named(gradients: Any) -> dict[str, Any]:
         }
         what = "the net has no gradients: call backward() first"
     elif isinstance(gradients, Capture):
-        found = gradients.grad  # in the order of the backward pass
-        order = [*gradients.output] or [*reversed([*found])]
-        named = {name: found[name] for name in order if name in found}
+        named = dict(gradients.grad)
         what = "nothing was captured: call backward() inside the with block"
     elif isinstance(gradients, Mapping):
         named = {name: gradients[name] for name in gradients}

@@ -37,6 +37,7 @@ class Values(Mapping):
     def __init__(self, detach: bool = True) -> None:
         self._detach = detach
         self._found: dict[str, Any] = {}
+        self._awaited: dict[str, None] = {}
         self._sharing: dict[int, list[Kept]] = {}  # by the version counter that memory shares
 
     def keep(self, name: str, tensor: Tensor) -> None:
@@ -48,6 +49,10 @@ class Values(Mapping):
             self._sharing[counter] = [kept]
         else:
             sharing.append(kept)
+
+    def await_value(self, name: str) -> None:
+        """Give a value that comes later, as a gradient does, its place among the others."""
+        self._awaited[name] = None
 
     def note(self, name: str, value: Any) -> None:
         """Keep what is no tensor."""
@@ -71,6 +76,7 @@ class Values(Mapping):
     def clear(self) -> None:
         """Forget all values."""
         self._found.clear()
+        self._awaited.clear()
         self._sharing.clear()
 
     def __getitem__(self, name: str) -> Any:
@@ -91,13 +97,15 @@ class Values(Mapping):
         return name in self._found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        if not self._awaited:
+            return iter(self._found)
+        return (name for name in self._awaited if name in self._found)
 
     def __len__(self) -> int:
         return len(self._found)
 
     def __repr__(self) -> str:
-        shown = (f"{name}: {_shown(value)}" for name, value in self._found.items())
+        shown = (f"{name}: {_shown(self._found[name])}" for name in self)
         return "\n".join(shown)
 
 
