@@ -147,6 +147,13 @@ def number_as(number: Any, target: np.dtype) -> Any:
         raise RuntimeError(f"value cannot be converted to type {name} without overflow") from None
 
 
+def element(number: Any, dtype: np.dtype) -> np.ndarray:
+    """Return a Python number as an array without axes, or raise if the dtype cannot hold it."""
+    if dtype.kind == "f" and number.__class__ in (int, float) and -6e4 < number < 6e4:
+        return np.array(number, dtype)  # every floating type holds it: no need to look closer
+    return np.asarray(number_as(number, dtype), dtype)
+
+
 def _integer_as(number: Any, target: np.dtype) -> Any:
     """Truncate a real number to an integer; a negative one wraps around if it is unsigned.
 

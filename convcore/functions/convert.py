@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation, _dtype
-from convcore._creation.arguments import number_as
+from convcore._creation.arguments import element
 from convcore._creation.memory import check_format, empty_array, empty_preserving
 from convcore._device import check_device, is_meta
 from convcore._device import device as _device
@@ -235,13 +235,6 @@ def cuda(self: Tensor, device: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 
 
 # In-place copies and fills
-
-
-def element(number: Any, dtype: np.dtype) -> np.ndarray:
-    """Return a Python number as an array without axes, or raise if the dtype cannot hold it."""
-    if dtype.kind == "f" and number.__class__ in (int, float) and -6e4 < number < 6e4:
-        return np.array(number, dtype)  # every floating type holds it: no need to look closer
-    return np.asarray(number_as(number, dtype), dtype)
 
 
 @names_arguments

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
+from convcore._creation.arguments import element
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, typename
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.convert import clone, element, store
+from convcore.functions.convert import clone, store
 from convcore.functions.indexing import (
     Indices,
     _put_back,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
+from convcore._creation.arguments import element
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
@@ -23,7 +24,7 @@ from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import expand, fit
-from convcore.functions.convert import copied, copy_, element, preserve_format, store
+from convcore.functions.convert import copied, copy_, preserve_format, store
 from convcore.functions.piecewise import masked
 from convcore.functions.shape import reshape, unsqueeze
 from convcore.functions.slicing import along, picked, slice_of

@@ -135,6 +135,8 @@ def _distance(
     """
     if target._array.dtype.kind == "b":  # of which no difference is taken
         target = wrap(target._array.astype(input._array.dtype))
+    elif input._array.dtype.kind == "b":
+        input = wrap(input._array.astype(target._array.dtype))
     x, y = input._array, target._array
     if elementwise.has_kernel("huber", x, y):
         values = elementwise.binary("huber", y, x, (most, factor))

@@ -174,6 +174,8 @@ def batch_norm_activation(
     if running_mean is None and not training:
         raise RuntimeError("running_mean must be defined in evaluation mode")
     _check_vectors("batch_norm", shape[1], running_mean, running_var, weight, bias)
+    if not shape[1]:
+        return mul(input, 1)  # no channels, and nothing to normalize
     given = None
     if running_mean is not None and running_var is not None and not training:
         given = np.empty((2, shape[1]))

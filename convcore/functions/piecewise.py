@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import element
 from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -103,7 +104,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     dtype = result_numpy(a, b)
     broadcast_shape(mask.shape, np.shape(a), np.shape(b))
     a, b = (
-        ignore_errstate(np.asarray, v, dtype) if np.ndim(v) == 0 else v.astype(dtype, copy=False)
+        v.astype(dtype, copy=False) if isinstance(v, np.ndarray) else element(v, dtype)
         for v in (a, b)
     )
     out = wrap(np.asarray(np.where(mask, a, b)))

@@ -111,18 +111,22 @@ def xlog1py(input: Any, other: Any) -> Tensor:
             grad_x = masked(mul(grad, log1p(y)), ~np.asarray(flat))
         return grad_x, mul(grad, div(x, add(y, 1))) if needs[1] else None
 
-    x, y = (_tensor(operand(one, "xlog1py()")) for one in (input, other))
+    x, y = _floats("xlog1py()", input, other)
     out = wrap(compute(of_two("xlog1py"), x._array, y._array))
     record("SpecialXlog1PyBackward0", (x, y), out, fitted(backward, x, y), (x, y))
     return out
 
 
-def _tensor(value: Any) -> Tensor:
-    """Return a Tensor of floats; of a number one without axes, of the default dtype."""
-    if not isinstance(value, Tensor):
-        return wrap(_as_float(np.asarray(value, int if isinstance(value, int) else np.float32)))
-    array = _as_float(value._array)
-    return value if array is value._array else wrap(array)
+def _floats(function: str, *given: Any) -> list[Tensor]:
+    """Return operands as Tensors, of the default floating-point dtype if all are integers."""
+    values = [operand(one, function) for one in given]
+    tensors = [
+        one if isinstance(one, Tensor) else wrap(_as_float(np.asarray(one, np.float32)))
+        for one in values
+    ]
+    if all(one._array.dtype.kind in "biu" for one in values if isinstance(one, Tensor)):
+        tensors = [wrap(_as_float(one._array)) for one in tensors]
+    return tensors
 
 
 def zeta(input: Any, other: Any) -> Tensor:
@@ -136,7 +140,7 @@ def zeta(input: Any, other: Any) -> Tensor:
             raise RuntimeError("the derivative for 'special_zeta: self' is not implemented.")
         return None, mul(grad, mul(neg(x), zeta(add(x, 1), y)))
 
-    x, y = (_tensor(operand(one, "zeta()")) for one in (input, other))
+    x, y = _floats("zeta()", input, other)
     out = wrap(compute(of_two("zeta"), x._array, y._array))
     record("SpecialZetaBackward0", (x, y), out, fitted(backward, x, y), (x, y))
     return out

@@ -68,3 +68,10 @@ def test_gradients_are_those_of_finite_differences(rng):
         assert gradcheck(function, (x, y))
     assert gradgradcheck(convcore.logaddexp2, (x, y))
     assert gradcheck(lambda x: convcore.frexp(x)[0], (x,))
+
+
+def test_nextafter_promotes(torch):
+    for lib in (torch, convcore):
+        found = lib.nextafter(lib.tensor(1), lib.tensor([2.0]))
+        assert found.dtype == lib.float32
+        assert found.item() == np.nextafter(np.float32(1), np.float32(2))

@@ -270,3 +270,12 @@ def test_losses_say_which_argument_is_no_tensor():
     for name in ("mse_loss", "l1_loss", "huber_loss", "kl_div", "binary_cross_entropy"):
         with pytest.raises(TypeError, match=f"{name}.*'target' .position 2. .*not numpy.ndarray"):
             getattr(F, name)(x, array)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_gradient_beside_bools(name):
+    target = convcore.tensor([2.0, 0.5], requires_grad=True)
+    getattr(F, name)(convcore.tensor([True, False]), target, reduction="sum").backward()
+    other = target.detach().requires_grad_()
+    getattr(F, name)(convcore.tensor([1.0, 0.0]), other, reduction="sum").backward()
+    assert target.grad.equal(other.grad)

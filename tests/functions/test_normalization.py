@@ -447,3 +447,12 @@ def test_norms_of_nothing_have_gradients_of_both_orders(shape, memory_format):
         (grads[0].sum() + grads[1].sum()).backward()
         assert x.grad.shape == shape
         x.grad = None
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_no_channels(training):
+    x = convcore.ones(3, 0, 1, 1, requires_grad=True)
+    y = F.batch_norm(x, convcore.zeros(0), convcore.ones(0), training=training)
+    assert y.shape == x.shape
+    y.sum().backward()
+    assert x.grad.shape == x.shape

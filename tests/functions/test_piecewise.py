@@ -154,3 +154,12 @@ def test_clamp_of_many_elements_agrees_with_pytorch(torch, rng, bounds, dtype):
         x[0, 0, :3] = np.nan, np.inf, -np.inf
     agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x, strides=True)
     agree(torch, lambda m, x: m.clamp(x.detach(), *bounds), x.transpose(0, 2, 1), strides=True)
+
+
+def test_where_of_a_number_beyond_the_dtype(torch):
+    """A negative integer wraps around in an unsigned one, as elsewhere; a larger one is refused."""
+    for lib in (torch, convcore):
+        x = lib.tensor([1, 2], dtype=lib.uint8)
+        assert lib.where(x > 1, x, -1).tolist() == [255, 2]
+        with pytest.raises(RuntimeError, match="without overflow"):
+            lib.where(x > 1, x, 300)

@@ -57,3 +57,11 @@ def test_gradients_at_zero_are_the_limits():
     x = convcore.zeros(1, requires_grad=True)
     special.i1(x).backward()
     assert x.grad.item() == 0.5
+
+
+@pytest.mark.parametrize("name", ["xlog1py", "zeta"])
+def test_integers_take_the_dtype_of_a_number_beside_them(torch, name):
+    for lib in (torch, convcore):
+        function = getattr(lib.special, name)
+        assert function(lib.tensor(2.0, dtype=lib.float64), lib.tensor([[1]])).dtype == lib.float64
+        assert function(lib.tensor([2]), 3).dtype == lib.float32
