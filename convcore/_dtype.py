@@ -95,7 +95,8 @@ class dtype:
             import ml_dtypes
         except ModuleNotFoundError:
             raise NotImplementedError(
-                "NumPy has no bfloat16; tensors of it need the package ml_dtypes"
+                "NumPy has no bfloat16; tensors of it need the package ml_dtypes: "
+                "pip install 'convcore[bfloat16]'"
             ) from None
         self.numpy = np.dtype(ml_dtypes.bfloat16)
         _OF_NUMPY[self.numpy] = self

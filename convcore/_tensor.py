@@ -420,6 +420,8 @@ class Tensor:
         ------
         RuntimeError
             The tensor requires grad, operations are recorded, and ``force`` is false.
+        TypeError
+            It is of bfloat16, which NumPy has not, or has no memory, on the meta device.
         """
         if not force and self.requires_grad and _recording.mode.enabled:
             raise RuntimeError(
@@ -431,6 +433,8 @@ class Tensor:
                 "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the "
                 "tensor to host memory first."
             )
+        if self._array.dtype.kind == "V":
+            raise TypeError("Got unsupported ScalarType BFloat16")
         reads.count += 1
         return self._array
 

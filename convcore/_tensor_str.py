@@ -150,7 +150,7 @@ def _styles(array: np.ndarray) -> tuple[_Style, ...]:
     """Return the style of the numbers; that of the real and of the imaginary parts if complex."""
     if array.dtype.kind == "c":
         return _float_style(array.real), _float_style(array.imag)
-    if array.dtype.kind == "f":
+    if array.dtype.kind in "fV":
         return (_float_style(array),)
     return (_Style(max((len(str(number)) for number in array.ravel().tolist()), default=1)),)
 

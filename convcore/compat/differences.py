@@ -9,7 +9,7 @@ DIFFERENCES = {
     "torch.Tensor.cuda": "raises: convcore computes on the CPU",
     "torch.Tensor.detach_": "detaches the views that were made before too",
     "torch.Tensor.to_sparse": "raises: all tensors are dense",
-    "torch.bfloat16": "tensors of it can be made and converted, with the package ml_dtypes",
+    "torch.bfloat16": "no gradients, pools or interpolation in it yet; needs the extra [bfloat16]",
     "torch.autocast": "changes nothing: everything is computed in the tensors' dtype",
     "torch.compile": "returns the model as it is",
     "torch.polar": "the gradient is that of the formula for negative sizes too",

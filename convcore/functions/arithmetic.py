@@ -79,6 +79,8 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     except TypeError as error:
+        if dtype.kind == "V":  # beside float32 without axes, or where ml_dtypes has no loop
+            return _computed_wide(ufunc, a, b, dtype)
         if "No loop" not in str(error):
             raise
         kernel = f"{getattr(ufunc, '__name__', 'ufunc')}_cpu"
@@ -87,6 +89,13 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     except AttributeError:
         raise _no_tensor(a) from None
     return result if result.__class__ is _ndarray else np.asarray(result)
+
+
+def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype) -> np.ndarray:
+    """Return ``ufunc(a, b)`` of real arrays or numbers, computed in float32 and rounded once."""
+    wide = [x.astype(np.float32) if x.__class__ is _ndarray else x for x in (a, b)]
+    value = np.asarray(ignore_errstate(ufunc, *wide, dtype=np.float32))
+    return ignore_errstate(value.astype, dtype)
 
 
 def _no_tensor(value: Any) -> TypeError:
@@ -410,6 +419,10 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
         value = ignore_errstate(np.true_divide, a, b, dtype=dtype, casting="unsafe")
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
+    except TypeError:
+        if dtype.kind != "V":
+            raise
+        value = _computed_wide(np.true_divide, a, b, dtype)
     out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
     if mode.enabled:
         y_needs = isinstance(other, Tensor) and other.requires_grad
@@ -434,8 +447,12 @@ def _div_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tupl
 
 def _reciprocal(x: Tensor) -> Tensor:
     array = x._array
-    dtype = array.dtype if array.dtype.kind in "fc" else get_default_dtype().numpy
-    out = wrap(np.asarray(ignore_errstate(np.true_divide, 1, array, dtype=dtype)))
+    dtype = array.dtype if array.dtype.kind in "fcV" else get_default_dtype().numpy
+    try:
+        value = ignore_errstate(np.true_divide, 1, array, dtype=dtype)
+    except TypeError:
+        value = _computed_wide(np.true_divide, 1, array, dtype)
+    out = wrap(np.asarray(value))
     record("ReciprocalBackward0", (x,), out, _reciprocal_backward, (out,))
     return out
 

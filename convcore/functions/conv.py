@@ -116,9 +116,9 @@ def conv2d() -> None:
 
     Notes
     -----
-    float16 is computed in float32 and rounded once; integers are computed in float64, and refused
-    where that would not be exact.  Memory, algorithms and what is parallel: see
-    `convcore.engine.conv_forward`.
+    float16 and bfloat16 are computed in float32 and rounded once; integers are computed in
+    float64, and refused where that would not be exact.  Memory, algorithms and what is parallel:
+    see `convcore.engine.conv_forward`.
 
     Examples
     --------
@@ -444,11 +444,11 @@ def _computed(
 def _computed_in_another_dtype(
     function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
 ) -> np.ndarray:
-    """Round the results for float16 arrays once; give those for integers if float64 holds them."""
+    """Round results of float16 and bfloat16 once; give integers if float64 holds them."""
     dtype = left.dtype
-    if dtype != right.dtype or dtype.kind not in "fiu":
+    if dtype != right.dtype or dtype.kind not in "fViu":
         raise TypeError("dtypes that do not go together, or that nothing is computed in")
-    wide = np.dtype(np.float32 if dtype.kind == "f" else np.float64)
+    wide = np.dtype(np.float32 if dtype.kind in "fV" else np.float64)
     for third in rest:
         if isinstance(third, np.ndarray) and third.dtype != dtype:
             raise TypeError("bias must have the dtype of input")
@@ -457,7 +457,7 @@ def _computed_in_another_dtype(
         if isinstance(array, np.ndarray) and array.dtype == dtype:
             arrays[place] = array.astype(wide)
     result = function(*arrays, **steps)
-    if dtype.kind == "f":
+    if dtype.kind in "fV":
         return ignore_errstate(result.astype, dtype)
     # No sum of some of the products can be larger than that of all their absolute values.
     arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]

@@ -65,7 +65,7 @@ __all__ = [
 
 def _as_float(array: np.ndarray) -> np.ndarray:
     """Return the array; of integers and bools, in the default floating-point type."""
-    if array.dtype.kind in "fc":
+    if array.dtype.kind in "fcV":
         return array
     return array.astype(get_default_dtype().numpy)
 

@@ -142,7 +142,7 @@ def _distance(
         values = elementwise.binary("huber", y, x, (most, factor))
     else:
         difference = compute(np.subtract, x, y)
-        check_kind(kernel, wrap(difference), "f")
+        check_kind(kernel, wrap(difference), "fV")
         values = np.asarray(ignore_errstate(_bent, difference, most, factor), difference.dtype)
     out = _reduced(values, reduction)
     if not mode.enabled:

@@ -85,7 +85,7 @@ def batch_norm(
     Notes
     -----
     Sums are made in float64, about an element of the channel: a large mean costs no digits.
-    float16 is computed in float32 and rounded once.
+    float16 and bfloat16 are computed in float32 and rounded once.
 
     References
     ----------
@@ -457,9 +457,9 @@ def _normalized(
     residual: Tensor | None = None,
 ) -> tuple[Tensor, Array]:
     """Return the result and the means and variances, recorded."""
-    check_kind(function, x, "f")
+    check_kind(function, x, "fV")
     dtype = x._array.dtype
-    if dtype == np.float16:
+    if dtype.char in "eE":
         single = np.dtype(np.float32)
         wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
         out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3])

@@ -179,7 +179,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     if other is not None or isinstance(dim, Tensor):
         return maximum(input, dim if other is None else other)
     if dim is None:
-        check_kind("max_all", input, "fiub")
+        check_kind("max_all", input, "fViub")
         return _largest("max", "MaxBackward1", np.maximum, input)
     refuse_complex("max(): does not support complex input", input)
     along = _non_empty_axis("max", input, dim)
@@ -197,7 +197,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     if other is not None or isinstance(dim, Tensor):
         return minimum(input, dim if other is None else other)
     if dim is None:
-        check_kind("min_all", input, "fiub")
+        check_kind("min_all", input, "fViub")
         return _largest("min", "MinBackward1", np.minimum, input)
     refuse_complex("min(): does not support complex input", input)
     along = _non_empty_axis("min", input, dim)
@@ -232,7 +232,7 @@ def _non_empty_axis(function: str, x: Tensor, dim: Any) -> int:
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the largest element over some axes; equal ones share the gradient."""
     check_tensor("amax", input)
-    check_kind("max_values_cpu", input, "fiub")
+    check_kind("max_values_cpu", input, "fViub")
     return _extreme("amax", "AmaxBackward0", np.maximum, input, dim, keepdim)
 
 
@@ -240,7 +240,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """Return the smallest element over some axes; equal ones share the gradient."""
     check_tensor("amin", input)
-    check_kind("min_values_cpu", input, "fiub")
+    check_kind("min_values_cpu", input, "fViub")
     return _extreme("amin", "AminBackward0", np.minimum, input, dim, keepdim)
 
 
@@ -262,7 +262,7 @@ def _extreme(
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
     check_tensor("aminmax", input)
-    check_kind("aminmax_cpu", input, "fiub")
+    check_kind("aminmax_cpu", input, "fViub")
     array = input._array
     over = axes(() if dim is None else dim, array.ndim)
     if array.size == 0:

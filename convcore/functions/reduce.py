@@ -126,7 +126,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """
     check_tensor("mean", input)
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
-    if array.dtype.kind not in "fc":
+    if array.dtype.kind not in "fcV":
         which = "Input" if dtype is None else "Optional"
         error = RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a "
@@ -155,8 +155,11 @@ def prod(
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
     over = axes(dim, array.ndim)
-    options = {"dtype": array.dtype, "keepdims": keepdim}  # NumPy would widen small integers
-    out = wrap(np.asarray(ignore_errstate(np.multiply.reduce, array, axis=over, **options)))
+    narrow = array.dtype.char in "eE"  # multiplied in float32, and rounded once
+    factors = array.astype(np.float32) if narrow else array
+    options = {"dtype": factors.dtype, "keepdims": keepdim}  # NumPy would widen small integers
+    value = ignore_errstate(np.multiply.reduce, factors, axis=over, **options)
+    out = wrap(ignore_errstate(np.asarray, value, array.dtype))
     if mode.enabled:
         name = "ProdBackward0" if dim is None else "ProdBackward1"
         record(name, (input,), out, _prod_backward(input, over), (input, out))
@@ -259,7 +262,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 def _running_sum(array: np.ndarray, along: int) -> np.ndarray:
     if array.ndim == 0:
         return array.copy()
-    wide = {"e": "d", "f": "d", "F": "D"}.get(array.dtype.char, array.dtype.char)
+    wide = {"e": "d", "E": "d", "f": "d", "F": "D"}.get(array.dtype.char, array.dtype.char)
     return ignore_errstate(np.add.accumulate, array, along, wide).astype(array.dtype, copy=False)
 
 
@@ -300,7 +303,7 @@ def norm(
     if dtype is not None:
         input = cast(input, as_numpy(dtype))
     array = input._array
-    if array.dtype.kind not in "fc":
+    if array.dtype.kind not in "fcV":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(array.dtype)}"
@@ -316,7 +319,7 @@ def norm(
 
 def _norm(array: np.ndarray, p: float, over: tuple[int, ...], keepdims: bool) -> np.ndarray:
     size = np.absolute(array)
-    if size.dtype.char == "e":
+    if size.dtype.char in "eE":
         size = size.astype(np.float32)
     if math.isinf(p):
         reduce: Any = np.maximum.reduce if p > 0 else np.minimum.reduce
@@ -358,7 +361,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the logarithm of the sum of exponentials over some axes, without overflow."""
     check_tensor("logsumexp", input)
     array = input._array
-    if array.dtype.kind not in "fc":
+    if array.dtype.kind not in "fcV":
         array = array.astype(get_default_dtype().numpy)
     over = axes(dim, array.ndim)
     out = wrap(np.asarray(ignore_errstate(_logsumexp, array, over, keepdim)))
@@ -456,7 +459,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
         The elements are integers or complex.
     """
     check_tensor("nanmean", input)
-    if input._array.dtype.kind not in "fc":
+    if input._array.dtype.kind not in "fcV":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{scalar_name(input._array.dtype)}"

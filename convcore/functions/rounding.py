@@ -21,7 +21,7 @@ __all__ = ["ceil", "floor", "floor_divide", "fmod", "frac", "remainder", "round"
 
 
 def _rounded(ufunc: Callable) -> Callable:
-    return lambda array: ufunc(array) if array.dtype.kind == "f" else array.copy(order="K")
+    return lambda array: ufunc(array) if array.dtype.kind in "fV" else array.copy(order="K")
 
 
 def _to_integers(ufunc: Callable, does: str) -> Unary:

@@ -100,7 +100,7 @@ def _prepared(
         dim = _implicit_dim(function, rank, stacklevel + 1)
     if dtype is not None and x._array.dtype != as_numpy(dtype):
         x = cast(x, as_numpy(dtype))
-    if x._array.dtype.kind != "f":
+    if x._array.dtype.kind not in "fV":
         kind = scalar_name(x._array.dtype)
         error = NotImplementedError(
             f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"

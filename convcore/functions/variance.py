@@ -69,7 +69,7 @@ def _deviation(
     node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> Tensor:
     """Return the variance or the standard deviation, recorded."""
-    if x._array.dtype.kind not in "fc":
+    if x._array.dtype.kind not in "fcV":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dim, correction = _corrected(dim, unbiased, correction)
     over = axes(dim, x._array.ndim)
@@ -169,7 +169,7 @@ def _with_mean(
     node: str, function: str, x: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
 ) -> tuple[Tensor, Tensor]:
     """Return the variance or standard deviation, and the mean, recorded as one node."""
-    if x._array.dtype.kind not in "fc":
+    if x._array.dtype.kind not in "fcV":
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
     dim, correction = _corrected(dim, unbiased, correction)
     shape, over = x._array.shape, axes(dim, x._array.ndim)

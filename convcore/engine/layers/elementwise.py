@@ -1,8 +1,8 @@
 """Elementwise ops and their gradients: compiled, in one pass on all threads.
 
 The ops are those of kernels/layers/ops.h, by name.  Their kernels take float32 and float64 without
-gaps in memory; `forward` and `gradient` convert what is else, such as float16.  Results lie in
-memory as their arguments do.
+gaps in memory; `forward` and `gradient` convert what is else, such as float16 and bfloat16.
+Results lie in memory as their arguments do.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 
 def computes(op: str, dtype: np.dtype) -> bool:
     """Return whether `forward` and `gradient` take arrays of a dtype."""
-    return dtype.kind == "f" and (dtype != _DOUBLE or OPS[op].has_double)
+    return dtype.kind in "fV" and (dtype != _DOUBLE or OPS[op].has_double)
 
 
 def is_worth_converting(op: str, dtype: np.dtype) -> bool:

@@ -11,7 +11,8 @@ from convcore.functions._support.errstate import ignore_errstate
 def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
     """Return the matrix product of two arrays of one dtype, in that dtype.
 
-    float16 is multiplied in float32 and rounded once, integers wrap around as PyTorch's do.
+    float16 and bfloat16 are multiplied in float32 and rounded once, integers wrap around as
+    PyTorch's do.
 
     Raises
     ------
@@ -21,7 +22,7 @@ def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
     dtype = a.dtype
     if dtype.char in "fdFD":
         return matmul(a, b)
-    if dtype.kind == "f":
+    if dtype.kind in "fV":
         wide = matmul(a.astype(np.float32), b.astype(np.float32))
         return ignore_errstate(wide.astype, dtype)
     if dtype.kind == "b":

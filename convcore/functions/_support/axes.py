@@ -117,7 +117,7 @@ def wide_total_of(array: np.ndarray, over: tuple[int, ...], keepdims: bool) -> n
     dtype = wide = array.dtype
     if dtype.char in "fF" and _chain(array, over) > _CHAIN:
         wide = np.dtype(dtype.char.translate(_WIDER))
-    elif dtype.char == "e":
+    elif dtype.char in "eE":  # float16, and bfloat16 as ml_dtypes names it
         wide = np.dtype("d" if _chain(array, over) > _CHAIN else "f")
     reduce: Any = np.add.reduce  # its types know keepdims as a literal only
     return np.asarray(reduce(array, axis=over, dtype=wide, keepdims=keepdims))

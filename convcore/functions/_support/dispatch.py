@@ -147,7 +147,7 @@ def compiled(
     if inplace:
         return views.inplace(x, lambda x: compiled(x, op, gradient, node=node, ufunc=ufunc))
     array, node = x._array, node or op[0].title().replace("_", "")
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "fV":
         kind = scalar_name(array.dtype)
         error = NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
         raise _hints.hinted(error, _hints.FLOATS if array.dtype.kind in "iub" else "")
