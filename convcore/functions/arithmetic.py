@@ -73,12 +73,15 @@ def operand(value: Any, function: str) -> Any:
 
 def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc(a, b)`` of arrays or numbers, computed and given in PyTorch's dtype."""
+    dtype = None
     try:
         dtype = common(a, b) if isinstance(a, _ndarray) else common(b, a)
         result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     except TypeError as error:
+        if dtype is None:
+            raise
         if dtype.kind == "V":  # beside float32 without axes, or where ml_dtypes has no loop
             return _computed_wide(ufunc, a, b, dtype)
         if "No loop" not in str(error):

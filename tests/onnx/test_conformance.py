@@ -26,7 +26,6 @@ RANDOM = ("bernoulli", "training_dropout")
 # By the start of a test's name, why convcore does otherwise.
 KNOWN = {
     "cast_e8m0": "powers of two without a sign round another way in ml_dtypes",
-    "celu_bfloat16": "nothing is computed in bfloat16",
     "scan_sum": "Scan of opset 8 has batches and lengths",
 }
 
