@@ -48,3 +48,39 @@ def test_switches_can_be_set_and_read():
 def test_a_script_chooses_its_device():
     device = convcore.device("cuda" if convcore.cuda.is_available() else "cpu")
     assert convcore.nn.Linear(1, 1).to(device).weight.device == device
+
+
+def test_precisions_of_float32_products_are_pytorchs_switches():
+    mkldnn = backends.mkldnn
+    try:
+        for switch in (mkldnn.conv, mkldnn.matmul):
+            assert switch.fp32_precision == "none"
+            for precision in ("bf16", "ieee", "tf32"):
+                switch.fp32_precision = precision
+                assert switch.fp32_precision == precision
+            with pytest.raises(ValueError, match="fp32_precision must be one of 'none', 'ieee'"):
+                switch.fp32_precision = "fp16"
+            switch.fp32_precision = "bf16"
+        assert backends.conv.fp32_precision == "bf16"
+    finally:
+        mkldnn.conv.fp32_precision = mkldnn.matmul.fp32_precision = "none"
+
+
+@pytest.mark.parametrize("library", ["convcore", "PyTorch"])
+def test_medium_precision_of_matrix_products_is_bfloat16(library, request):
+    torch = convcore if library == "convcore" else request.getfixturevalue("torch")
+    mkldnn = torch.backends.mkldnn
+    assert torch.get_float32_matmul_precision() == "highest"
+    for name, precision in (("medium", "bf16"), ("high", None), ("medium", "bf16")):
+        torch.set_float32_matmul_precision(name)
+        assert torch.get_float32_matmul_precision() == name
+        assert precision is None or mkldnn.matmul.fp32_precision == precision
+    assert mkldnn.conv.fp32_precision == "none"
+    torch.set_float32_matmul_precision("highest")
+    assert mkldnn.matmul.fp32_precision != "bf16"
+
+
+def test_no_precision_of_matrix_products_is_an_error_that_lists_them():
+    with pytest.raises(RuntimeError, match="low is not one of 'highest', 'high', and 'medium'"):
+        convcore.set_float32_matmul_precision("low")
+    assert convcore.get_float32_matmul_precision() == "highest"

@@ -1,6 +1,6 @@
-"""Choice of the convolution algorithm, and PyTorch's backend switches without effect.
+"""Choice of the convolution algorithm and precision, and PyTorch's backend switches.
 
-``conv`` forces or forbids algorithms; it is convcore's own.
+``conv`` forces or forbids algorithms, and allows products in bfloat16; it is convcore's own.
 
 The modules are PyTorch's.  Scripts commonly start with ``backends.cudnn.benchmark = True`` or
 ``... .deterministic = True``.  There is no such backend here: the switches can be set and read, but
@@ -75,12 +75,28 @@ class _Convolutions:
     def strict(self, on: bool) -> None:
         select(strict=on)
 
+    @property
+    def fp32_precision(self) -> str:
+        """What products of float32 convolutions may be computed in: PyTorch's name and values.
+
+        With 'bf16' both factors of each product are rounded to bfloat16 (8 bits of precision, a
+        relative error of 2**-9) where that is faster: on processors of AMD's with AVX512-BF16, in
+        layers of many channels that Winograd's method in float32 does not do faster.  Sums are
+        float32's.  'none' (default) and 'ieee' round nothing.  `strict` does without.
+        """
+        return current().precision
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        select(precision=precision)
+
     def flags(
         self,
         *,
         strict: bool | EllipsisType = ...,
         algorithm: str | EllipsisType | None = ...,
         forbidden: Iterable[str] | EllipsisType = ...,
+        fp32_precision: str | EllipsisType = ...,
     ) -> AbstractContextManager[None]:
         """Change switches until the end of a ``with`` block, in this thread or task only.
 
@@ -89,6 +105,7 @@ class _Convolutions:
         strict : bool, optional
         algorithm : str or None, optional
         forbidden : names, or one name, optional
+        fp32_precision : {'none', 'ieee', 'bf16'}, optional
             The attributes of the same names; those not given stay as they are.
 
         Returns
@@ -100,7 +117,8 @@ class _Convolutions:
         Raises
         ------
         TypeError, ValueError
-            On entry: a name that is not in `algorithms`, or one both forced and forbidden.
+            On entry: a name that is not in `algorithms`, one both forced and forbidden, or no
+            precision.
 
         Examples
         --------
@@ -110,12 +128,14 @@ class _Convolutions:
         >>> conv.strict
         False
         """
-        return selected(strict=strict, algorithm=algorithm, forbidden=forbidden)
+        return selected(
+            strict=strict, algorithm=algorithm, forbidden=forbidden, precision=fp32_precision
+        )
 
     def __repr__(self) -> str:
         return (
             f"<convolutions: strict={self.strict}, algorithm={self.algorithm!r}, "
-            f"forbidden={sorted(self.forbidden)}>"
+            f"forbidden={sorted(self.forbidden)}, fp32_precision={self.fp32_precision!r}>"
         )
 
 

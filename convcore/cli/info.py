@@ -90,6 +90,13 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "CPU", f"{cpu_name()} ({platform.machine()})"
     yield "  instructions", " ".join(instruction_sets()) or "unknown"
     yield "  in use", f"{_isa.name()}, out of {', '.join(_isa.names())} (CONVCORE_ISA)"
+    emulated = _isa.bfloat16_is_emulated()
+    yield (
+        "  bfloat16",
+        "products as float32's, no faster"
+        if emulated
+        else f"products of pairs ({_isa.bfloat16_name()}), where they are allowed",
+    )
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
     yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB cached for reuse"

@@ -34,6 +34,12 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--format", choices=FORMATS, default="contiguous")
     parser.add_argument("--strict", action="store_true", help="direct summation only: no Winograd")
     parser.add_argument(
+        "--precision",
+        choices=("none", "bf16"),
+        default="none",
+        help="bf16 lets float32 products be computed in bfloat16; float32 by default",
+    )
+    parser.add_argument(
         "--algorithm", metavar="NAME", help="use this algorithm wherever it is possible"
     )
     parser.add_argument(
@@ -50,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
     from convcore.engine.conv.algorithms.selection import selected
 
-    asked = {name: getattr(arguments, name) for name in ("strict", "algorithm")}
+    asked = {name: getattr(arguments, name) for name in ("strict", "algorithm", "precision")}
     try:
         layer = parse_layer(arguments.layer)
         with selected(forbidden=arguments.forbid, **asked):

@@ -3,7 +3,7 @@
 - conv/: the three passes of a convolution, their plans, algorithms and executables
 - layers/: pooling, normalisation, activations, padding, interpolation, optimizers
 - runtime/: threads, memory, memory formats, checks of arguments
-- matmul.py: products of matrices
+- matmul.py: products of matrices; matmul_bfloat16.py: in bfloat16, where that is allowed
 - reference.py: the slow, obvious oracle that all of it is tested against
 
 Memory formats.  Shapes are always (N, C, *sizes).  Memory is contiguous (NCHW) or channels_last

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from convcore.engine.matmul_bfloat16 import allowed, matmul_bfloat16
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array, checked_array, whole_elements
 from convcore.kernels.runtime._matmul import matmul as _matmul
@@ -76,6 +77,10 @@ def matmul(a: Array, b: Array) -> Array:
 
 def _multiply(a: Array, b: Array) -> Array:
     """Return the broadcast product of arrays with two axes or more."""
+    if a.ndim == b.ndim == 2 and a.dtype == np.float32 and allowed():
+        product = matmul_bfloat16(a, b)
+        if product is not None:
+            return product
     lead = _lead(a, b)
     m, k, n = *a.shape[-2:], b.shape[-1]
     c = memory.empty((*lead, m, n), a.dtype)

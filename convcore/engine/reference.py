@@ -56,6 +56,7 @@ __all__ = [
     "pad",
     "pad_grad",
     "pool_windows",
+    "rounded_to_bfloat16",
     "terms",
 ]
 
@@ -442,6 +443,17 @@ def pad_grad(
             grad_lines[i] += lines[j]
         grad = np.moveaxis(grad_lines, 0, axis)
     return grad
+
+
+def rounded_to_bfloat16(array: ArrayLike) -> Array:
+    """Return numbers, as float64, rounded to bfloat16's 8 bits: to nearest, ties to even.
+
+    Numbers that are subnormal in float32 become zero, as they do in products in bfloat16.
+    """
+    wide = np.asarray(array, "f4").astype("f8")
+    fraction, exponent = np.frexp(wide)
+    near = np.ldexp(np.rint(np.ldexp(fraction, 8)), exponent - 8)
+    return np.where(np.abs(wide) < np.finfo("f4").smallest_normal, 0.0, near)
 
 
 def error_in_eps(result: ArrayLike, exact: ArrayLike, bound: ArrayLike, dtype: DTypeLike) -> float:

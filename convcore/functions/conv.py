@@ -9,6 +9,7 @@ and gradients of any order come for free.  A transposed convolution is `_input_g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
+from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.ranks import of_rank
@@ -407,10 +409,11 @@ def _needed(left: Tensor, right: Tensor) -> tuple:
 def _bias_grad(grad: Tensor) -> Tensor:
     """Return the bias gradient: the sum of each channel of the output gradient."""
     array = grad._array
-    if array.dtype.char == "e":
-        sums = ignore_errstate(engine.conv_bias_grad(array.astype(np.float32)).astype, np.float16)
-    else:
+    dtype = array.dtype
+    if dtype.char in "fdFD":
         sums = engine.conv_bias_grad(array)
+    else:
+        sums = ignore_errstate(engine.conv_bias_grad(array.astype(np.float32)).astype, dtype)
     out = wrap(sums)
     record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape))
     return out
@@ -456,7 +459,9 @@ def _computed_in_another_dtype(
     for place, array in enumerate(arrays):  # also a bias
         if isinstance(array, np.ndarray) and array.dtype == dtype:
             arrays[place] = array.astype(wide)
-    result = function(*arrays, **steps)
+    # Factors that are bfloat16 are not rounded again where products are in bfloat16.
+    with selected(precision="bf16") if dtype.kind == "V" else nullcontext():
+        result = function(*arrays, **steps)
     if dtype.kind in "fV":
         return ignore_errstate(result.astype, dtype)
     # No sum of some of the products can be larger than that of all their absolute values.

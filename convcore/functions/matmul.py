@@ -34,7 +34,7 @@ from convcore.functions._support.matmul_checks import (
 )
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
-from convcore.functions.shape import adjoint, reshape, squeeze, t, unsqueeze
+from convcore.functions.shape import adjoint, reshape, squeeze, t, unsafe_reshape, unsqueeze
 
 __all__ = [
     "addmm",
@@ -363,10 +363,11 @@ def _matmul(function: str, x: Tensor, y: Tensor) -> Tensor:
     if ranks == (2, 1):
         return mv(x, y)
     if ranks[0] == 1:
-        return squeeze(_matmul(function, unsqueeze(x, 0), y), -2)
+        rows = _matmul(function, unsqueeze(x, 0), y)
+        return unsafe_reshape(rows, (*rows._array.shape[:-2], y._array.shape[-1]))
     if ranks[1] <= 2:  # one product with all rows, instead of one for each matrix
         lead, rest = x._array.shape[:-1], y._array.shape[1:]
-        return reshape(_matmul(function, _rows(x), y), (*lead, *rest))
+        return unsafe_reshape(_matmul(function, _rows(x), y), (*lead, *rest))
     return _stacks(x, y)
 
 
@@ -409,8 +410,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Notes
     -----
-    Of a matrix with a bias it is one operation, whose gradients are those of the bias, the input
-    and the transposed weight; of anything else a product and a sum.
+    Of a matrix, or of rows that lie one after the other, with a bias it is one operation, whose
+    gradients are those of the bias, the input and the transposed weight; of anything else a product
+    and a sum.
     """
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
         check_arguments("linear", input=input, weight=weight)
@@ -427,6 +429,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if x.ndim == 2 and w.ndim == 2:
             check_factors(x, w)
             return _product_sum(bias, input, columns, 1, 1)
+        # A vector's is a sum, as the founding programs' hooks have it, and PyTorch had it at 1.x.
+        if x.ndim > 2 and w.ndim == 2 and bias._array.ndim == 1 and x.flags.c_contiguous:
+            return reshape(addmm(bias, _rows(input), columns), (*x.shape[:-1], w.shape[1]))
         return add(_matmul("linear", input, columns), bias)
     except RuntimeError as error:
         _explain(error, x, w)

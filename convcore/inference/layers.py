@@ -10,7 +10,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation, activation_parameters
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array
-from convcore.functions._support.arguments import check_arguments, computed
+from convcore.functions._support.arguments import check_arguments
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.nn import Module
 
@@ -54,7 +54,11 @@ class PrepackedConv(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
         check_arguments("conv", input=input)
-        result = wrap(computed(self.prepacked, input._array))
+        # Not with NumPy's warnings off: that is another context, with other algorithms selected.
+        try:
+            result = wrap(self.prepacked(input._array))
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
         if mode.enabled:
             record("PrepackedConvolutionBackward0", (input,), result, _no_backward)
             describe(result, layer=self)

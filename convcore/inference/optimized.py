@@ -11,20 +11,23 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import Activated, PrepackedConv
 from convcore.inference.plan_cache import PlanCache
-from convcore.inference.validation import agree, copy_of
+from convcore.inference.validation import agree, copy_of, difference
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
 
 
-def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedModule:
+def optimize_for_inference(
+    model: nn.Module, *example_inputs: Any, precision: str | None = None
+) -> OptimizedModule:
     """Return a copy of a net for inference only, which runs faster.
 
     Batch norms are folded into the convolutions before them.  ReLU, ReLU6 and LeakyReLU after
@@ -38,9 +41,15 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     Parameters
     ----------
     model : Module
-        Is not changed; its parameters are copied.
+        In training mode or not: a copy is put into evaluation mode, as ``torch.jit``'s function of
+        this name does with the net itself.  The net stays as it is, and its parameters are copied.
     *example_inputs
         Inputs of ``model``, to fuse layers at once; without them the first call's inputs serve.
+    precision : {'bf16'}, optional
+        Multiply in bfloat16 where that is faster, whatever `convcore.backends.conv` says at a call:
+        weights are packed as bfloat16, tensors stay float32, sums are float32's.  The attribute
+        ``difference`` then tells what it cost for the inputs of the first call.  By default the
+        switches that are in force at a call decide.
 
     Returns
     -------
@@ -52,6 +61,8 @@ def optimize_for_inference(model: nn.Module, *example_inputs: Any) -> OptimizedM
     ------
     TypeError
         model is not a Module.
+    ValueError
+        Another precision.
 
     Notes
     -----
@@ -87,7 +98,11 @@ groups=1, activation=relu)
         raise TypeError(
             f"optimize_for_inference(): argument 'model' must be Module, got {type(model).__name__}"
         )
-    optimized = OptimizedModule(copy.deepcopy(model))
+    if precision not in (None, "bf16"):
+        raise ValueError(
+            f"optimize_for_inference(): precision must be None or 'bf16', got {precision!r}"
+        )
+    optimized = OptimizedModule(copy.deepcopy(model), precision)
     if example_inputs:
         optimized.fuse(*example_inputs)
     return optimized
@@ -100,11 +115,16 @@ class OptimizedModule(nn.Module):
     ----------
     model : Module
         The copy of the net; its layers are fused at the first call.
+    difference : float or None
+        With ``precision='bf16'``, how far the results of the first inputs lie from float32's at
+        most, over the largest element; None before, and without.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, precision: str | None = None) -> None:
         super().__init__()
         self.model = model.eval()
+        self.difference: float | None = None
+        self._precision = precision
         self._fused = False
         self._plans = PlanCache(self.model)
         self._lock = threading.Lock()
@@ -118,6 +138,12 @@ class OptimizedModule(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the net's result, by a plan if there is one."""
+        if self._precision is not None:
+            with selected(precision=self._precision, matmul=self._precision):
+                return self._run(args, kwargs)
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self._fused and not kwargs:
             self.fuse(*args)
         if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
@@ -145,21 +171,30 @@ class OptimizedModule(nn.Module):
         with self._lock:
             if self._fused:
                 return
-            for parameter in self.model.parameters():
-                parameter.requires_grad_(parameter.is_floating_point())
-            trace = _traced(self.model, args)
-            layers = {id(layer): layer for layer in self.model.modules()}
-            replaced: dict[int, nn.Module] = {}
-            for run in trace.once():
-                if _runs_as(run.layer, _CONVOLUTIONS):
-                    replaced.update(_fused(trace, run))
-            _replace(self.model, replaced)
-            if not self._still_returns(trace.results, args):
-                _replace(self.model, {id(new): layers[old] for old, new in replaced.items()})
-            for parameter in self.model.parameters():
-                parameter.requires_grad_(False)
+            # In float32, whatever later calls are in: folded weights are rounded to others.
+            with selected(precision="none", matmul="none"):
+                exact = self._fuse(args)
             self._fused = True
+            if self._precision is not None:
+                self.difference = difference(exact, self.forward(*_copies(args)))
         memory.empty_cache()  # of the runs, which took more than later ones
+
+    def _fuse(self, args: tuple[Any, ...]) -> Any:
+        """Fuse layers unless that changes what the net returns; return that."""
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(parameter.is_floating_point())
+        trace = _traced(self.model, args)
+        layers = {id(layer): layer for layer in self.model.modules()}
+        replaced: dict[int, nn.Module] = {}
+        for run in trace.once():
+            if _runs_as(run.layer, _CONVOLUTIONS):
+                replaced.update(_fused(trace, run))
+        _replace(self.model, replaced)
+        if not self._still_returns(trace.results, args):
+            _replace(self.model, {id(new): layers[old] for old, new in replaced.items()})
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(False)
+        return trace.results
 
     def _still_returns(self, results: Any, args: tuple[Any, ...]) -> bool:
         """Return whether the net with fused layers returns what it returned before."""

@@ -11,28 +11,39 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
+from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array
 from convcore.nn.modules.utils import nested_tensors
 
-# Largest difference, relative to the largest element: far above rounding, far below a mistake.
-_TOLERANCE = 1e-3
+# Largest difference, relative to the largest element: far above rounding, far below a mistake; and
+# where products are in bfloat16, whose eps is 2^-7, and small differences are rounded apart.
+_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 5e-2
 
 
 def agree(results: Any, others: Any) -> bool:
     """Return whether nested results are equal up to rounding; of integers shapes are compared."""
+    coarse = "bf16" in (current().precision, current().matmul)
+    tolerance = _BFLOAT16_TOLERANCE if coarse else _TOLERANCE
     a, b = (tuple(one._array for one in nested_tensors(some)) for some in (results, others))
-    return len(a) == len(b) and all(map(_alike, a, b))
+    return len(a) == len(b) and all(_alike(*pair, tolerance) for pair in zip(a, b, strict=True))
 
 
-def _alike(a: Array, b: Array) -> bool:
+def difference(results: Any, others: Any) -> float:
+    """Return how far nested results lie apart at most, over the largest element of each tensor."""
+    pairs = zip(nested_tensors(results), nested_tensors(others), strict=True)
+    arrays = [(a._array, b._array) for a, b in pairs if a._array.dtype.kind == "f" and a.numel()]
+    return max((float(np.abs(a - b).max() / np.abs(a).max()) for a, b in arrays), default=0.0)
+
+
+def _alike(a: Array, b: Array, tolerance: float) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     # Integers are indices of maxima and the like, which rounding may change.
     if a.dtype.kind not in "fc" or not a.size:
         return True
     finite = np.abs(a[np.isfinite(a)])
-    return np.allclose(a, b, rtol=0, atol=_TOLERANCE * finite.max(initial=0), equal_nan=True)
+    return np.allclose(a, b, rtol=0, atol=tolerance * finite.max(initial=0), equal_nan=True)
 
 
 def copy_of(input: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import convcore
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
-from convcore.nn.modules._hooks import is_watched
+from convcore.nn.modules._hooks import fused_listeners
 
 __all__ = [
     "Module",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 # What `batch_norm_activation` knows, by the modules that do it.
-_ACTIVATIONS = {nn.ReLU: "relu", nn.ReLU6: "relu6", type(None): None}
+_ACTIVATIONS = {nn.ReLU: "relu", nn.ReLU6: "relu6"}
 
 
 class Module(nn.Module):
@@ -73,15 +73,16 @@ def built_with(cls: Any, library: Any) -> Any:
 def normalized(norm: Any, activation: Any, x: Tensor, residual: Tensor | None = None) -> Tensor:
     """Return activation(norm(x) + residual), without what is None.
 
-    convcore's batch norm and ReLU run as one fused function, unless a hook watches either.
+    convcore's batch norm and ReLU run as one fused function, unless a hook has to see them alone.
     """
-    if (
-        type(norm) is nn.BatchNorm2d
-        and type(activation) in _ACTIVATIONS
-        and not is_watched(norm)
-        and (activation is None or not is_watched(activation))
-    ):
-        return norm._by(batch_norm_activation, x, residual, _ACTIVATIONS[type(activation)])
+    if type(norm) is nn.BatchNorm2d and type(activation) in _ACTIVATIONS:
+        listeners = fused_listeners(norm, activation)
+        if listeners is not None:
+            kind = _ACTIVATIONS[type(activation)]
+            result = norm._by(batch_norm_activation, x, residual, kind)
+            for listener in listeners:
+                listener.tell(norm, activation, x, residual, result)
+            return result
     x = norm(x)
     if residual is not None:
         x = x + residual

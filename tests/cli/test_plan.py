@@ -62,6 +62,16 @@ def test_plan_takes_the_selection_and_leaves_none_behind(capsys):
     assert not conv.forbidden and not conv.strict
 
 
+def test_plan_tells_what_products_in_bfloat16_change(capsys, monkeypatch):
+    monkeypatch.setattr(_isa, "bfloat16_is_emulated", lambda: False)
+    _, maps = printed(capsys, "8,64,14,14,128,1", "--precision", "bf16")
+    assert {text.partition("\n")[0] for text in maps.values()} == {f"{n}: bfloat16" for n in maps}
+    _, maps = printed(capsys, "8,64,14,14,128,3,1,1", "--precision", "bf16")
+    reason = "Winograd's method in float32 is faster"
+    assert re.search(rf"^  not +bfloat16: {reason}$", maps["forward"], re.MULTILINE)
+    assert conv.fp32_precision == "none"
+
+
 def test_plan_says_where_a_forced_algorithm_is_not_taken(capsys):
     _, maps = printed(capsys, LAYER, "--algorithm", "gemm_col2im")
     assert maps["input_grad"].startswith("input_grad: gemm_col2im\n")
@@ -79,3 +89,10 @@ def test_info_names_the_instruction_set_in_use(capsys):
     assert cli.main(["info"]) == 0
     in_use = re.search(r"^  in use +(\w+), out of (.+) \(", capsys.readouterr().out, re.MULTILINE)
     assert in_use[1] == _isa.name() and in_use[2].split(", ") == _isa.names()
+
+
+def test_info_tells_whether_bfloat16_is_fast_here(capsys, monkeypatch):
+    for emulated, words in ((True, "as float32's, no faster"), (False, "products of pairs (")):
+        monkeypatch.setattr(_isa, "bfloat16_is_emulated", lambda answer=emulated: answer)
+        assert cli.main(["info"]) in (0, 1)
+        assert words in capsys.readouterr().out

@@ -10,9 +10,10 @@ import pytest
 from function_net import Function
 
 import convcore
-from convcore import nn
+from convcore import backends, nn
 from convcore.inference import optimize_for_inference
 from convcore.inference.layers import Activated, PrepackedConv
+from convcore.kernels.runtime import _isa
 
 
 def with_statistics(net: nn.Module, rng: np.random.Generator) -> nn.Module:
@@ -363,3 +364,57 @@ def test_the_first_call_keeps_no_activations(rng):
     peak = after["allocated_bytes.peak"] - before["allocated_bytes.current"]
     assert peak < 12 * x.nbytes
     assert after["reserved_bytes.current"] - after["allocated_bytes.current"] <= x.nbytes * 9 // 8
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    """Have products in bfloat16 taken where they are emulated, too."""
+    monkeypatch.setattr(_isa, "bfloat16_is_emulated", lambda: False)
+
+
+def test_bfloat16_precision_rounds_products_and_says_what_that_cost(pairs):
+    convcore.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 32, 3, 2), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 1), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10),
+    ).eval()  # fmt: skip
+    x = convcore.randn(4, 3, 33, 33)
+    exact = optimize_for_inference(net)
+    rounded = optimize_for_inference(net, precision="bf16")
+    assert rounded.difference is None
+    scale = exact(x).abs().max()
+    apart = float((rounded(x) - exact(x)).abs().max() / scale)
+    assert 1e-4 < apart < 2e-2 and exact.difference is None
+    assert rounded.difference == pytest.approx(apart, rel=1e-2)
+    assert all(kind is not None for kind in rounded._plans._kinds.values())
+    # As under the switches, which leave the other one's calls alone.
+    with backends.conv.flags(fp32_precision="bf16"):
+        assert (exact(x) - rounded(x)).abs().max() < 1e-4 * scale
+    assert float((exact(x) - net(x)).abs().max() / scale) < 1e-5
+
+
+def test_bfloat16_precision_survives_a_copy_and_other_precisions_are_refused(pairs):
+    net = nn.Sequential(nn.Conv2d(32, 32, 1), nn.ReLU())
+    x = convcore.randn(2, 32, 20, 20)
+    rounded = optimize_for_inference(net, x, precision="bf16")
+    again = pickle.loads(pickle.dumps(rounded))
+    assert (again(x) == rounded(x)).all() and again.difference == rounded.difference
+    with pytest.raises(ValueError, match="precision must be None or 'bf16', got 'int8'"):
+        optimize_for_inference(net, precision="int8")
+
+
+def test_fused_layers_follow_the_selection_of_the_call_from_the_first_thread_on(pairs):
+    net = nn.Sequential(nn.Conv2d(32, 64, 1), nn.BatchNorm2d(64), nn.ReLU()).eval()
+    x = convcore.randn(2, 32, 20, 20)
+    convcore.exp(x)  # NumPy's warnings are off in a context of their own from here on
+    backends.conv.fp32_precision = "bf16"
+    try:
+        fast = optimize_for_inference(net, x)
+        assert isinstance(fast.model[0], PrepackedConv)
+        with backends.conv.flags(fp32_precision="ieee"):
+            exact = fast(x)
+        rounded = fast(x)
+    finally:
+        backends.conv.fp32_precision = "none"
+    apart = float((rounded - exact).abs().max() / exact.abs().max())
+    assert 1e-4 < apart < 2e-2 and (exact - net(x)).abs().max() < 1e-4

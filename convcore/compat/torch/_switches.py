@@ -13,19 +13,7 @@ from convcore.autograd import anomaly_mode as _anomaly_mode
 has_lapack = has_openmp = has_spectral = True
 has_mkl = has_cuda = False
 _DEBUG_MODES = ("default", "warn", "error")
-_values = {"matmul": "highest", "warn": False}
-
-
-def get_float32_matmul_precision() -> str:
-    """Return 'highest', or what was set: products are of float32 in any case."""
-    return _values["matmul"]  # type: ignore[return-value]
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Store 'highest', 'high' or 'medium'; products stay those of float32."""
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"{precision} is not one of 'highest', 'high', and 'medium'.")
-    _values["matmul"] = precision
+_values = {"warn": False}
 
 
 def get_deterministic_debug_mode() -> int:

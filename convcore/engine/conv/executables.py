@@ -179,7 +179,7 @@ def forward_executable(
     size = common_itemsize(("input", x.dtype), ("weight", w.dtype))
     squeeze, x = x.batched(weight_rank(w.shape))
     g = make_geometry(x.shape, w.shape, *steps)
-    check_memory((max(g.n, 1), *g.output_shape[1:]), size)  # of an empty batch too
+    check_memory(g.output_shape, size)
     return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked)
 
 
@@ -223,7 +223,7 @@ def weight_grad_executable(
     x: Operand, y: Operand, selection: Selection, steps: Steps, kernel_size: Spatial
 ) -> Executable:
     """Make the weight gradient."""
-    common_itemsize(("input", x.dtype), ("grad_output", y.dtype))
+    size = common_itemsize(("input", x.dtype), ("grad_output", y.dtype))
     if len(x.shape) != len(y.shape):
         raise ValueError(
             "input and grad_output must have as many axes as each other, "
@@ -242,6 +242,7 @@ def weight_grad_executable(
     groups = index("groups", steps.groups)
     g = make_geometry(x.shape, (y.shape[1], x.shape[1] // max(groups, 1), *kernel), *steps)
     check_output("grad_output", y.shape, g)
+    check_memory(g.weight_shape, size)
     return _chosen(WEIGHT_GRAD, g, g.weight_shape, x, y, selection)
 
 

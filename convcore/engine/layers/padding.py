@@ -125,7 +125,7 @@ def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") ->
     [1.0, 2.0, 3.0, 1.0]
     """
     _check_array("grad_output", grad_output)
-    if grad_output.dtype.kind not in "biufcO":
+    if grad_output.dtype.kind not in "biufcVO":
         raise TypeError(f"grad_output must be an array of numbers, got {grad_output.dtype}")
     pairs = _checked_pairs(padding, grad_output.ndim)
     lead = grad_output.shape[: grad_output.ndim - len(pairs)]

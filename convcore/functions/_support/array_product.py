@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from convcore.engine import matmul
+from convcore.engine.conv.algorithms.selection import selected
 from convcore.functions._support.errstate import ignore_errstate
 
 
@@ -23,7 +26,9 @@ def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
     if dtype.char in "fdFD":
         return matmul(a, b)
     if dtype.kind in "fV":
-        wide = matmul(a.astype(np.float32), b.astype(np.float32))
+        # Factors that are bfloat16 are not rounded again where products are in bfloat16.
+        with selected(matmul="bf16") if dtype.kind == "V" else nullcontext():
+            wide = matmul(a.astype(np.float32), b.astype(np.float32))
         return ignore_errstate(wide.astype, dtype)
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")

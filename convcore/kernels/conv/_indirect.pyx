@@ -5,6 +5,9 @@ alone are one, of several classes (_indirection.pxd).  Patches are not gathered:
 multiplies the pixels where they lie.  The weights are copied first, into the panels that its
 products read.
 
+In bfloat16 all pixels are packed, into the words of bfloat16.c: a part of the channels is whole
+blocks of them.
+
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
 cache; else all are packed first.
@@ -15,7 +18,9 @@ from cython.parallel cimport parallel, prange, threadid
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatCorrelation
-from convcore.kernels.runtime._isa cimport Epilogue, PLAIN, microkernels
+from convcore.kernels.runtime._isa cimport (
+    BFLOAT16_BLOCK, Epilogue, PLAIN, bfloat16, microkernels,
+)
 from convcore.kernels.runtime._threads cimport thread_count
 from convcore.kernels.runtime._vectors cimport copy, zero
 
@@ -23,6 +28,7 @@ from convcore.kernels.runtime._vectors cimport copy, zero
 cdef enum:
     CHUNK = 16
     MOST_RUN = 32
+    MOST_PANEL = 64
 
 cdef struct Phase:
     Rows rows
@@ -41,6 +47,7 @@ cdef struct Tap:
     Py_ssize_t index             # among them
 
 cdef struct Job:
+    bint bfloat16                # products of words, whose part is whole blocks of channels
     bint direct_y                # a pixel's channels are written in place
     bint joined                  # the outputs of an image are one run in y
     bint packs                   # an item packs its weights: one panel, in one phase of one class
@@ -81,6 +88,13 @@ cdef inline Py_ssize_t part_end(const Job *job, Py_ssize_t c) noexcept nogil:
     return min(job.c, (c // job.part + 1) * job.part)
 
 
+cdef inline Py_ssize_t words(const Job *job, Py_ssize_t channels) noexcept nogil:
+    """Rows of packed weights, and floats of a pixel, that so many channels from 0 on take."""
+    if not job.bfloat16:
+        return channels
+    return (channels + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * bfloat16().words
+
+
 cdef inline float *packed_row(
     const Job *job, const Tap *tap, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
     Py_ssize_t c, float *packed,
@@ -88,13 +102,15 @@ cdef inline float *packed_row(
     """Where the weights of a tap and of channel c go, in the panel of `width` that begins at o0.
 
     A class's weights are (group, part, panel, tap, c of the part, o of the panel); those that an
-    item packs are of one group, part and panel.
+    item packs are of one group, part and panel.  In bfloat16 c is the first of a block.
     """
-    cdef Py_ssize_t first = c // job.part * job.part, part = part_end(job, c) - first
+    cdef Py_ssize_t first = c // job.part * job.part, part = words(job, part_end(job, c) - first)
+    cdef Py_ssize_t at = tap.index * part + words(job, c - first)
     if job.packs:
-        return packed + (tap.index * part + c - first) * width
-    packed += tap.packed + tap.taps * ((group * job.c + first) * job.o_full + part * o0)
-    return packed + (tap.index * part + c - first) * width
+        return packed + at * width
+    packed += tap.packed
+    packed += tap.taps * ((group * words(job, job.c) + words(job, first)) * job.o_full + part * o0)
+    return packed + at * width
 
 
 cdef void pack_lanes(
@@ -103,6 +119,17 @@ cdef void pack_lanes(
     """out = w[i * step] for `count` of them, filled up with zeros."""
     copy(w, step, count, out)
     zero(out + count, width - count)
+
+
+cdef inline void put_words(
+    const Job *job, const Tap *tap, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
+    Py_ssize_t c, const float *row, float *packed,
+) noexcept nogil:
+    """Put a row of weights, those of channel c, among the words of its block of channels."""
+    cdef Py_ssize_t term = c % BFLOAT16_BLOCK
+    bfloat16().words_of_weights(
+        row, width, term, packed_row(job, tap, group, o0, width, c - term, packed)
+    )
 
 
 cdef void pack_chunk(
@@ -116,33 +143,58 @@ cdef void pack_chunk(
     cdef const float *w = weights + group * job.w_group + o0 * job.w_o
     cdef const float *end = weights + job.w_size
     cdef float *out[MOST_RUN]
+    cdef float[MOST_RUN * MOST_PANEL] staged
+    for i in range(MOST_RUN):
+        out[i] = staged + i * width
     if job.tap_runs:
         for c in range(c0, c1):
             t = 0
             while t < job.kernel:
                 run = min(MOST_RUN, job.kernel - t)
-                for i in range(run):
-                    out[i] = packed_row(job, &taps[t + i], group, o0, width, c, packed)
+                if not job.bfloat16:
+                    for i in range(run):
+                        out[i] = packed_row(job, &taps[t + i], group, o0, width, c, packed)
                 microkernels().indirect.rows_of_lanes(
                     w + c * job.w_c + taps[t].offset, end, job.w_o, o, run, out
                 )
+                if job.bfloat16:
+                    for i in range(run):
+                        put_words(job, &taps[t + i], group, o0, width, c, out[i], packed)
                 t += run
-        return
-    for t in range(job.kernel):
-        if taps[t].taps == 0:
-            continue
-        if job.channel_runs:
-            for c in range(c0, c1):
-                out[c - c0] = packed_row(job, &taps[t], group, o0, width, c, packed)
-            microkernels().indirect.rows_of_lanes(
-                w + c0 + taps[t].offset, end, job.w_o, o, c1 - c0, out
-            )
-            continue
-        for c in range(c0, c1):
-            pack_lanes(
-                w + c * job.w_c + taps[t].offset, job.w_o, o, width,
-                packed_row(job, &taps[t], group, o0, width, c, packed),
-            )
+    else:
+        for t in range(job.kernel):
+            if taps[t].taps == 0:
+                continue
+            if not job.bfloat16:
+                for c in range(c0, c1):
+                    out[c - c0] = packed_row(job, &taps[t], group, o0, width, c, packed)
+            if job.channel_runs:
+                microkernels().indirect.rows_of_lanes(
+                    w + c0 + taps[t].offset, end, job.w_o, o, c1 - c0, out
+                )
+            else:
+                for c in range(c0, c1):
+                    pack_lanes(
+                        w + c * job.w_c + taps[t].offset, job.w_o, o, width, out[c - c0]
+                    )
+            if job.bfloat16:
+                for c in range(c0, c1):
+                    put_words(job, &taps[t], group, o0, width, c, out[c - c0], packed)
+    if job.bfloat16 and c1 == job.c:
+        fill_block(job, taps, group, o0, width, staged, packed)
+
+
+cdef void fill_block(
+    const Job *job, const Tap *taps, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
+    float *zeros, float *packed,
+) noexcept nogil:
+    """Fill up the last block of channels with zeros."""
+    cdef Py_ssize_t t, c
+    zero(zeros, width)
+    for c in range(job.c, (job.c + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * BFLOAT16_BLOCK):
+        for t in range(job.kernel):
+            if taps[t].taps > 0:
+                put_words(job, &taps[t], group, o0, width, c, zeros, packed)
 
 
 cdef void pack_item(
@@ -251,9 +303,9 @@ cdef inline const float *packed_weights(
     Py_ssize_t c0, const float *packed,
 ) noexcept nogil:
     """Where the packed weights of a class begin, for one part and from one panel on."""
-    cdef Py_ssize_t part = part_end(job, c0) - c0
+    cdef Py_ssize_t part = words(job, part_end(job, c0) - c0)
     return packed + phase.packed[c] + phase.taps[c] * (
-        (group * job.c + c0) * job.o_full + part * o0
+        (group * words(job, job.c) + words(job, c0)) * job.o_full + part * o0
     )
 
 
@@ -275,7 +327,7 @@ cdef void block_item(
     cdef Py_ssize_t group = item // per_group, block = item % per_group // job.o_blocks
     cdef Py_ssize_t o0 = item % job.o_blocks * job.o_block, o = min(job.o - o0, job.o_block)
     cdef Py_ssize_t q0 = block_begin(&phase.blocks, block), q1 = block_end(&phase.blocks, block)
-    cdef Py_ssize_t c0 = 0, c1, c, taps_before
+    cdef Py_ssize_t c0 = 0, c1, c, k, taps_before
     cdef const float *b
     cdef const float **table = <const float **>(scratch + job.pointers)
     cdef float **out = <float **>(table + job.kernel * r.pitch)
@@ -304,17 +356,25 @@ cdef void block_item(
                 pack_chunk(job, taps, group, o0, c, w, scratch + job.weights)
                 c += CHUNK
         taps_before = 0
+        k = words(job, c1 - c0)
         for c in range(r.classes):
             b = scratch + job.weights
             if not job.packs:
                 b = packed_weights(job, phase, c, group, o0, c0, packed)
-            microkernels().indirect.product(
-                class_count(r, c, q0, q1), o, phase.taps[c], c1 - c0,
-                table + taps_before * r.pitch, r.pitch, 0 if r.packed else c0,
-                b, phase.taps[c] * (c1 - c0) * microkernels().panel, out + c * r.pitch, 0,
-                c0 > 0 or epilogue.add,
-                NULL if plain or c1 < job.c else &ending,
-            )
+            if job.bfloat16:
+                bfloat16().product(
+                    class_count(r, c, q0, q1), o, phase.taps[c], k // bfloat16().words,
+                    table + taps_before * r.pitch, r.pitch,
+                    b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch, 0,
+                    c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,
+                )
+            else:
+                microkernels().indirect.product(
+                    class_count(r, c, q0, q1), o, phase.taps[c], k,
+                    table + taps_before * r.pitch, r.pitch, 0 if r.packed else c0,
+                    b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch, 0,
+                    c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,
+                )
             taps_before += phase.taps[c]
         c0 = c1
     if not job.direct_y:

@@ -5,6 +5,8 @@
 For each tap this is a product of grad_output, turned into rows of output channels, with the pixels
 under that tap, multiplied where they lie (conv/indirect.h, _indirection.pxd).
 
+In bfloat16 blocks of pixels are filled up with zeros to whole blocks of terms of bfloat16.c.
+
 Work items are (group, block of o, block of c, run of taps, chunk of blocks); see _partials.pxd
 for the latter.
 """
@@ -13,10 +15,11 @@ from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._indirection cimport Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
-from convcore.kernels.runtime._isa cimport microkernels
+from convcore.kernels.runtime._isa cimport BFLOAT16_BLOCK, bfloat16, microkernels
 from convcore.kernels.runtime._vectors cimport copy, zero
 
 cdef struct Job:
+    bint bfloat16                # products of words
     Rows x                       # how an output pixel looks at the input
     Rows gy                      # and at its own gradient: one tap, no pads; always packed
     Blocks blocks                # whole lines, or pieces of a line
@@ -35,7 +38,17 @@ cdef struct Job:
     Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
     Py_ssize_t inputs            # packed gradients, sums
     Py_ssize_t gradients
+    Py_ssize_t words             # of the gradients, in bfloat16
     Py_ssize_t sums
+
+
+cdef inline void fill_pointers(
+    const float **table, Py_ssize_t begin, Py_ssize_t end, const float *zeros
+) noexcept nogil:
+    """Point [begin, end) of a table to zeros."""
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        table[i] = zeros
 
 
 cdef void add_block(
@@ -46,14 +59,28 @@ cdef void add_block(
     """sums[o, t, c] = or += gy[q, o] * x[under tap t of q, c] over the pixels of a block."""
     cdef const float **table = <const float **>(scratch + job.pointers)
     cdef float *sums = scratch + job.sums
+    cdef float *inputs = scratch + job.inputs
+    cdef float *gradients = scratch + job.gradients
     cdef Py_ssize_t t, row = job.tap_block * job.sum_row, lanes = microkernels().lanes
-    point(&job.x, x, q0, q1, scratch + job.inputs, scratch, table)
+    cdef Py_ssize_t width = (c + lanes - 1) // lanes * lanes, pixels = q1 - q0
+    point(&job.x, x, q0, q1, inputs, scratch, table)
     if job.x.packed:
-        pack_pixels(&job.x, x, c, x_end, q0, q1, scratch + job.inputs)
-    pack_pixels(&job.gy, gy, o, gy_end, q0, q1, scratch + job.gradients)
+        pack_pixels(&job.x, x, c, x_end, q0, q1, inputs)
+    pack_pixels(&job.gy, gy, o, gy_end, q0, q1, gradients)
+    if job.bfloat16:
+        pixels = (pixels + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * BFLOAT16_BLOCK
+        zero(gradients + (q1 - q0) * job.gy.pixel, (pixels - (q1 - q0)) * job.gy.pixel)
+        bfloat16().words_of_rows(gradients, pixels, job.gy.pixel, scratch + job.words)
     for t in range(t0, t1):
+        if job.bfloat16:
+            fill_pointers(table + t * job.x.pitch, q1 - q0, pixels, scratch)
+            bfloat16().gradient(
+                o, width, pixels // BFLOAT16_BLOCK, scratch + job.words,
+                table + t * job.x.pitch, sums + (t - t0) * job.sum_row, row, not first,
+            )
+            continue
         microkernels().indirect.gradient(
-            o, (c + lanes - 1) // lanes * lanes, q1 - q0, scratch + job.gradients, job.gy.pixel,
+            o, width, pixels, gradients, job.gy.pixel,
             table + t * job.x.pitch, 0, sums + (t - t0) * job.sum_row, row, not first,
         )
 

@@ -19,6 +19,7 @@ cdef struct Rows:
     Py_ssize_t classes
     Line[MOST_CLASSES] columns   # how each class looks at the last axis
     bint packed                  # through a copy
+    bint bfloat16                # of words of bfloat16.c: blocks of channels
     Py_ssize_t[2] keep           # of the last two axes, every how manieth line or column is copied
     Py_ssize_t pixel             # floats of one copied pixel
     Py_ssize_t pitch

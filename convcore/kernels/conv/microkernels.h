@@ -191,12 +191,37 @@ typedef struct {
     void (*sum_lanes)(const float *v, ptrdiff_t count, float *out);
 } convcore_microkernels;
 
+/* Products in bfloat16 with float32 sums, of words that hold two bfloat16 numbers or a rounded float:
+ * see bfloat16.c.  A block of terms is `words` words. */
+enum { CONVCORE_BFLOAT16_BLOCK = 32 };
+
+typedef struct {
+    const char *name;
+    ptrdiff_t words;
+    void (*words_of_nchw)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                          ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                          float *out, ptrdiff_t row);
+    void (*words_of_weights)(const float *w, ptrdiff_t width, ptrdiff_t term, float *block);
+    void (*words_of_rows)(const float *x, ptrdiff_t terms, ptrdiff_t row, float *out);
+    void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
+                    const float *const *rows, ptrdiff_t pitch, const float *b, ptrdiff_t panel,
+                    float *const *out, ptrdiff_t column, int add, const convcore_epilogue *e);
+    void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const float *a,
+                     const float *const *rows, float *c, ptrdiff_t c_row, int add);
+} convcore_bfloat16;
+
 extern const convcore_microkernels convcore_microkernels_base;
+extern const convcore_bfloat16 convcore_bfloat16_base;
 #ifdef CONVCORE_HAS_AVX2
 extern const convcore_microkernels convcore_microkernels_avx2;
+extern const convcore_bfloat16 convcore_bfloat16_avx2;
 #endif
 #ifdef CONVCORE_HAS_AVX512
 extern const convcore_microkernels convcore_microkernels_avx512;
+extern const convcore_bfloat16 convcore_bfloat16_avx512;
+#endif
+#ifdef CONVCORE_HAS_AVX512_BF16
+extern const convcore_bfloat16 convcore_bfloat16_avx512_bf16;
 #endif
 
 #endif

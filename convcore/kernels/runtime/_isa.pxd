@@ -195,6 +195,33 @@ cdef extern from "conv/microkernels.h":
         ) noexcept nogil
         void (*sum_lanes)(const float *v, Py_ssize_t count, float *out) noexcept nogil
 
+    enum:
+        BFLOAT16_BLOCK "CONVCORE_BFLOAT16_BLOCK"
+
+    ctypedef struct Bfloat16 "convcore_bfloat16":
+        const char *name
+        Py_ssize_t words
+        void (*words_of_nchw)(
+            const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
+            Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
+            Py_ssize_t row,
+        ) noexcept nogil
+        void (*words_of_weights)(
+            const float *w, Py_ssize_t width, Py_ssize_t term, float *block,
+        ) noexcept nogil
+        void (*words_of_rows)(
+            const float *x, Py_ssize_t terms, Py_ssize_t row, float *out,
+        ) noexcept nogil
+        void (*product)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t blocks,
+            const float *const *rows, Py_ssize_t pitch, const float *b, Py_ssize_t panel,
+            float *const *out, Py_ssize_t column, int add, const Epilogue *e,
+        ) noexcept nogil
+        void (*gradient)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t blocks, const float *a,
+            const float *const *rows, float *c, Py_ssize_t c_row, int add,
+        ) noexcept nogil
+
 cdef extern from "layers/pooling.h":
     enum:
         NOWHERE "CONVCORE_NOWHERE"
@@ -404,5 +431,6 @@ cdef extern from "layers/microkernels.h":
         Sums[2] sums
 
 cdef const Microkernels *microkernels() noexcept nogil
+cdef const Bfloat16 *bfloat16() noexcept nogil
 cdef const LayerMicrokernels *layer_microkernels() noexcept nogil
 cdef Filters filters(dict fields)

@@ -33,12 +33,14 @@ typedef int lane_numbers __attribute__((vector_size(4 * LANES)));
 #define ALIGNED __attribute__((aligned(64)))
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline, unused))
+#define MAYBE_UNUSED __attribute__((unused))
 #else
 typedef float vec;
 typedef float loose_vec;
 #define ALIGNED
 #define INLINE static __forceinline
 #define NOINLINE
+#define MAYBE_UNUSED
 #endif
 
 /* Unrolled whole, so that arrays of vectors become registers; not where sanitizers would check every

@@ -169,3 +169,16 @@ def test_caches_of_executables_are_bounded():
     )
     limits = [maker.cache_info().maxsize for maker in makers]
     assert sum(limits) * 8192 <= 32 << 20
+
+
+def test_empty_results_that_cannot_be_addressed_are_a_memory_error():
+    """Found by atheris: an int of a kernel's job overflowed, of a result that has no element."""
+    nothing, far = np.zeros((0, 1, 1, 1, 1)), 2**31 - 1
+    calls = (
+        lambda: engine.conv_transpose(nothing, np.zeros((1, 1, 2, 2, 2)), dilation=far),
+        lambda: engine.conv_input_grad(nothing, np.zeros((1, 1, 1, 1, 1)), far, stride=far),
+        lambda: engine.conv_weight_grad(nothing, nothing, (far,) * 3, padding=far // 2),
+    )
+    for call in calls:
+        with pytest.raises(MemoryError, match="larger than any memory"):
+            call()

@@ -86,6 +86,8 @@ def test_a_result_that_cannot_be_addressed_is_a_memory_error():
     checks.check_memory((sys.maxsize // 8,), 8)
     with pytest.raises(MemoryError, match="larger than any memory"):
         checks.check_memory((2**31, 2**31), 4)
+    with pytest.raises(MemoryError, match="larger than any memory"):
+        checks.check_memory((0, 2**31, 2**31), 4)  # NumPy makes no such array either
 
 
 def test_nested_sequences_become_hashable_and_long_ones_stay():

@@ -290,6 +290,38 @@ def test_results_fault_in_no_fresh_pages_from_the_second_step_on(run_child):
     assert faults < pages / 500  # huge pages alone would make it pages / 512, and cost the same
 
 
+def huge_pages() -> bool:
+    """Return whether the system gives huge pages to who asks for them."""
+    try:
+        with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
+            return "[never]" not in file.read()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not huge_pages(), reason="this system gives no huge pages")
+@pytest.mark.subprocess
+def test_first_use_of_small_blocks_faults_in_huge_pages(run_child):
+    out = run_child("""if True:
+    import resource
+    import numpy as np
+    from convcore.engine.runtime import memory
+
+    def faults_of(number):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(number):
+            held.append(memory.empty((100_000,), np.dtype("float32")))
+            held[-1].fill(1)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    held = []
+    faults_of(3)
+    print(faults_of(100), sum(x.nbytes for x in held) // resource.getpagesize())
+    held.clear()
+    """)
+    faults, pages = map(int, out.split())
+    assert faults < pages / 10
+
+
 # Bounds
 
 

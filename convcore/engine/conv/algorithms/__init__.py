@@ -12,6 +12,8 @@ kernels/conv/.
 ====================  ======  ======================  =========================  =================
 algorithm             passes  engine file             kernel                     microkernels
 ====================  ======  ======================  =========================  =================
+bfloat16              f i w   bfloat16, indirect_*    _indirect (f i),           bfloat16.c
+                                                      _indirect_weight
 depthwise             f i w   depthwise               _depthwise_float           depthwise*.h
 ..., any dtype        f i w   gemm (f i), depthwise   _im2col_gemm, _depthwise   none
 grouped               f i w   grouped                 _grouped                   grouped.h
@@ -41,6 +43,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from convcore.engine.conv.algorithms.bfloat16 import BFLOAT16
 from convcore.engine.conv.algorithms.depthwise import DEPTHWISE
 from convcore.engine.conv.algorithms.few_channels import FEW_CHANNELS
 from convcore.engine.conv.algorithms.gemm_col2im import GEMM_COL2IM
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 # In order of preference: the first that can do a problem, and finds nothing against it, does it.
 # im2col takes every forward pass and weight gradient, gemm_col2im every input gradient.
 ALGORITHMS = (
+    BFLOAT16,
     DEPTHWISE,
     GROUPED,
     FEW_CHANNELS,
@@ -107,6 +111,8 @@ def _verdict(
         return _FORBIDDEN, "strict mode"
     if algorithm.name == selection.algorithm:
         return _FORCED, None
+    if algorithm.rounds and not selection.bfloat16:
+        return _FORBIDDEN, "fp32_precision is not 'bf16'"
     if reason := algorithm.unprofitable(problem):
         return _UNPROFITABLE, reason
     return _GOOD, None

@@ -43,6 +43,8 @@ LEAST_PANELS = 4
 # Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
 PART_BYTES = 512 << 10
 FEW_PART_BYTES = 256 << 10
+# Products of bfloat16 that are summed before the rest of the channels: half the bytes.
+BFLOAT16_PART = 4096
 # Parts are whole chunks of summed channels, as kernels/conv/_indirect.pyx packs them.
 CHUNK = 16
 
@@ -102,14 +104,21 @@ def _taps(phase: Phase) -> range:
     return range(phase.tap, phase.tap - phase.taps * phase.period, -phase.period)
 
 
+def words(channels: int, bfloat16: bool) -> int:
+    """Return the words of so many channels: floats, or what kernels/conv/bfloat16.c multiplies."""
+    if not bfloat16:
+        return channels
+    return -(-channels // _isa.BFLOAT16_TERMS) * _isa.bfloat16_words()
+
+
 def packs_input(problem: Problem) -> bool:
     """Return whether channels lie apart in the array that is read, so that pixels are copied."""
     return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
 
 
-def most_seen(problem: Problem) -> int:
+def most_seen(problem: Problem, bfloat16: bool = False) -> int:
     """Return a bound of the pixels that a block sees, if they are packed."""
-    if not packs_input(problem):
+    if not (bfloat16 or packs_input(problem)):
         return 0
     row_phases = row_phases_of(problem)
     views = [rows(p.lines, p.columns, problem.left, True) for p in row_phases]
@@ -130,6 +139,11 @@ class _Sizes(NamedTuple):
     items: int
     seen: int
     packs: bool
+    bfloat16: bool
+
+    def words(self, channels: int) -> int:
+        """Return the floats that so many channels of a pixel take, or rows of packed weights."""
+        return words(channels, self.bfloat16)
 
     @property
     def block(self) -> int:
@@ -172,7 +186,11 @@ def _cuts(
 
 
 def _sizes(
-    problem: Problem, row_phases: list[RowPhase], views: list[Fields], input_packed: bool
+    problem: Problem,
+    row_phases: list[RowPhase],
+    views: list[Fields],
+    input_packed: bool,
+    bfloat16: bool,
 ) -> _Sizes:
     g, panel = problem.geometry, _isa.panel()
     c, o = problem.reduction_channels, problem.output_channels
@@ -185,18 +203,31 @@ def _sizes(
     taps = max((len(t) for p in row_phases for t in p.taps), default=0)
     seen = max(map(seen_pixels, views, blocks), default=0) if input_packed else 0
     fit = (FEW_PART_BYTES if alone else PART_BYTES) // (problem.itemsize * panel * max(taps, 1))
-    fit = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen))
+    fit, chunk = min(max(fit // CHUNK * CHUNK, CHUNK), most_channels(seen)), CHUNK
+    if bfloat16:
+        chunk = _isa.BFLOAT16_TERMS
+        fit = _part_of_bfloat16(problem, taps)
     return _Sizes(
         c=c,
         o=o,
         o_full=up(o, _isa.lanes()),
         o_block=o_block,
-        part=up(share(c, fit), CHUNK),
+        part=up(share(c, fit), chunk),
         blocks=blocks,
         items=g.groups * -(-o // o_block) * sum(b.count for b in blocks),
         seen=seen,
         packs=alone and not problem.prepacked,
+        bfloat16=bfloat16,
     )
+
+
+def _part_of_bfloat16(problem: Problem, taps: int) -> int:
+    """Return the most channels of a part, which follow from the shapes alone.
+
+    They say in which order a sum's terms are added; so it is the same on all instruction sets.
+    """
+    most = min(BFLOAT16_PART // max(taps, 1), 2 * most_channels(most_seen(problem, True)))
+    return max(most // _isa.BFLOAT16_TERMS, 1) * _isa.BFLOAT16_TERMS
 
 
 def _packed(
@@ -230,7 +261,8 @@ def _memory(
 ) -> Fields:
     """Return where the parts of a thread's scratch begin."""
     lanes, block = _isa.lanes(), sizes.block
-    pixel, row = up(min(sizes.part, sizes.c), lanes), min(sizes.o_block, sizes.o_full)
+    summed = sizes.words(min(sizes.part, sizes.c))
+    pixel, row = up(summed, lanes), min(sizes.o_block, sizes.o_full)
     classes = max((v["classes"] for v in views), default=1)
     zeros = lines(pixel if input_packed else sizes.c)
     pointers = zeros + lines(1)
@@ -239,7 +271,7 @@ def _memory(
     )
     outputs = inputs + lines(sizes.seen * pixel)
     weights = outputs + (0 if direct else lines(block * row))
-    packed = problem.geometry.taps * min(sizes.part, sizes.c) * row if sizes.packs else 0
+    packed = problem.geometry.taps * summed * row if sizes.packs else 0
     return {
         "row": row,
         "zeros": zeros,
@@ -275,22 +307,28 @@ def _records(
         items += blocks.count * each
 
 
-def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassPlan]:
-    """Return the kernel and its plan."""
+def correlation(
+    problem: Problem, name: str, bfloat16: bool = False
+) -> tuple[IndirectCorrelation, PassPlan]:
+    """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
-    input_packed, direct = packs_input(problem), problem.channels_last
+    input_packed, direct = bfloat16 or packs_input(problem), problem.channels_last
     row_phases = row_phases_of(problem)
-    views = [rows(p.lines, p.columns, x, input_packed) for p in row_phases]
-    sizes = _sizes(problem, row_phases, views, input_packed)
+    views = [rows(p.lines, p.columns, x, input_packed, bfloat16) for p in row_phases]
+    sizes = _sizes(problem, row_phases, views, input_packed, bfloat16)
+    pixel = up(sizes.words(min(sizes.part, sizes.c)), _isa.lanes())
     for view in views:
-        view.update(pitch=sizes.block, pixel=up(min(sizes.part, sizes.c), _isa.lanes()))
-    firsts, taps = _packed(problem, row_phases, g.groups * sizes.c * sizes.o_full)
+        view.update(pitch=sizes.block, pixel=pixel)
+    panels = g.groups * sizes.words(sizes.c) * sizes.o_full
+    firsts, taps = _packed(problem, row_phases, panels)
     o_blocks = -(-sizes.o // sizes.o_block)
     memory = _memory(problem, sizes, views, input_packed, direct)
-    packed = g.groups * sizes.c * sizes.o_full * sum(len(t) for p in row_phases for t in p.taps)
+    packed = panels * sum(len(t) for p in row_phases for t in p.taps)
     shared = 0 if sizes.packs or problem.prepacked else lines(packed)
     how = "after lines are turned, once for all taps" if input_packed else "where they lie"
+    if bfloat16:
+        how = f"in bfloat16 ({_isa.bfloat16_name()}), rounded once for all taps"
     plan = PassPlan(
         algorithm=name,
         reason=f"pixels are multiplied {how}; no patches are copied",
@@ -311,6 +349,7 @@ def correlation(problem: Problem, name: str) -> tuple[IndirectCorrelation, PassP
     runs = forwards and w_o != 1
     job = problem.job(plan) | memory
     job |= {
+        "bfloat16": bfloat16,
         "direct_y": direct,
         "packs": sizes.packs,
         "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in row_phases),

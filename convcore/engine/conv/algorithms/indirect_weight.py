@@ -49,12 +49,14 @@ def most_seen(problem: Problem) -> int:
     return seen_pixels(x, blocks) if packs_input(problem) else 0
 
 
-def _pieces(problem: Problem, seen: int) -> Fields:
+def _pieces(problem: Problem, seen: int, bfloat16: bool) -> Fields:
     """Return how the gradient is cut."""
-    c, o, taps, panel = problem.c, problem.o, problem.geometry.taps, _isa.panel()
+    c, o, taps = problem.c, problem.o, problem.geometry.taps
+    # In bfloat16 the cuts, and so the bits, are the same on all instruction sets.
+    panel, lanes = (64, 16) if bfloat16 else (_isa.panel(), _isa.lanes())
     tap_block = share(taps, TAPS)
     c_block = min(c, up(share(c, max(CHANNELS // tap_block, 1)), panel), most_channels(seen))
-    fit = SUMS // (tap_block * up(c_block, _isa.lanes()))
+    fit = SUMS // (tap_block * up(c_block, lanes))
     o_block = min(o, up(share(o, max(fit, ROWS)), ROWS))
     return {
         "tap_block": tap_block,
@@ -66,24 +68,29 @@ def _pieces(problem: Problem, seen: int) -> Fields:
     }
 
 
-def weight_gradient(problem: Problem, name: str) -> tuple[IndirectWeightGradient, PassPlan]:
-    """Return the kernel and its plan."""
+def weight_gradient(
+    problem: Problem, name: str, bfloat16: bool = False
+) -> tuple[IndirectWeightGradient, PassPlan]:
+    """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, lanes = problem.geometry, _isa.lanes()
     x, gy, blocks = _views(problem)
     seen = most_seen(problem)
-    cuts = _pieces(problem, seen)
+    cuts = _pieces(problem, seen, bfloat16)
+    # Pixels are summed in whole blocks of terms, filled up with zeros.
+    pitch = up(blocks.size, _isa.BFLOAT16_TERMS) if bfloat16 else blocks.size
     pieces = g.groups * cuts["tap_blocks"] * cuts["c_blocks"] * cuts["o_blocks"]
     size = g.c_out * g.columns
     runs = partials(pieces, blocks.count, size * problem.itemsize)
     sum_row, gy_row = up(cuts["c_block"], lanes), up(cuts["o_block"], lanes)
     zeros = lines(sum_row)
-    inputs = zeros + lines(g.taps * blocks.size * POINTER // problem.itemsize)
+    inputs = zeros + lines(g.taps * pitch * POINTER // problem.itemsize)
     gradients = inputs + lines(seen * sum_row)
-    sums = gradients + lines(blocks.size * gy_row)
+    words = gradients + lines(pitch * gy_row)
+    sums = words + (lines(pitch * gy_row) if bfloat16 else 0)
     plan = PassPlan(
         algorithm=name,
         reason=f"{pieces} pieces of the gradient, each summed in {runs} runs of pixels; "
-        "no patches are copied",
+        + (f"in bfloat16 ({_isa.bfloat16_name()})" if bfloat16 else "no patches are copied"),
         itemsize=problem.itemsize,
         items=pieces * runs,
         scratch=sums + lines(cuts["o_block"] * cuts["tap_block"] * sum_row),
@@ -97,13 +104,15 @@ def weight_gradient(problem: Problem, name: str) -> tuple[IndirectWeightGradient
     )
     job = problem.job(plan) | cuts
     job |= {
-        "x": x | {"pitch": blocks.size, "pixel": sum_row},
-        "gy": gy | {"pitch": blocks.size, "pixel": gy_row},
+        "bfloat16": bfloat16,
+        "x": x | {"pitch": pitch, "pixel": sum_row},
+        "gy": gy | {"pitch": pitch, "pixel": gy_row},
         "blocks": asdict(blocks),
         "sum_row": sum_row,
         "pointers": zeros,
         "inputs": inputs,
         "gradients": gradients,
+        "words": words,
         "sums": sums,
     }
     return IndirectWeightGradient(job), plan

@@ -163,6 +163,8 @@ class Algorithm(NamedTuple):
     unprofitable : function from a problem to a reason why another is faster, or None
     direct : bool
         Whether it adds up the products themselves; strict mode refuses all others.
+    rounds : bool
+        Whether it rounds the factors of float32 products, which a user has to allow.
     """
 
     name: str
@@ -171,6 +173,7 @@ class Algorithm(NamedTuple):
     impossible: Callable[[Problem], str | None] = never
     unprofitable: Callable[[Problem], str | None] = never
     direct: bool = True
+    rounds: bool = False
 
 
 def dense_problem(

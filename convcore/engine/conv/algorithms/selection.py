@@ -1,4 +1,4 @@
-"""Which algorithms may be chosen: one forced, some forbidden, none but direct sums.
+"""Which algorithms may be chosen: one forced, some forbidden, direct sums, rounded products.
 
 A setting of the whole process, over which a context (a thread, an asyncio task) may lay its own for
 a while.  `convcore.backends.conv` is how users meet it.
@@ -16,6 +16,9 @@ from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.runtime.locks import process_lock
 from convcore.kernels.runtime._restoring import Restoring, put_back
 
+# PyTorch's names of what float32 products may be computed in.  All but "bf16" round nothing here.
+PRECISIONS = ("none", "ieee", "tf32", "bf16")
+
 
 # Compared and hashed by identity, which is fast: it is part of every call's key.
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,14 +28,25 @@ class Selection:
     algorithm: str | None
     forbidden: frozenset[str]
     strict: bool
+    precision: str
+    matmul: str
+
+    @property
+    def bfloat16(self) -> bool:
+        """Whether the factors of float32 products may be rounded to bfloat16."""
+        return self.precision == "bf16"
 
 
 @functools.cache
 def selection_of(
-    algorithm: str | None = None, forbidden: frozenset[str] = frozenset(), strict: bool = False
+    algorithm: str | None = None,
+    forbidden: frozenset[str] = frozenset(),
+    strict: bool = False,
+    precision: str = "none",
+    matmul: str = "none",
 ) -> Selection:
     """Return the one Selection of these values."""
-    return Selection(algorithm, forbidden, strict)
+    return Selection(algorithm, forbidden, strict, precision, matmul)
 
 
 class _Laid:
@@ -61,20 +75,25 @@ def select(
     algorithm: str | EllipsisType | None = ...,
     forbidden: Iterable[str] | EllipsisType = ...,
     strict: bool | EllipsisType = ...,
+    precision: str | EllipsisType = ...,
+    matmul: str | EllipsisType = ...,
 ) -> None:
     """Change what is given, in this `selected` block, or for the process outside of any.
+
+    precision, matmul : what float32 products of convolutions, and of matrices, may be computed in
 
     Raises
     ------
     TypeError, ValueError
-        No name of an algorithm, or no bool; an algorithm both forced and forbidden.
+        No name of an algorithm or a precision, or no bool; an algorithm both forced and forbidden.
     """
     global _default
+    given = algorithm, forbidden, strict, precision, matmul
     if (inner := _get()) is not None and inner.selection is not None:
-        _laid_over.set(_Laid(_changed(inner.selection, algorithm, forbidden, strict)))
+        _laid_over.set(_Laid(_changed(inner.selection, *given)))
         return
     with _changing:
-        _default = _changed(_default, algorithm, forbidden, strict)
+        _default = _changed(_default, *given)
 
 
 class selected(Restoring):
@@ -86,8 +105,10 @@ class selected(Restoring):
         algorithm: str | EllipsisType | None = ...,
         forbidden: Iterable[str] | EllipsisType = ...,
         strict: bool | EllipsisType = ...,
+        precision: str | EllipsisType = ...,
+        matmul: str | EllipsisType = ...,
     ) -> None:
-        self._given = algorithm, forbidden, strict
+        self._given = algorithm, forbidden, strict, precision, matmul
 
     def _enter(self) -> None:
         _laid_over.set(_Laid(_changed(current(), *self._given)))
@@ -101,6 +122,8 @@ def _changed(
     algorithm: str | EllipsisType | None,
     forbidden: Iterable[str] | EllipsisType,
     strict: bool | EllipsisType,
+    precision: str | EllipsisType,
+    matmul: str | EllipsisType,
 ) -> Selection:
     """Return the selection with what is given in place of its own."""
     if algorithm is ...:
@@ -121,7 +144,19 @@ def _changed(
         raise TypeError(f"strict must be True or False, got {strict!r}")
     if algorithm in names:
         raise ValueError(f"{algorithm!r} is both forced (algorithm) and forbidden")
-    return selection_of(algorithm, names, strict)
+    precision = _precision(selection.precision, precision)
+    matmul = _precision(selection.matmul, matmul)
+    return selection_of(algorithm, names, strict, precision, matmul)
+
+
+def _precision(before: str, given: str | EllipsisType) -> str:
+    if given is ...:
+        return before
+    if given not in PRECISIONS:
+        error = ValueError if isinstance(given, str) else TypeError
+        allowed = ", ".join(map(repr, PRECISIONS))
+        raise error(f"fp32_precision must be one of {allowed}; got {given!r}")
+    return given
 
 
 def _check_name(rule: str, name: object) -> None:

@@ -184,6 +184,8 @@ def test_process_setting_reaches_other_threads_and_flags_do_not(restored):
         ({"forbidden": "fft"}, ValueError, ("forbidden", "'fft'", "'gemm_col2im'")),
         ({"forbidden": 1}, TypeError, ("forbidden", "1")),
         ({"strict": "no"}, TypeError, ("strict", "'no'", "True")),
+        ({"fp32_precision": "fp8"}, ValueError, ("fp32_precision", "'fp8'", "'bf16'")),
+        ({"fp32_precision": None}, TypeError, ("fp32_precision", "None", "'none'")),
         ({"algorithm": "im2col", "forbidden": "im2col"}, ValueError, ("im2col", "both")),
     ],
 )
@@ -191,7 +193,8 @@ def test_selection_errors_name_the_argument_and_change_nothing(flags, error, wor
     with pytest.raises(error) as raised, conv.flags(**flags):
         pass
     assert all(word in str(raised.value) for word in words)
-    assert repr(conv) == "<convolutions: strict=False, algorithm=None, forbidden=[]>"
+    text = "<convolutions: strict=False, algorithm=None, forbidden=[], fp32_precision='none'>"
+    assert repr(conv) == text
     for name, value in flags.items():
         if len(flags) == 1:
             with pytest.raises(error):

@@ -1,0 +1,61 @@
+"""Matrix products of float32 arrays in bfloat16, by the convolution that does so: opt-in.
+
+A matrix product is a convolution of one tap: rows are pixels, and columns channels.  It is taken
+where ``fp32_precision`` of products of matrices is "bf16" (`convcore.backends.mkldnn.matmul`), and
+where engine/conv/algorithms/bfloat16.py is faster than BLAS.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore.engine.conv.algorithms.selection import current, selected
+from convcore.engine.conv.executables import (
+    apply,
+    forward_executable,
+    weight_grad_executable,
+)
+from convcore.engine.runtime.checks import Array
+from convcore.kernels.runtime import _isa
+
+# Below so many multiply-adds, or in so narrow matrices, BLAS is as fast.
+LEAST_WORK = 1 << 20
+NARROWEST = 32
+_STEPS = (1, 0, 1, 1)
+
+
+def allowed() -> bool:
+    """Return whether products of float32 matrices may be computed in bfloat16 here."""
+    return current().matmul == "bf16"
+
+
+def matmul_bfloat16(a: Array, b: Array) -> Array | None:
+    """Return the product (m, n) of float32 matrices (m, k) and (k, n) with rounded factors.
+
+    None where it is not worth while: small or narrow matrices, both stored by columns, a processor
+    without the instruction.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    if _isa.bfloat16_is_emulated() or min(n, k) < NARROWEST or m * n * k < LEAST_WORK:
+        return None
+    if a.strides[1] == a.itemsize:
+        product = _run(forward_executable, _pixels(a), b.T[:, :, np.newaxis, np.newaxis], _STEPS)
+        return product[0, :, :, 0].T
+    if a.strides[0] == a.itemsize and b.strides[1] == b.itemsize and m >= NARROWEST:
+        # Sums over pixels: the gradient of the weights.
+        product = _run(weight_grad_executable, _pixels(b), _pixels(a.T), (*_STEPS, (1, 1)))
+        return product[:, :, 0, 0]
+    return None
+
+
+def _pixels(rows: Array) -> Array:
+    """Return rows of a matrix, which lie side by side, as the pixels of a channels_last image."""
+    count, channels = rows.shape
+    return rows.reshape(1, count, 1, channels).transpose(0, 3, 1, 2)
+
+
+def _run(make: Any, left: Array, right: Array, parameters: tuple[Any, ...]) -> Array:
+    with selected(algorithm="bfloat16"):
+        return apply(make, left, right, parameters)

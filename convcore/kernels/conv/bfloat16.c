@@ -1,0 +1,422 @@
+/* Products in bfloat16 pairs with float32 sums, in one order of additions on every instruction set.
+ *
+ * Both factors are rounded to bfloat16 (nearest, ties to even; subnormal numbers count as zeros).
+ * Terms are taken in blocks of BLOCK: the even terms of a block are one chain of fused
+ * multiply-adds that begins at zero, the odd ones another, and their sum is added to the total.
+ * That is the order in which AMX's tdpbf16ps adds; with vdpbf16ps, which adds the products of two
+ * neighbours one after the other, neighbours are two terms of one chain.  A product of two bfloat16
+ * numbers is exact in float32, so a plain multiply-add does the same where neither is there.
+ *
+ * A word is what one vector instruction multiplies: two bfloat16 numbers, or one float that was
+ * rounded.  Word 2 i of a block is of the even chain, word 2 i + 1 of the odd one.
+ */
+#include "epilogue.h"
+#include "microkernels.h"
+#include "nhwc_rows.h"
+#include "packed_gemm.h"
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+enum { BLOCK = CONVCORE_BFLOAT16_BLOCK };
+
+/* Vectors of sums side by side: both chains' sums, and a vector of each, fill the registers. */
+#define ACROSS (REGISTERS == 32 ? 2 : 1)
+
+/* ---- words ---- */
+
+#if LANES > 1
+typedef unsigned bits __attribute__((vector_size(4 * LANES)));
+#define SELECT(chosen, a, b) (((a) & (bits)(chosen)) | ((b) & ~(bits)(chosen)))
+#else
+typedef unsigned bits;
+#define SELECT(chosen, a, b) ((chosen) ? (a) : (b))
+#endif
+
+INLINE bits bits_of(vec v)
+{
+    bits u;
+    memcpy(&u, &v, sizeof u);
+    return u;
+}
+
+INLINE vec vec_of(bits u)
+{
+    vec v;
+    memcpy(&v, &u, sizeof v);
+    return v;
+}
+
+/* Every lane the word at p, whatever its bits are as a float. */
+INLINE vec broadcast_word(const float *p)
+{
+    unsigned word;
+    memcpy(&word, p, sizeof word);
+    return vec_of(word + (bits){0});
+}
+
+/* Each lane rounded to bfloat16, as a float. */
+INLINE vec rounded(vec v)
+{
+    const bits u = bits_of(v), magnitude = u & 0x7fffffffu;
+    const bits nearest = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
+    const bits quiet = (u | 0x00400000u) & 0xffff0000u;
+    const bits number = SELECT(magnitude < 0x00800000u, u & 0x80000000u, nearest);
+    return vec_of(SELECT(magnitude > 0x7f800000u, quiet, number));
+}
+
+#if defined(__AVX512BF16__)
+
+enum { WORDS = BLOCK / 2 };
+
+/* A pair of neighbours: of the even chain terms 4 i and 4 i + 2, of the odd one 4 i + 1 and 4 i + 3.
+ * The upper half of a word is multiplied first. */
+INLINE vec multiply_add(vec sum, vec a, vec b)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+
+/* The words of a block of terms. */
+INLINE void store_words(float *to, const float *terms)
+{
+    static const short order[32] ALIGNED = {
+        2, 0, 3, 1, 6, 4, 7, 5, 10, 8, 11, 9, 14, 12, 15, 13,
+        18, 16, 19, 17, 22, 20, 23, 21, 26, 24, 27, 25, 30, 28, 31, 29,
+    };
+    const __m512i pairs = (__m512i)_mm512_cvtne2ps_pbh(load(terms + 16), load(terms));
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(order), pairs));
+}
+
+/* Two terms as words. */
+INLINE vec paired(vec upper, vec lower)
+{
+    const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(upper));
+    const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(lower));
+    return (vec)_mm512_or_si512(_mm512_slli_epi32(high, 16), low);
+}
+
+/* Word `l` of lanes whose terms are rows. */
+#define WORD_OF(term_at) \
+    paired(load(term_at(l / 2 * 4 + l % 2)), load(term_at(l / 2 * 4 + l % 2 + 2)))
+
+#else
+
+enum { WORDS = BLOCK };
+
+INLINE vec multiply_add(vec sum, vec a, vec b) { return sum + a * b; }
+
+#define WORD_OF(term_at) rounded(load(term_at(l)))
+
+INLINE void store_words(float *to, const float *terms)
+{
+    UNROLLED for (int i = 0; i < BLOCK; i += LANES) store(to + i, rounded(load(terms + i)));
+}
+
+#endif
+
+/* ---- packing ---- */
+
+/* One pixel's channels as words, filled up with zeros to whole blocks. */
+INLINE void words_of_row(const float *x, ptrdiff_t channels, float *out)
+{
+    for (; channels >= BLOCK; channels -= BLOCK, x += BLOCK, out += WORDS) store_words(out, x);
+    if (channels > 0) {
+        ALIGNED float terms[BLOCK] = {0};
+        memcpy(terms, x, channels * sizeof *x);
+        store_words(out, terms);
+    }
+}
+
+/* As nhwc_of_nchw, but out has words: blocks of BLOCK channels. */
+static void words_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                          ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                          float *out, ptrdiff_t row)
+{
+    ALIGNED float terms[LANES * BLOCK];
+    if (channel == 1) {
+        for (ptrdiff_t i = 0; i < lines * count; i++)
+            words_of_row(x + i / count * line + i % count * step, channels, out + i * row);
+        return;
+    }
+    for (ptrdiff_t c = 0; c < channels; c += BLOCK, out += WORDS)
+        for (ptrdiff_t j = 0; j < lines; j++)
+            for (ptrdiff_t i = 0; i < count; i += LANES) {
+                const float *from = x + j * line + c * channel + i * step;
+                const ptrdiff_t some = min_of(count - i, LANES);
+                if (channels - c < BLOCK) memset(terms, 0, sizeof terms);
+                for (ptrdiff_t l = 0; l < min_of(channels - c, BLOCK); l += LANES)
+                    turn_to_rows(from + l * channel, channel, channels - c - l, step, some, end,
+                                 terms + l, BLOCK);
+                for (ptrdiff_t k = 0; k < some; k++)
+                    store_words(out + (j * count + i + k) * row, terms + k * BLOCK);
+            }
+}
+
+/* Term number `term` of a block, for `width` lanes, into the block's words: (WORDS, width). */
+static void words_of_weights(const float *w, ptrdiff_t width, ptrdiff_t term, float *block)
+{
+#if defined(__AVX512BF16__)
+    const ptrdiff_t word = term / 4 * 2 + term % 2;
+    const int upper = term % 4 < 2;
+    const bits kept = (bits){0} + (upper ? 0x0000ffffu : 0xffff0000u);
+    for (ptrdiff_t j = 0; j < width; j += LANES) {
+        float *to = block + word * width + j;
+        const bits half = bits_of(rounded(load(w + j)));
+        store(to, vec_of((bits_of(load(to)) & kept) | (upper ? half : half >> 16)));
+    }
+#else
+    for (ptrdiff_t j = 0; j < width; j += LANES)
+        store(block + term * width + j, rounded(load(w + j)));
+#endif
+}
+
+/* Rows of floats (terms, row), whole blocks and vectors, as words in panels of a vector's lanes, each
+ * (words, LANES). */
+#define TERM(term) (x + (k + (term)) * row)
+static void words_of_rows(const float *x, ptrdiff_t terms, ptrdiff_t row, float *out)
+{
+    for (ptrdiff_t j = 0; j < row; j += LANES, x += LANES)
+        for (ptrdiff_t k = 0; k < terms; k += BLOCK, out += WORDS * LANES)
+            UNROLLED for (int l = 0; l < WORDS; l++)
+                store(out + l * LANES, WORD_OF(TERM));
+}
+#undef TERM
+
+/* ---- products ---- */
+
+/* Subnormal results are zeros while this is in force, as the instructions have it.  What is computed
+ * meanwhile is computed in functions that are not inlined: nothing can be moved out. */
+INLINE unsigned flush_subnormal(void)
+{
+#if defined(__SSE2__)
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040);
+    return before;
+#else
+    return 0;
+#endif
+}
+
+INLINE void restore_subnormal(unsigned before)
+{
+#if defined(__SSE2__)
+    _mm_setcsr(before);
+#else
+    (void)before;
+#endif
+}
+
+/* totals (R, across) += the chains of one block. */
+#define ADD_CHAINS(R, W, across)                                                              \
+    UNROLLED for (int i = 0; i < R; i++)                                                      \
+        UNROLLED for (int j = 0; j < W; j++) {                                                \
+            float *to = totals + (i * (across) + j) * LANES;                                  \
+            store(to, load(to) + (sums[0][i][j] + sums[1][i][j]));                            \
+        }
+
+#define CLEAR_CHAINS(R, W)                                                                    \
+    UNROLLED for (int p = 0; p < 2; p++)                                                      \
+        UNROLLED for (int i = 0; i < R; i++)                                                  \
+            UNROLLED for (int j = 0; j < W; j++) sums[p][i][j] = (vec){0};
+
+/* out (R, n) = or += patches (R, taps * blocks) @ b (taps * blocks, n); R and W are constants. */
+INLINE void bfloat16_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
+                          const float *const *rows, ptrdiff_t pitch, const float *b,
+                          ptrdiff_t b_row, float *const *out, ptrdiff_t column, int add,
+                          const convcore_epilogue *e)
+{
+    ALIGNED float totals[ROWS * ACROSS * LANES];
+    UNROLLED for (int i = 0; i < R; i++)
+        UNROLLED for (int j = 0; j < W; j++)
+            store(totals + (i * ACROSS + j) * LANES,
+                  add ? load_up_to(out[i] + column + j * LANES, n - j * LANES) : (vec){0});
+    for (ptrdiff_t t = 0; t < taps; t++, rows += pitch) {
+        const float *a[ROWS];
+        UNROLLED for (int i = 0; i < R; i++) a[i] = rows[i];
+        for (ptrdiff_t k = 0; k < blocks; k++) {
+            vec sums[2][ROWS][ACROSS];
+            CLEAR_CHAINS(R, W)
+            for (int l = 0; l < WORDS; l += 2, b += 2 * b_row)
+                UNROLLED for (int p = 0; p < 2; p++) {
+                    vec right[ACROSS];
+                    UNROLLED for (int j = 0; j < W; j++)
+                        right[j] = load(b + p * b_row + j * LANES);
+                    UNROLLED for (int i = 0; i < R; i++) {
+                        vec each = broadcast_word(a[i] + l + p);
+                        UNROLLED for (int j = 0; j < W; j++)
+                            sums[p][i][j] = multiply_add(sums[p][i][j], each, right[j]);
+                    }
+                }
+            ADD_CHAINS(R, W, ACROSS)
+            UNROLLED for (int i = 0; i < R; i++) a[i] += WORDS;
+        }
+    }
+    UNROLLED for (int i = 0; i < R; i++)
+        UNROLLED for (int j = 0; j < W; j++) {
+            const ptrdiff_t at = column + j * LANES, some = n - j * LANES;
+            vec y = load(totals + (i * ACROSS + j) * LANES);
+            if (e && e->bias) y += load_up_to(e->bias + at, some);
+            store_up_to(out[i] + at, e ? activated(y, e) : y, some);
+        }
+}
+
+#define TILE_OF(R, W)                                                                         \
+    bfloat16_tile(R, W, n - j, taps, blocks, rows + i, pitch, b + j, b_row, out + i, column + j, \
+                  add, e)
+#define TILE(R) if (W == ACROSS) TILE_OF(R, ACROSS); else TILE_OF(R, 1)
+
+static NOINLINE void bfloat16_panel(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
+                                    const float *const *rows, ptrdiff_t pitch, const float *b,
+                                    float *const *out, ptrdiff_t column, int add,
+                                    const convcore_epilogue *e)
+{
+    const ptrdiff_t vectors = min_of((n + LANES - 1) / LANES, WIDTH), b_row = vectors * LANES;
+    for (ptrdiff_t i = 0; i < m; i += ROWS)
+        for (ptrdiff_t v = 0; v < vectors; v += ACROSS) {
+            const ptrdiff_t W = min_of(vectors - v, ACROSS), j = v * LANES;
+            SWITCH_ROWS(min_of(m - i, ROWS), TILE)
+        }
+}
+
+#undef TILE
+#undef TILE_OF
+
+/* out[i][column + j] = or += sum over taps t and terms l of row t * pitch + i by column j, for m rows
+ * and n columns.  b: panels of PANEL columns, `panel` words from one to the next, each (taps, blocks,
+ * WORDS, PANEL); the last may have fewer whole vectors.  With `e`, the epilogue follows. */
+static void bfloat16_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
+                             const float *const *rows, ptrdiff_t pitch, const float *b,
+                             ptrdiff_t panel, float *const *out, ptrdiff_t column, int add,
+                             const convcore_epilogue *e)
+{
+    const unsigned before = flush_subnormal();
+    for (ptrdiff_t j = 0; j < n; j += PANEL, b += panel)
+        bfloat16_panel(m, n - j, taps, blocks, rows, pitch, b, out, column + j, add, e);
+    restore_subnormal(before);
+}
+
+/* Blocks of terms whose words wait in the L1 for all rows of a gradient. */
+enum { GRADIENT_BLOCKS = 4 };
+
+/* out = the words of W vectors at `first` of the rows of some blocks of terms. */
+#define TERM(term) (rows[term] + first + j * LANES)
+INLINE void words_of_terms(const int W, ptrdiff_t blocks, const float *const *rows,
+                           ptrdiff_t first, float *out)
+{
+    for (ptrdiff_t k = 0; k < blocks; k++, rows += BLOCK)
+        for (int l = 0; l < WORDS; l++, out += W * LANES)
+            UNROLLED for (int j = 0; j < W; j++) store(out + j * LANES, WORD_OF(TERM));
+}
+#undef TERM
+
+/* Rows of a tile of a gradient, a part of a vector's lanes, and vectors across. */
+enum { DOWN = LANES < 4 ? LANES : 4 };
+#define GRADIENT_ACROSS (REGISTERS == 32 ? 3 : 1)
+
+/* c (R, W vectors) = or += a^T (R, blocks) @ b (blocks, W vectors); R and W are constants. */
+INLINE void bfloat16_gradient_tile(const int R, const int W, ptrdiff_t blocks, const float *a,
+                                   const float *b, float *c, ptrdiff_t c_row, int add)
+{
+    ALIGNED float totals[DOWN * GRADIENT_ACROSS * LANES];
+    UNROLLED for (int i = 0; i < R; i++)
+        UNROLLED for (int j = 0; j < W; j++)
+            store(totals + (i * W + j) * LANES, add ? load(c + i * c_row + j * LANES) : (vec){0});
+    for (ptrdiff_t k = 0; k < blocks; k++) {
+        vec sums[2][DOWN][GRADIENT_ACROSS];
+        CLEAR_CHAINS(R, W)
+        for (int l = 0; l < WORDS; l += 2)
+            UNROLLED for (int p = 0; p < 2; p++, a += LANES, b += W * LANES) {
+                vec right[GRADIENT_ACROSS];
+                UNROLLED for (int j = 0; j < W; j++) right[j] = load(b + j * LANES);
+                UNROLLED for (int i = 0; i < R; i++) {
+                    vec left = broadcast_word(a + i);
+                    UNROLLED for (int j = 0; j < W; j++)
+                        sums[p][i][j] = multiply_add(sums[p][i][j], left, right[j]);
+                }
+            }
+        ADD_CHAINS(R, W, W)
+    }
+    UNROLLED for (int i = 0; i < R; i++)
+        UNROLLED for (int j = 0; j < W; j++)
+            store(c + i * c_row + j * LANES, load(totals + (i * W + j) * LANES));
+}
+
+#define TILE(R) bfloat16_gradient_tile(R, W, blocks, at, words, c + i * c_row, c_row, add)
+
+/* a: panels that are `panel` words apart. */
+INLINE void bfloat16_gradient_columns(const int W, ptrdiff_t m, ptrdiff_t blocks, const float *a,
+                                      ptrdiff_t panel, const float *const *rows, ptrdiff_t first,
+                                      float *c, ptrdiff_t c_row, int add)
+{
+    ALIGNED float words[GRADIENT_BLOCKS * WORDS * GRADIENT_ACROSS * LANES];
+    words_of_terms(W, blocks, rows, first, words);
+    for (ptrdiff_t i = 0; i < m; i += DOWN) {
+        const float *at = a + i / LANES * panel + i % LANES;
+        switch (min_of(m - i, DOWN)) {
+#if LANES >= 4
+        case 4: TILE(4); break;
+        case 3: TILE(3); break;
+        case 2: TILE(2); break;
+#endif
+        default: TILE(1);
+        }
+    }
+}
+
+#undef TILE
+
+#define COLUMNS(W)                                                                            \
+    bfloat16_gradient_columns(W, m, some, left, panel, right, j, c + j, c_row, add || k > 0)
+
+static NOINLINE void add_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const float *a,
+                                  const float *const *rows, float *c, ptrdiff_t c_row, int add)
+{
+    const ptrdiff_t panel = blocks * WORDS * LANES;
+    for (ptrdiff_t k = 0; k < blocks; k += GRADIENT_BLOCKS) {
+        const ptrdiff_t some = min_of(blocks - k, GRADIENT_BLOCKS);
+        const float *left = a + k * WORDS * LANES, *const *right = rows + k * BLOCK;
+        for (ptrdiff_t j = 0, W; j < n; j += W * LANES) {
+            const ptrdiff_t vectors = (n - j) / LANES;
+            /* Four are two twos: one alone has too few sums to be fast. */
+            W = GRADIENT_ACROSS == 1 || vectors == 1 ? 1 : vectors == 2 || vectors == 4 ? 2 : 3;
+            switch (W) {
+#if REGISTERS == 32
+            case 3: COLUMNS(3); break;
+            case 2: COLUMNS(2); break;
+#endif
+            default: COLUMNS(1);
+            }
+        }
+    }
+}
+
+#undef COLUMNS
+
+/* c[i * c_row + j] = or += sum over terms l of a[l, i] * rows[l][j], for m rows and n columns, whole
+ * vectors.  a: words of whole blocks, by words_of_rows. */
+static void bfloat16_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const float *a,
+                              const float *const *rows, float *c, ptrdiff_t c_row, int add)
+{
+    const unsigned before = flush_subnormal();
+    add_gradient(m, n, blocks, a, rows, c, c_row, add);
+    restore_subnormal(before);
+}
+
+#define JOINED(a, b) a##b
+#define TABLE(isa) JOINED(convcore_bfloat16_, isa)
+#define TEXT(isa) QUOTED(isa)
+#define QUOTED(isa) #isa
+
+const convcore_bfloat16 TABLE(CONVCORE_ISA) = {
+    .name = TEXT(CONVCORE_ISA),
+    .words = WORDS,
+    .words_of_nchw = words_of_nchw,
+    .words_of_weights = words_of_weights,
+    .words_of_rows = words_of_rows,
+    .product = bfloat16_product,
+    .gradient = bfloat16_gradient,
+};
