@@ -1,7 +1,8 @@
-"""Automatic mixed precision under PyTorch's names: everything is computed in the tensors' dtype.
+"""Automatic mixed precision under PyTorch's names: bfloat16 or float16 within `autocast`.
 
-`autocast` warns once and changes nothing: float32 stays float32.  `GradScaler` scales losses and
-gradients as PyTorch's does.
+In its context convolutions and matrix products are computed in the lower precision and losses in
+float32, by PyTorch's lists for the CPU; parameters and their gradients stay float32.  `GradScaler`
+scales losses and gradients as PyTorch's does.
 """
 
 from convcore.amp.autocast_mode import autocast as autocast

@@ -1,15 +1,20 @@
-"""autocast: the context in which PyTorch computes in a narrower dtype."""
+"""autocast: a context in which products are computed in bfloat16 or float16, and losses in float32.
+
+Outside of it nothing is asked: the listed functions have other code while a context is open
+(`convcore.amp._casts`).
+"""
 
 from __future__ import annotations
 
 import functools
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any
 
-from convcore import _dtype
+from convcore import _device, _dtype
+from convcore.amp import _casts
+from convcore.autograd.casting import Casting, exchange, here
+from convcore.functions.casts import cast
 
 __all__ = [
     "autocast",
@@ -30,31 +35,52 @@ __all__ = [
     "set_autocast_enabled",
 ]
 
-_DEFAULTS = {"cpu": _dtype.bfloat16, "cuda": _dtype.float16}
-# Device type -> (enabled, dtype), in this thread or task.
-# Whether a device has autocast, and in which dtype.
-_State = dict[str, tuple[bool, Any]]
-_state: ContextVar[_State] = ContextVar("autocast", default={})  # noqa: B039
-_warned = False
+_LOWER = (_dtype.bfloat16, _dtype.float16)
+_UNSUPPORTED = (
+    "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+    "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
+)
 
 
-def _of(device_type: str) -> tuple[bool, Any]:
-    return _state.get().get(device_type, (False, _DEFAULTS.get(device_type, _dtype.bfloat16)))
+class autocast(Casting):
+    """Mixed precision: a context, or decorator, in which functions choose their dtype.
 
+    Convolutions, linear layers and matrix products cast float32 operands to the lower precision,
+    and so give it; losses, 3-d pools and the functions of linear algebra cast theirs to float32;
+    `cat` and `stack` take the widest of their operands'; all others compute in the dtype that they
+    are given.  The lists are PyTorch's for the CPU.  Parameters stay float32, and so do their
+    gradients; each is cast once within the outermost context, unless it changes.  float64, complex
+    and integer tensors are left as they are, and so are calls with ``out=``.
 
-class autocast:
-    """A context, or decorator, that asks for a narrower dtype; tensors keep theirs.
-
-    Results are those of float32: more exact than PyTorch's, and as fast as without autocast.  The
-    first use with ``device_type='cpu'`` warns.
+    The state is the thread's own.  A backward pass belongs outside, as in PyTorch.
 
     Parameters
     ----------
     device_type : str
         'cpu'; other devices are accepted, and disabled with a warning, as in PyTorch.
     dtype : dtype, optional
-        What `get_autocast_dtype` gives inside; bfloat16 by default.
-    enabled, cache_enabled : bool
+        The lower precision: bfloat16, the default, or float16; others disable it with a warning.
+    enabled : bool
+        False within another context switches that off for a while.
+    cache_enabled : bool, optional
+        Whether casts of parameters are kept; by default as outside.
+
+    Raises
+    ------
+    ValueError
+        ``device_type`` is no string.
+    RuntimeError
+        It is no device's name.
+
+    Examples
+    --------
+    >>> import convcore
+    >>> layer = convcore.nn.Linear(2, 3)
+    >>> with autocast("cpu", dtype=convcore.bfloat16):
+    ...     layer(convcore.ones(1, 2)).dtype
+    torch.bfloat16
+    >>> layer.weight.dtype
+    torch.float32
     """
 
     def __init__(
@@ -66,6 +92,7 @@ class autocast:
     ):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        device_type = _device.device(device_type).type
         if enabled and device_type != "cpu":
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not "
@@ -73,76 +100,56 @@ class autocast:
                 stacklevel=2,
             )
             enabled = False
-        self.device = device_type
-        self.fast_dtype = dtype if dtype is not None else _of(device_type)[1]
-        self._enabled = enabled
-        # Per entry, for it may be entered again within itself.
-        self._entered: list[tuple[Token[_State], tuple[bool, Any], _State]] = []
+        if dtype is None:
+            dtype = get_autocast_dtype(device_type)
+        if enabled and dtype not in _LOWER:
+            warnings.warn(_UNSUPPORTED, stacklevel=2)
+            enabled = False
+        self.device, self.fast_dtype, self._enabled = device_type, dtype, bool(enabled)
+        self._cache_enabled = cache_enabled
+        super().__init__({})
+        if enabled:
+            _casts.prepare()
 
-    def __enter__(self) -> autocast:
-        global _warned
-        if self._enabled and not _warned:
-            _warned = True
-            warnings.warn(
-                "autocast changes nothing: convcore computes in the dtype of the tensors",
-                stacklevel=2,
-            )
-        before, outside = _of(self.device), _state.get()
-        try:
-            token = _state.set({**outside, self.device: (self._enabled, self.fast_dtype)})
-            self._entered.append((token, before, outside))
-        except MemoryError:
-            self._put_back(before, outside)
-            raise
+    def _enter(self) -> autocast:
+        caching = here.caching if self._cache_enabled is None else bool(self._cache_enabled)
+        self._wanted = {
+            "enabled": self._enabled if self.device == "cpu" else here.enabled,
+            "dtypes": {**here.dtypes, self.device: self.fast_dtype},
+            "caching": caching,
+        }
+        super()._enter()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        token, before, outside = self._entered.pop()
-        try:
-            _state.reset(token)
-        except MemoryError:  # a context's variable cannot be set without memory
-            self._put_back(before, outside)
-
-    def _put_back(self, before: tuple[bool, Any], outside: _State) -> None:
-        """Undo `__enter__` in the state in force, where the variable may have been set or not."""
-        state = _state.get()
-        if state is not outside:
-            state[self.device] = before
 
     def __call__(self, function: Callable) -> Callable:
         """Return a function that runs within the context."""
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            with autocast(self.device, self.fast_dtype, self._enabled):
+            with autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled):
                 return function(*args, **kwargs)
 
         return inside
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether a device has autocast; it changes nothing here."""
-    return device_type == "cpu"
+    """Return whether a device has autocast: the CPU has."""
+    return _device.device(device_type).type == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Return whether an enabled `autocast` of a device is entered."""
-    return _of(device_type)[0]
+    """Return whether functions on a device choose their dtype now, in this thread."""
+    return here.enabled and _device.device(device_type).type == "cpu"
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return whether an enabled `autocast` of the CPU is entered."""
-    return is_autocast_enabled("cpu")
+    """Return whether functions on the CPU choose their dtype now, in this thread."""
+    return here.enabled
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the dtype that `autocast` of a device asks for."""
-    return _of(device_type)[1]
+    """Return the lower precision of a device: what `autocast` asks for, or its default."""
+    return here.dtypes.get(_device.device(device_type).type, _dtype.bfloat16)
 
 
 def get_autocast_gpu_dtype() -> Any:
@@ -156,47 +163,129 @@ def get_autocast_cpu_dtype() -> Any:
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Set what `is_autocast_enabled` gives."""
-    _state.set({**_state.get(), device_type: (enabled, _of(device_type)[1])})
+    """Switch autocast of the CPU on or off in this thread, without a context.
+
+    Raises
+    ------
+    RuntimeError
+        It is to be on for a device that is not there.
+    """
+    if _device.device(device_type).type != "cpu":
+        if enabled:
+            raise RuntimeError(f"autocast is not available for {device_type!r}, only for 'cpu'")
+        return
+    if enabled:
+        _casts.prepare()
+        exchange.hold(here.token)
+        here.cache = {} if here.cache is None else here.cache
+    here.enabled = bool(enabled)
+    if not enabled:
+        exchange.give_back(here.token)
+        here.cache = here.cache if here.nesting else None
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set what `get_autocast_dtype` gives."""
-    _state.set({**_state.get(), device_type: (_of(device_type)[0], dtype)})
+    """Set the lower precision of a device in this thread."""
+    here.dtypes = {**here.dtypes, _device.device(device_type).type: dtype}
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return True; there is nothing to cache."""
-    return True
+    """Return whether casts of parameters are kept within the outermost context."""
+    return here.caching
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Do nothing: there is no cache of weights in another dtype."""
+    """Set whether casts of parameters are kept within the outermost context."""
+    here.caching = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Do nothing: there is no cache of weights in another dtype."""
+    """Forget the casts of parameters, as the end of the outermost context does."""
+    if here.cache is not None:
+        here.cache.clear()
 
 
 def autocast_increment_nesting() -> int:
-    """Return 1."""
-    return 1
+    """Count one more context, and return how many there are."""
+    here.nesting += 1
+    return here.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Return 0."""
-    return 0
+    """Count one context less, and return how many there are."""
+    here.nesting -= 1
+    return here.nesting
+
+
+# Functions of one's own
 
 
 def custom_fwd(
-    fwd: Callable | None = None, *, device_type: str = "cpu", cast_inputs: Any = None
+    fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None
 ) -> Callable:
-    """Return the ``forward`` of an `autograd.Function` as it is."""
+    """Decorate the ``forward`` of an `autograd.Function` for autocast.
+
+    Parameters
+    ----------
+    device_type : str
+    cast_inputs : dtype, optional
+        What floating-point tensors are cast to where autocast is on; ``forward`` then runs without
+        it.  By default ``forward`` runs as it is called.
+
+    Raises
+    ------
+    ValueError
+        ``device_type`` is no string.
+    """
+    _check_name(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
-    return fwd
+    function = fwd
+
+    @functools.wraps(function)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        context, on = args[0], is_autocast_enabled(device_type)
+        context._dtype = get_autocast_dtype(device_type)
+        context._fwd_used_autocast = on and cast_inputs is None
+        if not on or cast_inputs is None:
+            return function(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return function(*_cast(args, cast_inputs), **_cast(kwargs, cast_inputs))
+
+    return forward
 
 
-def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cpu") -> Callable:
-    """Return the ``backward`` of an `autograd.Function` as it is."""
-    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """Decorate the ``backward`` of an `autograd.Function`: it runs as its ``forward`` did.
+
+    Raises
+    ------
+    ValueError
+        ``device_type`` is no string.
+    """
+    _check_name(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    function = bwd
+
+    @functools.wraps(function)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        context = args[0]
+        with autocast(device_type, context._dtype, context._fwd_used_autocast):
+            return function(*args, **kwargs)
+
+    return backward
+
+
+def _check_name(device_type: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """Return what `cast` does, of tensors in dictionaries too."""
+    if isinstance(value, dict):
+        return {name: _cast(item, dtype) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_cast(item, dtype) for item in value])
+    return cast(value, dtype)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import INEXACT
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.anomaly_mode import anomaly, where_made
@@ -322,7 +323,7 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
         return output
     if _among(output, ctx._dirty):
         return _changed(node, number, output)
-    no_gradient = _among(output, ctx._non_differentiable) or output._array.dtype.kind not in "fc"
+    no_gradient = _among(output, ctx._non_differentiable) or output._array.dtype.kind not in INEXACT
     if _among(output, args):  # an input returned unchanged becomes a view of it
         output = views.alias(output)
         output._grad_fn, output._output_nr, output._requires_grad = None, 0, False

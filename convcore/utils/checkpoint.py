@@ -10,6 +10,8 @@ from typing import Any
 
 from convcore import autograd
 from convcore._tensor import Tensor
+from convcore.autograd.casting import Casting
+from convcore.autograd.casting import state as casting_state
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled, mode, no_grad
 from convcore.autograd.saved import saved_tensors_hooks
 from convcore.random import get_rng_state, set_rng_state
@@ -166,6 +168,7 @@ class CheckpointFunction(autograd.Function):
             )
         ctx.run_function = run_function
         ctx.state = get_rng_state() if preserve else None
+        ctx.casting = Casting(casting_state())
         ctx.others = [None if isinstance(one, Tensor) else one for one in args]
         ctx.numbers = [n for n, one in enumerate(args) if isinstance(one, Tensor)]
         ctx.save_for_backward(*[args[n] for n in ctx.numbers])
@@ -186,7 +189,7 @@ class CheckpointFunction(autograd.Function):
         inputs = list(ctx.others)
         for number, tensor in zip(ctx.numbers, ctx.saved_tensors, strict=True):
             inputs[number] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with enable_grad(), _random_state(ctx.state):
+        with enable_grad(), _random_state(ctx.state), ctx.casting:
             outs = ctx.run_function(*inputs)
         outs = outs if isinstance(outs, (tuple, list)) else (outs,)
         pairs = [
@@ -226,6 +229,7 @@ class _Frame:
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.state = get_rng_state() if preserve else None
+        self.casting = Casting(casting_state())
         self.first_context, self.next_context = context_fn()
         self.check, self.early_stop = check, early_stop
         self.saved: list[tuple] = []  # what each saved tensor is like
@@ -267,6 +271,7 @@ class _Frame:
                 contextlib.suppress(_Enough),
                 enable_grad(),
                 _random_state(self.state),
+                self.casting,
                 hooks,
                 self.next_context,
             ):

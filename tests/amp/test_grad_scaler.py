@@ -1,43 +1,14 @@
-"""autocast changes nothing and says so; GradScaler scales, skips and grows as PyTorch's does."""
+"""GradScaler scales, skips and grows as PyTorch's does."""
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-
 import pytest
-from no_memory import Failing
 
 import convcore
 from convcore import amp
-from convcore.amp import autocast_mode
-
-
-@pytest.fixture(autouse=True)
-def not_warned_yet():
-    autocast_mode._warned = False
-
-
-def test_autocast_warns_once_and_keeps_float32():
-    layer = convcore.nn.Linear(2, 3)
-    with pytest.warns(UserWarning, match="autocast changes nothing"), amp.autocast("cpu"):
-        assert layer(convcore.ones(1, 2)).dtype is convcore.float32
-        assert autocast_mode.is_autocast_enabled("cpu")
-        assert autocast_mode.get_autocast_dtype("cpu") is convcore.bfloat16
-        with amp.autocast("cpu", enabled=False):
-            assert not autocast_mode.is_autocast_cpu_enabled()
-    assert not autocast_mode.is_autocast_enabled("cpu")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        amp.autocast("cpu", dtype=convcore.float16)(layer)(convcore.ones(1, 2))
 
 
 def test_other_devices_are_disabled_with_a_warning(lib):
-    with pytest.warns(UserWarning, match="CUDA is not available"):
-        context = lib.amp.autocast("cuda")
-    with context:
-        enabled = getattr(lib, "is_autocast_enabled", autocast_mode.is_autocast_enabled)
-        assert not enabled("cuda")
     with pytest.warns(UserWarning, match="CUDA is not available"):
         scaler = lib.amp.GradScaler("cuda")
     loss = lib.ones(1)
@@ -83,15 +54,3 @@ def test_scaler_refuses_what_cannot_be():
         scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="source state dict is empty"):
         scaler.load_state_dict({})
-
-
-@pytest.mark.filterwarnings("ignore:autocast changes nothing")
-@pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("first", range(4))
-def test_autocast_ends_as_it_began_where_memory_runs_out(monkeypatch, first, changed):
-    monkeypatch.setattr(autocast_mode, "_state", Failing(autocast_mode._state, first, changed))
-    with contextlib.suppress(MemoryError), amp.autocast("cpu"):
-        with amp.autocast("cpu", enabled=False):
-            assert not autocast_mode.is_autocast_enabled("cpu")
-        assert autocast_mode.is_autocast_enabled("cpu")
-    assert not autocast_mode.is_autocast_enabled("cpu")

@@ -1,0 +1,114 @@
+"""Other code for the listed functions: it casts their operands and calls them as they are."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from convcore import _dtype, functions
+from convcore._tensor import Tensor
+from convcore.amp import _ops
+from convcore.autograd.casting import exchange, here
+from convcore.functions.casts import ELIGIBLE, cast, lower, tensors
+
+__all__ = ["prepare"]
+
+# What is cast to: a function of the call's arguments, or None where nothing is cast.
+
+
+def _lower(args: tuple, kwargs: dict) -> Any:
+    return lower()
+
+
+def _float32(args: tuple, kwargs: dict) -> Any:
+    return _dtype.float32
+
+
+def _widest(args: tuple, kwargs: dict) -> Any:
+    for value in tensors((*args, *kwargs.values())):
+        if value.dtype is _dtype.float32:
+            return _dtype.float32
+        if value.dtype in ELIGIBLE and value.dtype is not lower():
+            raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
+    return lower()
+
+
+def _padding(args: tuple, kwargs: dict) -> Any:
+    """Return float32 where PyTorch's kernel is one of the list: not reflection of volumes."""
+    how = kwargs.get("mode", args[2] if len(args) > 2 else "constant")
+    pads = kwargs.get("pad", args[1] if len(args) > 1 else ())
+    volumes = isinstance(pads, list | tuple) and len(pads) == 6
+    listed = how == "replicate" or (how == "reflect" and not volumes)
+    return _dtype.float32 if listed else None
+
+
+# Other code for the functions
+
+
+def _casting(function: types.FunctionType, target: Callable[[tuple, dict], Any]) -> Callable:
+    """Return a function that casts operands as autocast of this thread does, and calls another."""
+
+    def casting(*args: Any, **kwargs: Any) -> Any:
+        if not here.enabled or here.inside or kwargs.get("out") is not None:
+            return function(*args, **kwargs)
+        dtype = target(args, kwargs)
+        here.inside = True
+        try:
+            if dtype is not None:
+                args = tuple([cast(value, dtype) for value in args])
+                kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
+            return function(*args, **kwargs)
+        finally:
+            here.inside = False
+
+    return casting
+
+
+def _code(function: types.FunctionType, target: Callable[[tuple, dict], Any]) -> types.CodeType:
+    """Return code for a function that calls what casts and then the function as it is now."""
+    plain = types.FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    plain.__kwdefaults__ = function.__kwdefaults__
+    # The names of free variables must stay; `if 0` mentions them and leaves no code.
+    free = ", ".join(function.__code__.co_freevars)
+    source = f"""def outer({free}):
+    def {function.__name__}(*args, **kwargs):
+        if 0: ({free})
+        call = "what casts"
+        return call(*args, **kwargs)
+    return {function.__name__}.__code__
+"""
+    made: dict[str, Any] = {}
+    exec(source, made)
+    code = made["outer"](*function.__code__.co_freevars)
+    casting = _casting(plain, target)
+    constants = [casting if value == "what casts" else value for value in code.co_consts]
+    return code.replace(co_consts=tuple(constants))
+
+
+def _found(table: dict[str, str]) -> Iterator[types.FunctionType]:
+    """Yield the functions of a table: those of the modules, and their forms with ``out=``."""
+    for module, names in table.items():
+        home = importlib.import_module(f"convcore.functions.{module}")
+        for name in names.split():
+            for owner in (home, functions, Tensor):
+                function = vars(owner).get(name)
+                if isinstance(function, types.FunctionType):
+                    yield function
+
+
+def prepare() -> None:
+    """Make the code of all listed functions, once."""
+    if not exchange.is_empty():
+        return
+    tables = ((_ops.LOWER, _lower), (_ops.FLOAT32, _float32), (_ops.WIDEST, _widest))
+    targets = {f: target for table, target in tables for f in _found(table)}
+    targets |= dict.fromkeys(_found({"padding": "pad"}), _padding)
+    exchange.fill([(function, _code(function, target)) for function, target in targets.items()])
