@@ -50,6 +50,12 @@ __all__ = [
 _FAMILY = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # PyTorch's categories by NumPy's kind
 
 
+# NumPy's kinds of the dtypes that can have gradients, and of the real ones among them.  bfloat16 is
+# of kind V, as all are that NumPy has not itself; no other dtype of a tensor is.
+INEXACT = "fcV"
+FLOATING = "fV"
+
+
 class dtype:
     """The dtype of a tensor's elements; compared by identity."""
 

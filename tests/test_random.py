@@ -421,6 +421,12 @@ def test_poisson_and_binomial_draw_pytorchs_numbers(torch, dtype):
         assert drawn[1] == drawn[3]
 
 
+def test_binomial_of_endless_or_unknown_trials_ends():
+    count = convcore.tensor([float("nan"), float("inf"), float("inf"), 5.0])
+    prob = convcore.tensor([0.5, 0.25, 0.0, float("nan")])
+    assert str(convcore.binomial(count, prob).tolist()) == "[nan, inf, 0.0, nan]"
+
+
 def test_poisson_and_binomial_have_the_moments_of_their_distribution():
     convcore.manual_seed(0)
     for mean in (0.0, 3.0, 40.0):

@@ -10,10 +10,12 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions.arithmetic import compute, conj, div, mul, sub
+from convcore.functions.arithmetic import add, compute, conj, div, mul
 from convcore.functions.broadcast import cast, fitted
-from convcore.functions.elementwise import _as_float, _of_input, cos, pow, rsqrt, sgn, sin, square
+from convcore.functions.elementwise import _as_float, _of_input, pow, rsqrt, sgn, square
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, zeros_like
 
 __all__ = [
@@ -49,12 +51,34 @@ atanh = _of_input(
 
 
 def _sinc_slope(grad: Tensor, x: Tensor) -> Tensor:
-    t = mul(x, math.pi)
-    slope = div(sub(mul(t, cos(t)), sin(t)), mul(t, x))
-    return masked(mul(grad, conj(slope)), x._array != 0)
+    return mul(grad, conj(mul(_spherical_bessel(mul(x, math.pi), 1), -math.pi)))
 
 
-sinc = _of_input(np.sinc, "sin(pi x) / (pi x) of each element x, and 1 of 0", _sinc_slope)
+def _spherical_bessel(t: Tensor, n: int) -> Tensor:
+    """Return the spherical Bessel function j_n of each element; sinc(x) is j_0 of pi x.
+
+    Its slope is (n j_(n-1) - (n+1) j_(n+1)) / (2n + 1), which does not cancel near 0, as the
+    derivatives of sin(t) / t do where they are written in sines and cosines.
+    """
+    from scipy import special
+
+    array = t._array
+    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    out = wrap(np.asarray(ignore_errstate(special.spherical_jn, n, wide)).astype(array.dtype))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor, t: Tensor) -> Tensor:
+        slope = mul(_spherical_bessel(t, n + 1), -(n + 1))
+        if n:
+            slope = add(slope, mul(_spherical_bessel(t, n - 1), n))
+        return mul(grad, conj(div(slope, 2 * n + 1)))
+
+    record("SphericalBesselBackward", (t,), out, backward, (t,))
+    return out
+
+
+sinc = in_float32(
+    _of_input(np.sinc, "sin(pi x) / (pi x) of each element x, and 1 of 0", _sinc_slope)
+)
 
 
 def deg2rad(input: Tensor) -> Tensor:
@@ -74,6 +98,7 @@ def _scaled(function: str, x: Tensor, by: float) -> Tensor:
     return mul(x, by)
 
 
+@in_float32
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """Return sqrt(input^2 + other^2), element by element, without overflow."""
     check_tensors("hypot", input, other)

@@ -13,6 +13,7 @@ import numpy as np
 
 from convcore._creation.arguments import checked_number
 from convcore._dtype import (
+    INEXACT,
     can_cast_numpy,
     common,
     get_default_dtype,
@@ -82,8 +83,6 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     except TypeError as error:
         if dtype is None:
             raise
-        if dtype.kind == "V":  # beside float32 without axes, or where ml_dtypes has no loop
-            return _computed_wide(ufunc, a, b, dtype)
         if "No loop" not in str(error):
             raise
         kernel = f"{getattr(ufunc, '__name__', 'ufunc')}_cpu"
@@ -94,11 +93,21 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
     return result if result.__class__ is _ndarray else np.asarray(result)
 
 
-def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype) -> np.ndarray:
-    """Return ``ufunc(a, b)`` of real arrays or numbers, computed in float32 and rounded once."""
-    wide = [x.astype(np.float32) if x.__class__ is _ndarray else x for x in (a, b)]
-    value = np.asarray(ignore_errstate(ufunc, *wide, dtype=np.float32))
-    return ignore_errstate(value.astype, dtype)
+def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype, out: Any = None) -> np.ndarray:
+    """Return ``ufunc(a, b)`` of real arrays or numbers, computed in float32 and rounded once.
+
+    A number, also of an array without axes, is used as float32 has it.
+    """
+    wide = [_in_single(x, dtype) if x.__class__ is _ndarray else x for x in (a, b)]
+    value = np.asarray(ufunc(*wide, dtype=np.float32))
+    if out is None:
+        return value.astype(dtype)
+    np.copyto(out, value, casting="unsafe")
+    return out
+
+
+def _in_single(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return (array.astype(dtype) if array.ndim else array).astype(np.float32)
 
 
 def _no_tensor(value: Any) -> TypeError:
@@ -114,6 +123,8 @@ def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np
 
 
 def _apply(ufunc: np.ufunc, a: Any, b: Any, dtype: np.dtype, out: np.ndarray | None = None) -> Any:
+    if dtype.kind == "V":
+        return _computed_wide(ufunc, a, b, dtype, out)
     if a.__class__ is not _ndarray:
         a = _number(a, dtype)
     elif b.__class__ is not _ndarray:
@@ -454,7 +465,7 @@ def _reciprocal(x: Tensor) -> Tensor:
     try:
         value = ignore_errstate(np.true_divide, 1, array, dtype=dtype)
     except TypeError:
-        value = _computed_wide(np.true_divide, 1, array, dtype)
+        value = ignore_errstate(_computed_wide, np.true_divide, 1, array, dtype)
     out = wrap(np.asarray(value))
     record("ReciprocalBackward0", (x,), out, _reciprocal_backward, (out,))
     return out
@@ -471,13 +482,13 @@ def _div_rounded(a: Any, b: Any, rounding_mode: str) -> Tensor:
             f"'{rounding_mode}'"
         )
     is_float = _is_float(a, b)
-    if not is_float and not np.all(b):
-        raise RuntimeError("ZeroDivisionError")
-    if rounding_mode == "floor":
-        return wrap(compute(np.floor_divide, a, b))
-    if is_float:
+    if is_float and rounding_mode == "trunc":
         return wrap(np.asarray(np.trunc(compute(np.true_divide, a, b))))
     quotient = compute(np.floor_divide, a, b)
+    if not is_float and quotient.size and not np.all(b):
+        raise RuntimeError("ZeroDivisionError")
+    if rounding_mode == "floor":
+        return wrap(quotient)
     remainder = compute(np.subtract, a, compute(np.multiply, quotient, b))
     upward = (remainder != 0) & (quotient < 0)
     return wrap(np.asarray(quotient + upward.astype(quotient.dtype)))
@@ -490,7 +501,7 @@ def _div_rounded_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
 
 def _is_float(a: Any, b: Any) -> bool:
     dtype = common(b, a) if a.__class__ is not _ndarray else common(a, b)
-    return dtype.kind in "fc"
+    return dtype.kind in INEXACT
 
 
 multiply = mul

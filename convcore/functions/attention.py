@@ -10,6 +10,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_optional
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.dropout import dropout
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.index_along import repeat_interleave
 from convcore.functions.masked import masked_fill
 from convcore.functions.matmul import matmul
@@ -19,6 +20,7 @@ from convcore.functions.softmax import softmax
 __all__ = ["scaled_dot_product_attention"]
 
 
+@in_float32
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

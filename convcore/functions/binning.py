@@ -14,6 +14,7 @@ from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.order import _return_type
 
 __all__ = [
@@ -128,6 +129,7 @@ def _searched(bounds: np.ndarray, values: np.ndarray, side: Any, out_int32: bool
 # Histograms
 
 
+@in_float32
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Count the elements in equal bins from ``min`` to ``max``; from end to end if both are 0.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import INEXACT
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
@@ -110,7 +111,7 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return views of all tensors in the shape that they broadcast to."""
+    """Return all tensors in the shape that they broadcast to: themselves, or views of them."""
     for position, tensor in enumerate(tensors, 1):
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -118,7 +119,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
                 f"not {type(tensor).__name__}"
             )
     shape = broadcast_shape(*(tensor._array.shape for tensor in tensors))
-    return tuple([expand(tensor, shape) for tensor in tensors])
+    return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -223,9 +224,9 @@ def fit(grad: Tensor, like: tuple[tuple[int, ...], np.dtype]) -> Tensor:
     The operand may have been broadcast, and promoted to another dtype, before it was used.
     """
     shape, dtype = like
-    if grad._array.dtype != dtype:
-        grad = cast(grad, dtype)
-    return grad if grad._array.shape == shape else sum_to(grad, shape)
+    if grad._array.shape != shape:
+        grad = sum_to(grad, shape)
+    return grad if grad._array.dtype == dtype else cast(grad, dtype)
 
 
 def cast(x: Tensor, dtype: np.dtype) -> Tensor:
@@ -235,7 +236,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     if array.dtype.kind == "c" and dtype.kind not in "c":
         array = array.real
     out = wrap(ignore_errstate(array.astype, dtype))
-    if dtype.kind in "fc":
+    if dtype.kind in INEXACT:
         record("ToCopyBackward0", (x,), out, lambda needs, grad: cast(grad, before))
     return out
 

@@ -197,7 +197,7 @@ def _converted(
         if x._suggested_format() is memory_format:
             return x
     out = wrap(copied(array, dtype, memory_format))
-    if dtype.kind in "fc":
+    if dtype.kind in _dtype.INEXACT:
         before = array.dtype
         record("ToCopyBackward0", (x,), out, lambda needs, grad: _cast_back(grad, before))
     return out
@@ -267,7 +267,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         (forgotten(self), src),
         lambda needs, grad: (
             zeros_like(grad) if needs[0] else None,
-            fit(grad, like) if needs[1] and like[1].kind in "fc" else None,
+            fit(grad, like) if needs[1] and like[1].kind in _dtype.INEXACT else None,
         ),
     )
 

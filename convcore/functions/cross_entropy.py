@@ -25,6 +25,7 @@ from convcore.functions._support.dispatch import dispatch_pair, flat_in, later_p
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.broadcast import fitted
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.loss import _reduction
 from convcore.functions.shape import reshape
 from convcore.functions.softmax import log_softmax
@@ -32,6 +33,7 @@ from convcore.functions.softmax import log_softmax
 __all__ = ["cross_entropy", "nll_loss"]
 
 
+@in_float32
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -63,7 +65,7 @@ def nll_loss(
         The shapes do not belong together, or the target's dtype is another one.
     """
     check_arguments("nll_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce, frames=2)
     return _class_loss(input, target, weight, ignore_index, reduction)
 
 
@@ -185,6 +187,7 @@ def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | N
         )
 
 
+@in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -228,7 +231,7 @@ def cross_entropy(
     tensor(0.1269)
     """
     check_arguments("cross_entropy", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce, frames=2)
     label_smoothing = number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")

@@ -17,6 +17,7 @@ from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted
 from convcore.functions.elementwise import reciprocal, square
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.index_along import index_select
 from convcore.functions.matmul import matmul
 from convcore.functions.piecewise import clamp_min, masked, where
@@ -41,6 +42,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     return div(input, expand_as(size, input))
 
 
+@in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors that lie along an axis.
 
@@ -171,6 +173,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return norm(sub(*pairs), p, -1)
 
 
+@in_float32
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with those slices along an axis scaled whose p-norm is above maxnorm."""
     check_tensor("renorm", input)

@@ -25,7 +25,7 @@ from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.scipy_special import of_one
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.piecewise import masked, zeros_like
+from convcore.functions.piecewise import masked, where, zeros_like
 
 __all__ = [
     "abs",
@@ -151,7 +151,8 @@ log1p = _of_input(
 
 
 def _rsqrt(array: np.ndarray) -> np.ndarray:
-    return np.reciprocal(np.sqrt(array))
+    wide = array.astype(np.float32) if array.dtype.kind == "V" else array
+    return np.asarray(np.reciprocal(np.sqrt(wide)), array.dtype)
 
 
 sqrt = _of_result(
@@ -284,8 +285,7 @@ def _pow_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, n: Tensor, y
         grad_x = masked(slope, n._array != 0)
     if needs[1]:
         complex_base = y._array.dtype.kind == "c" and x._array.dtype.kind != "c"
-        logarithm = log(mul(x, _COMPLEX_ONE) if complex_base else x)  # of negative numbers too
-        grad_n = _grad_of_exponent(grad, logarithm, n, y, x._array == 0)
+        grad_n = mul(grad, conj(mul(y, _log_of_base(x, n, complex_base))))
     return grad_x, grad_n
 
 
@@ -293,7 +293,8 @@ def _number_pow_backward(
     needs: tuple[bool, ...], grad: Tensor, x: Any, n: Tensor, y: Tensor
 ) -> tuple:
     if x == 0:
-        return (_grad_of_exponent(grad, -math.inf, n, y, np.True_),)
+        slopes = np.where(n._array.real >= 0, 0, -math.inf).astype(y._array.real.dtype)
+        return (mul(grad, conj(mul(y, wrap(np.asarray(slopes))))),)
     logarithm = np.log(complex(x)) if isinstance(x, complex) or x < 0 else math.log(x)
     if y._array.dtype.kind != "c" and isinstance(logarithm, complex):
         logarithm = math.nan
@@ -303,10 +304,12 @@ def _number_pow_backward(
 _COMPLEX_ONE = wrap(np.ones((), np.complex64))
 
 
-def _grad_of_exponent(grad: Tensor, logarithm: Any, n: Tensor, y: Tensor, zero: Any) -> Tensor:
-    """Return grad * x**n * log(x), and 0 where x is zero and n is not below."""
-    flat = zero & (n._array.real >= 0)
-    return masked(mul(grad, conj(mul(y, logarithm))), ~flat)
+def _log_of_base(x: Tensor, n: Tensor, as_complex: bool) -> Tensor:
+    """Return log(x), and 0 where x is zero and n is not below: there x**n log(x) is taken for 0."""
+    flat = np.asarray((x._array == 0) & (n._array.real >= 0))
+    if flat.any():
+        x = where(wrap(flat), 1, x)
+    return log(mul(x, _COMPLEX_ONE) if as_complex else x)  # of negative numbers too
 
 
 # Size and sign

@@ -173,7 +173,7 @@ def _row_sums(values: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
         return np.zeros((size, values.shape[1]), values.dtype)
     from scipy.sparse import csr_matrix  # slow to import
 
-    wide = np.float32 if values.dtype == np.float16 else values.dtype
+    wide = np.float32 if values.itemsize == 2 else values.dtype
     order = np.argsort(rows, kind="stable")
     ends = np.cumsum(np.bincount(rows, minlength=size))
     ones = np.ones(len(rows), wide)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import common, result_numpy
+from convcore._dtype import FLOATING, common, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -17,6 +17,7 @@ from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import compute, mul, operand, sub
 from convcore.functions.broadcast import cast, fitted
 from convcore.functions.elementwise import _as_float, exp2, pow, sigmoid
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.order import _return_type
 from convcore.functions.rounding import trunc
 
@@ -110,6 +111,7 @@ def _is_infinity(function: str, x: Tensor, value: float) -> Tensor:
 # Exponents and neighbours
 
 
+@in_float32
 def frexp(input: Tensor) -> Any:
     """Return (mantissa, exponent): input = mantissa * 2^exponent, mantissas from [0.5, 1)."""
     check_tensor("frexp", input)
@@ -132,7 +134,9 @@ def _frexp_backward(needs: tuple[bool, ...], grads: tuple, exponent: Tensor) -> 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Return input * 2^other, element by element."""
     check_tensors("ldexp", input, other)
-    return mul(input, exp2(other))
+    out = mul(input, exp2(other))
+    dtype = common(input._array, other._array)
+    return cast(out, dtype) if dtype.kind in FLOATING else out
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:
@@ -150,11 +154,12 @@ def _double(value: Any) -> Any:
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
     """Return the next number after each element towards another; no gradient."""
     check_tensors("nextafter", input, other)
-    if result_numpy(input._array, other._array).kind != "f":
+    if result_numpy(input._array, other._array).kind not in FLOATING:
         check_kind("nextafter_cpu", input, "f")
     return wrap(compute(np.nextafter, input._array, other._array))
 
 
+@in_float32
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """Return log2(2^input + 2^other), element by element, without overflow."""
     check_tensors("logaddexp2", input, other)

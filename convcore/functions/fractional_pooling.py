@@ -10,6 +10,7 @@ from convcore._tensor import Tensor
 from convcore.engine.geometry import is_sequence
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import _picked, ints_per_axis
 from convcore.functions.shape import reshape
 from convcore.random import fill_uniform
@@ -87,11 +88,13 @@ def _pool(
     return found if return_indices else found[0]
 
 
+@in_float32
 @of_rank(2, _with_indices)
 def fractional_max_pool2d_with_indices() -> None:
     """Return what `fractional_max_pool2d` does, and the indices in the planes."""
 
 
+@in_float32
 @of_rank(2, _pool)
 def fractional_max_pool2d() -> None:
     """Return the largest element under windows at pseudorandom places.
@@ -119,11 +122,13 @@ def fractional_max_pool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _with_indices)
 def fractional_max_pool3d_with_indices() -> None:
     """Return what `fractional_max_pool3d` does, and the indices in the volumes."""
 
 
+@in_float32
 @of_rank(3, _pool)
 def fractional_max_pool3d() -> None:
     """Return the largest element under windows in (N, C, D, H, W); see `fractional_max_pool2d`."""

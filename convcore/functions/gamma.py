@@ -21,6 +21,7 @@ from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, _of_input, exp, log
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import where
 from convcore.functions.reduce import sum
 from convcore.functions.shape import unsqueeze
@@ -38,8 +39,15 @@ def _polygamma(n: int, array: np.ndarray) -> np.ndarray:
     return np.asarray(value, array.dtype)
 
 
+_gammaln = of_one("gammaln")
+
+
+def _log_gamma(array: np.ndarray) -> np.ndarray:
+    return np.where(np.isneginf(array), -array, _gammaln(array))  # C's: infinite, as at any pole
+
+
 lgamma: Unary = _of_input(
-    of_one("gammaln"),
+    _log_gamma,
     "the logarithm of the gamma function's absolute value, of each element",
     lambda g, x: mul(g, digamma(x)),
     "lgamma",
@@ -52,6 +60,7 @@ digamma: Unary = _of_input(
 )
 
 
+@in_float32
 def polygamma(n: int, input: Tensor) -> Tensor:
     """Return the n-th derivative of `digamma` at each element; n = 1 is the trigamma function.
 
@@ -96,6 +105,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return add(sum(terms, -1), math.log(math.pi) * p * (p - 1) / 4)
 
 
+@in_float32
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """Return the lower incomplete gamma function P(input, other), which rises from 0 to 1.
 
@@ -112,6 +122,7 @@ def igamma(input: Tensor, other: Tensor) -> Tensor:
     return _incomplete("igamma", "gammainc", input, other)
 
 
+@in_float32
 def igammac(input: Tensor, other: Tensor) -> Tensor:
     """Return the upper incomplete gamma function 1 - P(input, other); see `igamma`."""
     return _incomplete("igammac", "gammaincc", input, other)

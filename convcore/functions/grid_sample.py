@@ -19,6 +19,7 @@ from convcore.autograd.grad_mode import mode as grad_mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_kind
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.matmul import matmul
 from convcore.functions.shape import reshape, transpose
 
@@ -33,6 +34,7 @@ _DEFAULT = (
 )
 
 
+@in_float32
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -83,7 +85,7 @@ def grid_sample(
             f"'reflection', but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(_DEFAULT, stacklevel=2)
+        warnings.warn(_DEFAULT, stacklevel=3)
     _check(input._array, grid._array, mode)
     check_kind("grid_sampler", input, "f")
     how = _How(mode, padding_mode, bool(align_corners))
@@ -305,6 +307,7 @@ def _cubic(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(weight, 1), np.concatenate(slope, 1)
 
 
+@in_float32
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Return the grid of affine maps, for `grid_sample`.
 
@@ -331,7 +334,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """
     check_arguments("affine_grid", theta=theta)
     if align_corners is None:
-        warnings.warn(_DEFAULT, stacklevel=2)
+        warnings.warn(_DEFAULT, stacklevel=3)
     sizes, shape = [int(n) for n in size], theta._array.shape
     if theta._array.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -353,7 +356,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
             "align_corners=True. This is not an intended use case of affine_grid. See the "
             "documentation of affine_grid for details.",
-            stacklevel=2,
+            stacklevel=3,
         )
     dtype = theta._array.dtype
     lines = [_line(n, bool(align_corners), dtype) for n in sizes[2:]]

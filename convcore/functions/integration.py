@@ -18,6 +18,7 @@ from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp, log
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.joining import cat
 from convcore.functions.numerics import diff
 from convcore.functions.piecewise import where
@@ -50,7 +51,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     tensor(6.)
     """
     check_tensor("trapezoid", y)
-    return sum(_trapezoids(y, x, dx, wrap_dim(dim, y._array.ndim)), dim)
+    axis, shape = wrap_dim(dim, y._array.ndim), y._array.shape
+    if not shape[axis]:  # zeros of the values' dtype, and no function of them
+        return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), y._array.dtype))
+    return sum(_trapezoids(y, x, dx, axis), dim)
 
 
 @names_arguments
@@ -160,6 +164,7 @@ def _slopes_at(x: Tensor, axis: int, steps: np.ndarray, edge_order: int) -> Tens
     return cat([ends[0], inner, ends[1]], axis)
 
 
+@in_float32
 def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
     check_tensor("logcumsumexp", input)

@@ -18,6 +18,7 @@ from convcore.engine.layers.byte_interpolation import interpolate_bytes
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.linear_map import linear_map
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -35,6 +36,7 @@ LINES = {
 SHOWN = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
+@in_float32
 def interpolate(
     input: Tensor,
     size: Any = None,

@@ -30,6 +30,7 @@ from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
 from convcore.functions.elementwise import abs, exp, log, sigmoid
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import clamp, clamp_min, where
 from convcore.functions.reduce import mean, sum
 
@@ -47,13 +48,18 @@ __all__ = [
 # Reductions
 
 
-def _reduction(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
-    """Return the reduction's name, also where it is given in the older way."""
+def _reduction(
+    reduction: str, size_average: Any = None, reduce: Any = None, frames: int = 1
+) -> str:
+    """Return the reduction's name, also where it is given in the older way.
+
+    A warning of that points to who called the function, so many frames above it.
+    """
     if size_average is None and reduce is None:
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"{reduction} is not a valid value for reduction")
         return reduction
-    return older_reduction(size_average, reduce, stacklevel=4)
+    return older_reduction(size_average, reduce, stacklevel=3 + frames)
 
 
 def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
@@ -293,6 +299,7 @@ def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
 # Losses of probabilities
 
 
+@in_float32
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -323,7 +330,7 @@ def binary_cross_entropy(
     """
     check_arguments("binary_cross_entropy", input=input, target=target)
     refuse_gradients("binary_cross_entropy", weight=weight)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = _reduction(reduction, size_average, reduce, frames=2)
     if input._array.shape != target._array.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size "

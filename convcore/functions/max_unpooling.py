@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, scalar_name
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_arguments, check_kind
 from convcore.functions._support.linear_map import linear_map
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import ints_per_axis
 from convcore.functions.shape import squeeze, unsqueeze
 
@@ -48,6 +49,7 @@ def _max_unpool(
     return linear_map(input, forward, adjoint, (name, f"{name}Backward"), (indices,))
 
 
+@in_float32
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -73,6 +75,7 @@ def max_unpool1d(
     return squeeze(_max_unpool(2, planes, places, kernel, steps, pads, output_size), -1)
 
 
+@in_float32
 @of_rank(2, _max_unpool)
 def max_unpool2d() -> None:
     """Return planes of zeros with the elements of input at indices.
@@ -115,6 +118,7 @@ def max_unpool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _max_unpool)
 def max_unpool3d() -> None:
     """Return volumes with (N, C, D, H, W) put back to its indices; see `max_unpool2d`."""

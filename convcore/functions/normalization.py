@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import _hints
+from convcore._dtype import FLOATING
 from convcore._size import Size
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -33,7 +34,7 @@ from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import rsqrt
 from convcore.functions.piecewise import masked
 from convcore.functions.reduce import mean, sum
-from convcore.functions.shape import reshape
+from convcore.functions.shape import reshape, unsafe_reshape
 
 __all__ = ["batch_norm", "batch_norm_activation", "group_norm", "instance_norm"]
 
@@ -360,7 +361,7 @@ def _check_vectors(
             error = RuntimeError(f"{name} should contain {channels} elements not {size}")
             raise _hints.hinted(error, _hints.normalized_input(channels, size))
         # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
-        if name.startswith("running") and vector._array.dtype.kind != "f":
+        if name.startswith("running") and vector._array.dtype.kind not in FLOATING:
             raise RuntimeError(
                 f"{name} must be of a floating point dtype, got {scalar_name(vector._array.dtype)}"
             )
@@ -380,10 +381,14 @@ def _follow(
     values = statistics[0], statistics[1] * (count / max(1, count - 1))
     # Both are computed before one changes: there may not be the memory for it.
     moved = [
-        ignore_errstate(np.add, (1 - momentum) * array, momentum * value)
+        ignore_errstate(np.add, (1 - momentum) * _at_least_single(array), momentum * value)
         for array, value in zip(arrays, values, strict=True)
     ]
     arrays[0][...], arrays[1][...] = moved
+
+
+def _at_least_single(array: Array) -> Array:
+    return array if array.itemsize > 2 else array.astype(np.float32)
 
 
 # Common implementation
@@ -553,7 +558,7 @@ def _composed(
         h = grad if w is None else mul(grad, w)
         if norm.given is None:
             h = sub(sub(h, mean(h, axes, True)), mul(z, mean(mul(h, z), axes, True)))
-        grads[0] = reshape(mul(h, rstd), x._array.shape)
+        grads[0] = unsafe_reshape(mul(h, rstd), x._array.shape)
     others = tuple([
         axis for axis in range(len(shape))
         if axis < len(shape) - len(weight_shape) or weight_shape[axis - len(shape)] == 1

@@ -15,6 +15,7 @@ from convcore.functions._support.axes import expand_to, wrap_dim
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
 from convcore.functions.slicing import diagonal_of, placed, slice_of
@@ -172,6 +173,7 @@ def _check_neighbour(shape: tuple[int, ...], other: tuple[int, ...], axis: int) 
 # Matrices
 
 
+@in_float32
 def trace(input: Tensor) -> Tensor:
     """Return the sum of a matrix's diagonal; of integers as int64.
 

@@ -18,6 +18,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor, refu
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, maximum, minimum
 
 __all__ = [
@@ -326,6 +327,7 @@ def _arg(function: str, find: Any, x: Tensor, dim: int | None, keepdim: bool) ->
     return wrap(np.asarray(index, np.int64))
 
 
+@in_float32
 @with_numpy_names
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the median, the lower one of two; along an axis, with its index.

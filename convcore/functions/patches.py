@@ -13,6 +13,7 @@ from convcore.autograd.node import record
 from convcore.engine.geometry import Axis, index, is_sequence
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions.in_float32 import in_float32
 
 __all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
@@ -20,6 +21,7 @@ Pair = tuple[int, int]
 Window = tuple[Pair, Pair, Pair, Pair]  # kernel_size, dilation, padding, stride
 
 
+@in_float32
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
@@ -68,6 +70,7 @@ def unfold(
     return _unfold(input, window)
 
 
+@in_float32
 def fold(
     input: Tensor,
     output_size: Any,

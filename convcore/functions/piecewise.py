@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import element
-from convcore._dtype import result_numpy
+from convcore._dtype import INEXACT, finfo, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -24,6 +24,7 @@ from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.in_float32 import in_float32
 
 __all__ = [
     "clamp",
@@ -329,13 +330,21 @@ def nan_to_num(
     """
     check_tensor("nan_to_num", input)
     array = input._array
-    if array.dtype.kind not in "fc":
+    if array.dtype.kind not in INEXACT:
         return wrap(array.copy(order="K"))
     nan = 0.0 if nan is None else nan
+    if array.dtype.kind == "V":
+        return _wide_nan_to_num(input, nan, posinf, neginf)
     value = np.nan_to_num(array, nan=nan, posinf=posinf, neginf=neginf)
     out = wrap(np.asarray(value))
     record("NanToNumBackward0", (input,), out, _nan_to_num_backward, (input,))
     return out
+
+
+def _wide_nan_to_num(x: Tensor, nan: float, posinf: float | None, neginf: float | None) -> Tensor:
+    limits = finfo(x.dtype)
+    posinf = limits.max if posinf is None else posinf
+    return in_float32(nan_to_num)(x, nan, posinf, limits.min if neginf is None else neginf)
 
 
 def _nan_to_num_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:

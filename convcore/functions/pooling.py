@@ -25,6 +25,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor, comp
 from convcore.functions._support.dispatch import flat_in, later_place_of, place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.linear_map import linear_map
+from convcore.functions.in_float32 import in_float32
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -78,11 +79,13 @@ def _max_pool(
     return _picked(name, rank, input, values, indices, return_indices)
 
 
+@in_float32
 @of_rank(1, _max_pool)
 def max_pool1d() -> None:
     """Return the largest element under every window of (N, C, W) or (C, W); see `max_pool2d`."""
 
 
+@in_float32
 @of_rank(2, _max_pool)
 def max_pool2d() -> None:
     """Return the largest element under every window.
@@ -125,6 +128,7 @@ def max_pool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _max_pool)
 def max_pool3d() -> None:
     """Return the largest element under every window of (N, C, D, H, W); see `max_pool2d`."""
@@ -209,6 +213,7 @@ def _pixel_maps(sizes: Ints) -> tuple[Callable, Callable]:
     )
 
 
+@in_float32
 def avg_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -245,6 +250,7 @@ def _avg_pool(
     return _mean(f"AvgPool{rank}D", rank, input, steps)
 
 
+@in_float32
 @of_rank(2, _avg_pool)
 def avg_pool2d() -> None:
     """Return the mean element under every window.
@@ -276,6 +282,7 @@ def avg_pool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _avg_pool)
 def avg_pool3d() -> None:
     """Return the mean element under every window of (N, C, D, H, W); see `avg_pool2d`."""
@@ -303,11 +310,13 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_mean(rank, input, outs)
 
 
+@in_float32
 @of_rank(1, _adaptive_avg_pool)
 def adaptive_avg_pool1d() -> None:
     """Return means of (N, C, W) or (C, W) over output_size windows; see `adaptive_avg_pool2d`."""
 
 
+@in_float32
 @of_rank(2, _adaptive_avg_pool)
 def adaptive_avg_pool2d() -> None:
     """Return the means of the windows that cut each axis into output_size parts.
@@ -338,6 +347,7 @@ def adaptive_avg_pool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _adaptive_avg_pool)
 def adaptive_avg_pool3d() -> None:
     """Return means of (N, C, D, H, W) over output_size windows; see `adaptive_avg_pool2d`."""
@@ -413,11 +423,13 @@ def _adaptive_max_pool(
     return _picked(name, rank, input, values, indices, return_indices)
 
 
+@in_float32
 @of_rank(1, _adaptive_max_pool)
 def adaptive_max_pool1d() -> None:
     """Return maxima of (N, C, W) or (C, W) over output_size windows; see `adaptive_max_pool2d`."""
 
 
+@in_float32
 @of_rank(2, _adaptive_max_pool)
 def adaptive_max_pool2d() -> None:
     """Return the largest element of each window that cuts each axis into output_size parts.
@@ -446,6 +458,7 @@ def adaptive_max_pool2d() -> None:
     """
 
 
+@in_float32
 @of_rank(3, _adaptive_max_pool)
 def adaptive_max_pool3d() -> None:
     """Return maxima of (N, C, D, H, W) over output_size windows; see `adaptive_max_pool2d`."""

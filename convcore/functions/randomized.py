@@ -16,6 +16,7 @@ from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions.activation import leaky_relu
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.elementwise import log
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.sampling import exponential_
 from convcore.functions.scatter import scatter
 from convcore.functions.softmax import softmax
@@ -24,6 +25,7 @@ from convcore.random import fill_uniform
 __all__ = ["gumbel_softmax", "rrelu", "rrelu_"]
 
 
+@in_float32
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,

@@ -11,6 +11,7 @@ from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.order import (
     _choose,
     _non_empty_axis,
@@ -155,6 +156,7 @@ def _between(ordered: Tensor, places: np.ndarray, weight: np.ndarray) -> Tensor:
     return lerp(low, high, expand(wrap(np.asarray(weight, ordered._array.dtype)), shape))
 
 
+@in_float32
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the k-th smallest element along an axis, counted from 1, as (values, indices).
 
@@ -175,6 +177,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     return _choose(_KTHVALUE, "KthvalueBackward0", input, index, along, keepdim)
 
 
+@in_float32
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the commonest element along an axis, the least of several, as (values, indices).
 
@@ -203,6 +206,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
+@in_float32
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are no NaN, the lower one of two.
 
@@ -225,11 +229,13 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     return _choose(_NANMEDIAN, "NanmedianBackward1", input, index, along, keepdim)
 
 
+@in_float32
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the largest element so far along an axis, and its last place, as (values, indices)."""
     return _running("cummax", _CUMMAX, np.maximum, input, dim)
 
 
+@in_float32
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the smallest element so far along an axis, and its last place, as for `cummax`."""
     return _running("cummin", _CUMMIN, np.minimum, input, dim)

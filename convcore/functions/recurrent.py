@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from convcore._tensor import Tensor
 from convcore.functions.activation import relu
-from convcore.functions.arithmetic import add, mul
+from convcore.functions.arithmetic import add, mul, sub
 from convcore.functions.elementwise import sigmoid, tanh
 from convcore.functions.joining import cat
 from convcore.functions.matmul import addmm, linear
@@ -67,7 +67,10 @@ def gru_cell(w_hh: Tensor, b_hh: Tensor | None) -> Cell:
         both, new = split(gates, [2 * size, size], 1)
         hidden_both, hidden_new = split(linear(h, w_hh, b_hh), [2 * size, size], 1)
         reset, update = chunk(sigmoid(add(both, hidden_both)), 2, 1)
-        return (lerp(tanh(addcmul(new, reset, hidden_new)), h, update),)
+        new = tanh(addcmul(new, reset, hidden_new))
+        if new._array.dtype is not h._array.dtype:  # under autocast
+            return (add(new, mul(sub(h, new), update)),)
+        return (lerp(new, h, update),)
 
     return step
 

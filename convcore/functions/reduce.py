@@ -102,7 +102,8 @@ def _expand_backward(input: Tensor, over: tuple[int, ...], by: float | None = No
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
         if grad._array.dtype != dtype:
             grad = cast(grad, dtype)
-        return expand_to(grad if by is None else div(grad, by), over, shape)
+        whole = expand_to(grad, over, shape)
+        return whole if by is None else div(whole, by)  # no view: hooks may change it in place
 
     return backward
 
@@ -221,8 +222,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     array = _as_summed(input._array, dtype)
     along = wrap_dim(dim, array.ndim)
     single = array.ndim == 0 or array.shape[along] == 1
-    running = np.multiply.accumulate
-    out = wrap(array.copy() if single else ignore_errstate(running, array, along, array.dtype))
+    out = wrap(array.copy() if single else ignore_errstate(_running_product, array, along))
     if single:
         backward = fitted(lambda needs, grad: (grad,), input)
         record("CumprodBackward0", (input,), out, backward)
@@ -230,6 +230,11 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         backward = fitted(_cumprod_backward(along), input)
         record("CumprodBackward0", (input,), out, backward, (input, out))
     return out
+
+
+def _running_product(array: np.ndarray, along: int) -> np.ndarray:
+    wide = np.float32 if array.dtype.char in "eE" else array.dtype
+    return np.multiply.accumulate(array, along, wide).astype(array.dtype, copy=False)
 
 
 def _cumprod_backward(along: int) -> Any:

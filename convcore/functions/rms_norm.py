@@ -16,12 +16,14 @@ from convcore.functions._support.arguments import (
 )
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.elementwise import rsqrt, square
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.layer_norm import normalized_sizes
 from convcore.functions.reduce import mean
 
 __all__ = ["rms_norm"]
 
 
+@in_float32
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

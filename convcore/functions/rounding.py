@@ -101,7 +101,7 @@ def _remains(ufunc: np.ufunc, quotient: Callable, name: str, x: Any, y: Any) -> 
     a = x._array if isinstance(x, Tensor) else x
     b = y._array if isinstance(y, Tensor) else y
     out = wrap(compute(ufunc, a, b))
-    if out._array.dtype.kind in "iu" and not np.all(b):
+    if out._array.dtype.kind in "iu" and out._array.size and not np.all(b):
         raise RuntimeError("ZeroDivisionError")
     if not mode.enabled:
         return out

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import FLOATING
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_kind
@@ -115,7 +116,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     """
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    if self._array.dtype.kind != "f":
+    if self._array.dtype.kind not in FLOATING:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
             f"floating point but you specified {scalar_name(self._array.dtype)}"
@@ -134,7 +135,7 @@ def cauchy_(
     RuntimeError
         sigma is not above 0, or the dtype is of integers.
     """
-    if self._array.dtype.kind != "f":
+    if self._array.dtype.kind not in FLOATING:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a "
             f"floating point but you specified {scalar_name(self._array.dtype)}"

@@ -219,11 +219,19 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
         return _view_to(input, sizes)
     if _is_viewable(array, sizes):
         return _view_to(input, sizes, "ReshapeAliasBackward0")
-    before = array.shape
-    copy = clone(input, memory_format=contiguous_format)
-    out = wrap(copy._array.reshape(sizes))
-    record("UnsafeViewBackward0", (copy,), out, lambda needs, grad: reshape(grad, before))
-    describe(out, size=sizes)
+    return unsafe_reshape(clone(input, memory_format=contiguous_format), sizes)
+
+
+def unsafe_reshape(fresh: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a contiguous tensor that nobody else holds in another shape, as no view of it.
+
+    Functions that compose others end in it: what they return may then be detached or changed in
+    place like any result of its own.
+    """
+    before = fresh._array.shape
+    out = wrap(fresh._array.reshape(shape))
+    record("UnsafeViewBackward0", (fresh,), out, lambda needs, grad: reshape(grad, before))
+    describe(out, size=shape)
     return out
 
 

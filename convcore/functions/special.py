@@ -18,11 +18,13 @@ from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, square
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import clamp, masked
 
 __all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]
 
 
+@in_float32
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """Return log(exp(input) + exp(other)), element by element, without overflow.
 
@@ -51,6 +53,7 @@ def _logaddexp_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Ten
     )
 
 
+@in_float32
 def xlogy(input: Any, other: Any) -> Tensor:
     """Return input * log(other), element by element, and 0 where ``input`` is 0.
 
@@ -91,6 +94,7 @@ def _xlogy_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tu
     return grad_x, mul(grad, div(x, y)) if needs[1] else None
 
 
+@in_float32
 def erfinv(input: Tensor) -> Tensor:
     """Return the inverse error function of each element; NaN outside [-1, 1]."""
     check_tensor("erfinv", input)
@@ -112,6 +116,7 @@ erfc = _of_input(
 )
 
 
+@in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`.
 

@@ -22,6 +22,7 @@ from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, exp, log1p, named, sgn, square
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, where
 from convcore.functions.special import xlogy
 
@@ -59,7 +60,7 @@ def _special(
         record(f"{title}Backward0", (input,), out, backward, (input, out))
         return out
 
-    return named(function, name, does)
+    return in_float32(named(function, name, does))
 
 
 # The normal distribution
@@ -95,6 +96,7 @@ def entr(input: Tensor) -> Tensor:
     return where(wrap(input._array < 0), -math.inf, neg(xlogy(input, input)))
 
 
+@in_float32
 def xlog1py(input: Any, other: Any) -> Tensor:
     """Return input * log(1 + other), and 0 where ``input`` is 0 and ``other`` is no NaN.
 
@@ -129,6 +131,7 @@ def _floats(function: str, *given: Any) -> list[Tensor]:
     return tensors
 
 
+@in_float32
 def zeta(input: Any, other: Any) -> Tensor:
     """Return the Hurwitz zeta function, the sum over k of (k + other)^-input.
 

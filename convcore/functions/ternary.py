@@ -37,6 +37,8 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
         raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
+    if isinstance(weight, Tensor) and weight._array.dtype.kind in "iub":
+        weight = wrap(weight._array.astype(way.dtype))  # 1 - weight wraps around below 0
     w = weight._array if isinstance(weight, Tensor) else _number(weight, way.dtype)
     broadcast_shape(way.shape, np.shape(w))
     dtype = common(way, w) if np.iscomplexobj(w) else way.dtype

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from convcore._dtype import finfo
 from convcore._tensor import Tensor, wrap
 from convcore.optim._checks import check_lr, check_numbers
 from convcore.optim._composed import Composed, counter
@@ -108,7 +109,7 @@ class Adafactor(Composed):
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]
     ) -> Tensor:
         steps, (low, least) = float(state["step"]), options["eps"]
-        low = np.finfo(value._array.dtype).eps.item() if low is None else low
+        low = finfo(value.dtype).eps if low is None else low
         rate = max(least, _rms(value)) * min(options["lr"], 1 / steps**0.5)
         weight = steps ** options["beta2_decay"]
         update = gradient * _variance(gradient, state, weight, low).clamp(min=low * low).rsqrt()

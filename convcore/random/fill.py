@@ -41,7 +41,7 @@ def _fill(array: np.ndarray, generator: Generator, draw: Any, in_blocks: bool = 
 
 def check_floating(function: str, array: np.ndarray) -> None:
     """Raise NotImplementedError for an array of integers or bools."""
-    if array.dtype.kind not in "fc":
+    if array.dtype.kind not in _dtype.INEXACT:
         raise NotImplementedError(
             f'"{function}" draws floating-point numbers, not {_dtype.of(array.dtype)}'
         )
@@ -67,7 +67,7 @@ def fill_uniform(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     array = real_parts(array) if array.dtype.kind == "c" else array
-    if float(high - low) > float(np.finfo(array.dtype).max):
+    if float(high - low) > _limits(array.dtype).max:
         raise RuntimeError(
             f"uniform_ expects to-from <= std::numeric_limits<{scalar_name(array.dtype)}>::max(), "
             f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
@@ -104,7 +104,7 @@ def fill_normal(
         The array holds integers.
     """
     check_floating("normal_", array)
-    mean = checked_number("normal_", mean, "mean", real=array.dtype.kind == "f")
+    mean = checked_number("normal_", mean, "mean", real=array.dtype.kind != "c")
     std = checked_number("normal_", std, "std", real=True)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -185,9 +185,14 @@ def fill_random(
 
 def count_of(dtype: np.dtype) -> int:
     """Return the number of integers from 0 up that a dtype holds exactly, as `random_` counts."""
-    if dtype.kind == "f":
-        return 2 ** (np.finfo(dtype).nmant + 1) + 1
+    if dtype.kind in _dtype.FLOATING:
+        return int(2 / _limits(dtype).eps) + 1
     return 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
+
+
+def _limits(dtype: np.dtype) -> Any:
+    kind = _dtype.of(dtype)
+    return _dtype.finfo(kind) if dtype.kind in _dtype.FLOATING else _dtype.iinfo(kind)
 
 
 def _check_range(dtype: np.dtype, low: int, high: int) -> None:
@@ -198,12 +203,12 @@ def _check_range(dtype: np.dtype, low: int, high: int) -> None:
     if dtype.kind == "b":
         least, most = 0, 1
     else:
-        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        limits = _limits(dtype)
         least, most = limits.min, limits.max
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
             raise RuntimeError(f"{name} is out of bounds for {_dtype.of(dtype)}")
-        if dtype.kind == "f" and abs(bound) >= count_of(dtype):
+        if dtype.kind in _dtype.FLOATING and abs(bound) >= count_of(dtype):
             warnings.warn(
                 f"{name} is out of bounds [-{count_of(dtype) - 1}, {count_of(dtype) - 1}]: of "
                 f"larger integers {_dtype.of(dtype)} holds only some",

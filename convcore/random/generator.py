@@ -199,7 +199,7 @@ class Generator:
             stop = min(start + BLOCK, count - rest)
             drawn[start:stop] = _box_muller(self._uniform(stop - start, kind))
         if rest:
-            if dtype != np.float16:
+            if dtype.itemsize > 2:
                 # PyTorch first fills the whole array with uniform numbers: these are dropped.
                 self._uniform(rest, kind)
             drawn[-16:] = _box_muller(self._uniform(16, kind))

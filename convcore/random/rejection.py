@@ -157,14 +157,14 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _binomial_number(draws: _Draws, count: float, prob: float) -> float:
+    if math.isnan(count) or math.isnan(prob):
+        return math.nan
     if count <= 0 or prob <= 0:
         return 0
-    if prob >= 1:
+    if prob >= 1 or math.isinf(count):
         return count
     if prob > 0.5:
         return count - _binomial_number(draws, count, 1 - prob)
-    if math.isnan(prob):
-        return math.nan
     draw = _binomial_by_rejection if count * prob >= 10 else _binomial_by_waits
     return draw(draws, count, prob)
 

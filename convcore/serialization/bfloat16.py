@@ -1,7 +1,6 @@
-"""bfloat16 in files: read as float32, which has all of its numbers.
+"""bfloat16 in files: read as it is where ml_dtypes is there, else as float32.
 
-On every machine alike, be ml_dtypes there or not: what a program gets must not depend on it, and
-convolutions compute in float32 anyway.  `load_state_dict` casts to what a module has.
+float32 has all of its numbers, so that nothing is lost without ml_dtypes; a warning says so.
 """
 
 from __future__ import annotations
@@ -10,6 +9,16 @@ import warnings
 
 import numpy as np
 
+from convcore import _dtype
+
+
+def numbers(bits: np.ndarray) -> np.ndarray | None:
+    """Return bfloat16 numbers in the memory of their bits, uint16; None without ml_dtypes."""
+    try:
+        return bits.view(_dtype.bfloat16.numpy)
+    except NotImplementedError:
+        return None
+
 
 def widened(halves: np.ndarray) -> np.ndarray:
     """Return the float32 of bfloat16 numbers, which are given as their bits, as uint16."""
@@ -17,5 +26,10 @@ def widened(halves: np.ndarray) -> np.ndarray:
 
 
 def say_so(stacklevel: int = 3) -> None:
-    """Warn that there is bfloat16 in a file."""
-    warnings.warn("bfloat16 is read as float32, with the same values", stacklevel=stacklevel)
+    """Warn that bfloat16 of a file is read as float32, where it is."""
+    if numbers(np.zeros(1, np.uint16)) is None:
+        warnings.warn(
+            "bfloat16 is read as float32, with the same values; as it is with ml_dtypes: "
+            "pip install 'convcore[bfloat16]'",
+            stacklevel=stacklevel,
+        )

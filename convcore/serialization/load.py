@@ -54,7 +54,7 @@ def load(
     -------
     object
         The saved object, for instance a state_dict. Tensors that shared memory share it again.
-        bfloat16 is read as float32, with a warning.
+        bfloat16 is read as float32, with a warning, where ml_dtypes is not there.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class FileStorage(TypedStorage):
     whole : (FileStorage, slice), optional
         What it is a part of, and which.
     bits : ndarray, optional
-        Where ``memory`` is to be float32 of bfloat16: that, as uint16.
+        Where ``memory`` is to be float32 of bfloat16, for want of ml_dtypes: that, as uint16.
     """
 
     __slots__ = ("_bits", "_resolved", "_whole", "kind")
@@ -67,8 +67,13 @@ class FileStorage(TypedStorage):
     def of(cls, memory: np.ndarray) -> FileStorage:
         """Return the storage of what a file has, whose elements NumPy may have no type for."""
         if memory.dtype == BFLOAT16:
-            made = cls(np.zeros(memory.size, np.float32), bits=memory.view(np.uint16))
-            made.settle()
+            bits = memory.view(np.uint16)
+            numbers = bfloat16.numbers(bits)
+            if numbers is not None:
+                made = cls(numbers)
+            else:
+                made = cls(np.zeros(memory.size, np.float32), bits=bits)
+                made.settle()
         else:
             made = cls(memory.view(np.uint8) if memory.dtype == UNTYPED else memory)
         made.kind = memory.dtype

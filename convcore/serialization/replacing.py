@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from convcore.kernels.runtime._folders import sync_folder
+
 __all__ = ["writing"]
 
 
@@ -40,7 +42,7 @@ def writing(f: Any) -> Iterator[Any]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(target)
+    sync_folder(os.fsencode(os.path.dirname(target)))
 
 
 def _about(f: Any) -> os.stat_result | None:
@@ -75,15 +77,3 @@ def _put_on_disk(new: BinaryIO, temporary: str, before: os.stat_result | None) -
                 os.chown(temporary, before.st_uid, before.st_gid)
         os.chmod(temporary, stat.S_IMODE(before.st_mode))
     os.fsync(new.fileno())
-
-
-def _sync_folder(target: str) -> None:
-    """Wait until a folder's entries are on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    with contextlib.suppress(OSError):
-        folder = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

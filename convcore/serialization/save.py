@@ -53,7 +53,8 @@ def save(
         for those that Python has no numbers for, as ``longdouble`` and dates.
     f : str, path, or binary file
         A file at a path is replaced once the new one is whole and on the disk: a process that is
-        killed leaves the old one or the new one, and perhaps ``.convcore-*.tmp`` beside it.
+        killed leaves the old one or the new one, and perhaps ``.convcore-*.tmp`` beside it, which
+        nothing reads and you may delete.
     pickle_module : module
         Ignored: objects are written as Python's `pickle` does.
     pickle_protocol : int

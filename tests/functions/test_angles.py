@@ -56,3 +56,18 @@ def test_gradients_are_those_of_finite_differences(rng):
     zero = convcore.zeros(1, requires_grad=True)
     convcore.sinc(zero).sum().backward()
     assert zero.grad.tolist() == [0]
+
+
+@pytest.mark.parametrize(("dtype", "accuracy"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_no_derivative_of_sinc_cancels_near_zero(dtype, accuracy):
+    points = [0.0, 1e-30, 1e-9, 1e-5, 1e-3, -1e-3]
+    x = convcore.tensor(points, dtype=getattr(convcore, dtype), requires_grad=True)
+    # sinc(x) = 1 - (pi x)^2 / 6 + (pi x)^4 / 120 - ...
+    series = [-(math.pi**2) / 3, math.pi**4 / 30]
+    first = [series[0] * p + series[1] * p**3 for p in points]
+    second = [series[0] + 3 * series[1] * p**2 for p in points]
+    third = [6 * series[1] * p for p in points]
+    value = convcore.sinc(x)
+    for expected, rest in zip((first, second, third), (1e-12, 1e-10, 1e-4), strict=True):
+        (value,) = convcore.autograd.grad(value.sum(), x, create_graph=True)
+        assert value.tolist() == pytest.approx(expected, rel=accuracy + rest, abs=1e-32)

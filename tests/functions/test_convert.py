@@ -225,3 +225,26 @@ def test_an_expanded_tensor_may_be_filled(torch):
 def test_bfloat16_by_its_method():
     pytest.importorskip("ml_dtypes")
     assert convcore.ones(2).bfloat16().dtype is convcore.bfloat16
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_gradients_flow_through_bfloat16_and_have_the_sources_dtype(torch, source):
+    pytest.importorskip("ml_dtypes")
+    casts = (
+        lambda lib, x: x.to(lib.bfloat16),
+        lambda lib, x: x.bfloat16(),
+        lambda lib, x: x.type(lib.bfloat16),
+        lambda lib, x: x.type_as(lib.ones(1, dtype=lib.bfloat16)),
+        lambda lib, x: x.bfloat16().float().bfloat16(),
+        lambda lib, x: lib.zeros(3, dtype=lib.bfloat16).copy_(x),
+    )
+    for cast in casts:
+        grads = []
+        for lib in (convcore, torch):
+            x = lib.ones(3, dtype=getattr(lib, source), requires_grad=True)
+            y = cast(lib, x)
+            assert y.dtype is lib.bfloat16 and y.requires_grad
+            (y.float() * lib.tensor([0.3, 1.7, 3.1])).sum().backward()
+            assert x.grad.dtype is x.dtype
+            grads.append(x.grad.tolist())
+        assert grads[0] == grads[1]

@@ -273,3 +273,15 @@ def test_integers_to_a_power_that_is_a_float_are_of_the_default_dtype(power):
 def test_powers_of_integers_agree_with_pytorch(torch):
     for power in (0.5, 2.0, 3.0, 2, 3):
         agree(torch, lambda m, x, n=power: x**n, np.arange(5))
+
+
+def test_gradients_of_powers_of_zero_pass_on_no_nan():
+    """Where 0 ** x is flat, its slope is 0 for what was computed from it, too."""
+    for base in (0, convcore.zeros(()), convcore.zeros((), requires_grad=True)):
+        divisor = convcore.ones(2, requires_grad=True)
+        exponent = convcore.tensor(1.5, requires_grad=True)
+        quotient = base**exponent / divisor
+        inputs = divisor, exponent
+        grads = convcore.autograd.grad(quotient.sum(), inputs, create_graph=True)
+        again = convcore.autograd.grad([grad.sum() for grad in grads], inputs)
+        assert [one.tolist() for one in (*grads, *again)] == [[0, 0], 0, [0, 0], 0]

@@ -67,3 +67,9 @@ def test_there_is_no_gradient_for_the_first_argument_of_igamma():
     a = convcore.ones(1, requires_grad=True)
     with pytest.raises(RuntimeError, match="igamma: input' is not implemented"):
         convcore.igamma(a, convcore.ones(1)).backward()
+
+
+def test_lgamma_is_infinite_at_every_pole_and_both_ends(torch):
+    x = [-math.inf, -3.0, -1.0, 0.0, math.inf]
+    expected = torch.lgamma(torch.tensor(x)).tolist()
+    assert convcore.lgamma(convcore.tensor(x)).tolist() == expected == [math.inf] * 5

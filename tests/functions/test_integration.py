@@ -94,3 +94,10 @@ def test_logcumsumexp_takes_numpys_name_of_the_axis():
 
 def test_slopes_of_two_values(torch):
     agree(torch, lambda lib, x: lib.gradient(x)[0], np.array([1.0, 3.0]))
+
+
+def test_integrals_over_nothing_are_zeros_of_the_values_dtype(torch):
+    for m in (convcore, torch):
+        found = m.trapezoid(m.ones(2, 0, requires_grad=True))
+        assert found.tolist() == [0, 0] and not found.requires_grad
+        assert m.trapezoid(m.ones(0, 3, dtype=m.int8), dim=0).dtype == m.int8

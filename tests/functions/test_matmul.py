@@ -220,12 +220,36 @@ def test_linear_of_a_matrix_has_the_transposed_weights_gradient(rng):
     assert seen == [(((1,), (2, 4), (4, 1)), ((2, 1),))]
 
 
-@pytest.mark.parametrize("lead", [(), (2, 3)])
-def test_linear_of_anything_else_is_a_product_and_a_sum(lead, rng):
-    arrays = [rng.standard_normal(shape) for shape in ((*lead, 4), (1, 4), (1,))]
-    name, _, seen = last_node(convcore, lambda m, *xs: m.nn.functional.linear(*xs), arrays)
-    assert name == "AddBackward0"
-    assert seen == [(((*lead, 1), (1,)), ((*lead, 1),))]
+@pytest.mark.parametrize("lead", [(3, 1), (2, 3)])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("bias", [(5,), (1,), (), None])
+def test_linear_of_rows_is_a_view_where_pytorchs_is(lead, turned, bias, rng, torch):
+    x, w = rng.standard_normal((*lead, 4)), rng.standard_normal((5, 4))
+    terms = () if bias is None else (rng.standard_normal(bias),)
+    if turned:
+        x = np.ascontiguousarray(np.broadcast_to(x[..., None], (*x.shape, 2)))[..., 0]
+    ends = []
+    for m in (convcore, torch):
+        out = m.nn.functional.linear(*(m.from_numpy(a).requires_grad_() for a in (x, w, *terms)))
+        ends.append((out._base is not None, "View" in out.grad_fn.name(), out.stride()))
+    assert ends[0] == ends[1]
+
+
+def test_linear_of_a_vector_is_a_sum_as_the_founding_programs_saw_it():
+    x, w, b = (convcore.ones(shape, requires_grad=True) for shape in ((4,), (5, 4), (5,)))
+    out = convcore.nn.functional.linear(x, w, b)
+    assert out._base is None and out.grad_fn.name() == "AddBackward0"
+
+
+def test_products_of_stacks_are_no_views_so_that_a_hook_stays_through_writing():
+    x, w = convcore.ones(2, 3, 4), convcore.ones(4, requires_grad=True)
+    for a, b in ((x, w), (w, convcore.ones(2, 4, 5))):
+        y = a @ b
+        assert y._base is None
+        y.register_hook(lambda grad: grad * 0)
+        w.grad = None
+        y.atan_().sum().backward()
+        assert w.grad.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize("bias", [True, False])

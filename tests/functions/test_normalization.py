@@ -54,6 +54,14 @@ def test_batch_norm_agrees_with_pytorch(torch, dtype, shape, form, training, aff
     agree(torch, function, laid_out(x, form), *args, nodes=1, rtol=TOLERANCE[dtype], seed=seed)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_gradient_of_a_norm_in_a_graph_can_be_detached_in_place(lib, training):
+    x = lib.ones(2, 3, 4, 4, requires_grad=True)
+    y = lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), training=training)
+    (grad,) = lib.autograd.grad((y * y).sum(), x, create_graph=True)
+    assert grad.detach_() is grad and grad.is_leaf and not grad._is_view()
+
+
 @few(40)
 @given(DTYPES, SHAPES, FORMATS, st.sampled_from([1, 2, 3, 6]), st.booleans(), SEEDS)
 def test_group_norm_agrees_with_pytorch(torch, dtype, shape, form, groups, affine, seed):

@@ -74,6 +74,16 @@ def test_reduction_gradients_are_those_of_finite_differences(rng, name, dim):
     gradients_are_right(call, is_complex, rng, dim)
 
 
+@pytest.mark.parametrize("dim", [None, 1])
+def test_hook_may_change_the_gradient_of_a_mean_in_place(lib, dim):
+    x = lib.arange(6.0).reshape(2, 3).requires_grad_()
+    y = x * 1
+    y.register_hook(lambda grad: grad.mul_(lib.arange(6.0).reshape(2, 3)))
+    y.mean(dim).sum().backward()
+    divisor = 6 if dim is None else 3
+    assert lib.allclose(x.grad, lib.arange(6.0).reshape(2, 3) / divisor)
+
+
 @pytest.mark.parametrize("nan", [False, True])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_largest_size_at_ties_and_nan_agrees_with_pytorch(torch, nan, dim):

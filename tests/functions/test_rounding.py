@@ -79,3 +79,12 @@ def test_complex_numbers_are_not_rounded(torch, name):
     for m in (convcore, torch):
         with pytest.raises(NotImplementedError, match=f"{name} is not supported for complex"):
             getattr(m, name)(m.tensor([1j]))
+
+
+@pytest.mark.parametrize("rounding", ["floor", "trunc"])
+def test_no_integers_are_divided_by_zero(rounding):
+    for x in (convcore.zeros(0, dtype=convcore.int64), convcore.zeros(2, 0, dtype=convcore.uint8)):
+        results = x // 0, x % 0, convcore.fmod(x, 0), convcore.div(x, 0, rounding_mode=rounding)
+        assert all(found.shape == x.shape and found.dtype == x.dtype for found in results)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        convcore.div(convcore.ones(2, dtype=convcore.int64), 0, rounding_mode=rounding)

@@ -106,3 +106,15 @@ def test_older_order_of_arguments(name):
         assert getattr(convcore, name)(x, 3, a, b).item() == expected
     with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
         assert getattr(x, f"{name}_")(3, a, b) is x and x.item() == expected
+
+
+@pytest.mark.parametrize("weight", [0, 1, 3])
+def test_lerp_by_an_unsigned_weight_does_not_wrap_around(torch, weight):
+    start, end = (convcore.tensor([x, 1.5], requires_grad=True) for x in (10.0, 5.0))
+    value = convcore.lerp(start, end, convcore.tensor(weight, dtype=convcore.uint8))
+    theirs = torch.tensor(weight, dtype=torch.uint8)
+    expected = torch.lerp(torch.tensor([10.0, 1.5]), torch.tensor([5.0, 1.5]), theirs)
+    assert value.tolist() == expected.tolist()
+    grads = convcore.autograd.grad(value.sum(), (start, end))
+    # PyTorch's first one is 1 - weight in uint8: 254 where the weight is 3.
+    assert [one.tolist() for one in grads] == [[1 - weight] * 2, [weight] * 2]

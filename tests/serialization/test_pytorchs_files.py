@@ -15,7 +15,7 @@ from pickled import TENSOR, archive, call, checkpoint, name, older, storage, ten
 
 import convcore
 from convcore import nn, optim
-from convcore.serialization import CheckpointError
+from convcore.serialization import CheckpointError, bfloat16
 
 FORMS = {"archive": True, "stream": False}
 forms = pytest.mark.parametrize("zipped", FORMS.values(), ids=FORMS)
@@ -48,8 +48,26 @@ def test_tensors_of_every_dtype(torch, zipped, protocol):
         assert np.array_equal(found[kind].numpy(), theirs.numpy())
 
 
+@pytest.fixture
+def no_ml_dtypes(monkeypatch):
+    monkeypatch.setattr(bfloat16, "numbers", lambda bits: None)
+
+
 @forms
-def test_bfloat16_is_float32_and_shared(torch, zipped):
+def test_bfloat16_is_read_as_it_is_and_shared(torch, zipped):
+    pytest.importorskip("ml_dtypes")
+    base = torch.tensor([1.5, -2.0, float("inf"), 2.0**-130, 0.0, 3.0]).to(torch.bfloat16)
+    saved = [base, base[2:], base.view(2, 3).T, torch.nn.Parameter(base[:2])]
+    found = load(written(torch, saved, zipped))
+    for ours, theirs in zip(found, saved, strict=True):
+        assert ours.dtype is convcore.bfloat16 and ours.tolist() == theirs.tolist()
+    assert found[3].requires_grad
+    found[0][4] = 7
+    assert found[1][2].item() == found[2][1, 1].item() == 7
+
+
+@forms
+def test_bfloat16_is_float32_and_shared_without_ml_dtypes(torch, zipped, no_ml_dtypes):
     base = torch.tensor([1.5, -2.0, float("inf"), 2.0**-130, 0.0, 3.0]).to(torch.bfloat16)
     saved = [base, base[2:], base.view(2, 3).T, torch.nn.Parameter(base[:2]), base.to(torch.int8)]
     with pytest.warns(UserWarning, match="bfloat16 is read as float32") as told:
@@ -72,6 +90,9 @@ def test_bfloat16_is_written_as_it_is(torch):
     for theirs, ours in zip(torch.load(file), tensors, strict=True):
         assert theirs.dtype is torch.bfloat16
         assert np.array_equal(theirs.float().numpy(), ours.to(convcore.float32).numpy())
+    file.seek(0)
+    for again, ours in zip(convcore.load(file), tensors, strict=True):
+        assert again.dtype is convcore.bfloat16 and again.tolist() == ours.tolist()
 
 
 @forms
@@ -258,7 +279,7 @@ def test_wrong_calls_are_refused(what):
         load(checkpoint(part, storages={"0": BYTES}))
 
 
-def test_bfloat16_by_hand():
+def test_bfloat16_by_hand(no_ml_dtypes):
     bits = struct.pack("<4H", 0x3FC0, 0xC000, 0x7F80, 1)
     part = tensor(1, (3,), (1,), kind="BFloat16Storage")
     for file in by_hand(part, bits):

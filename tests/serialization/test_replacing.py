@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import errno
+import gc
 import io
+import itertools
 import os
 import pickle
 import stat
@@ -51,6 +53,46 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         convcore.save([2], file)
     assert convcore.load(file) == [1] and os.listdir(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_interrupt_at_any_instruction_leaves_a_whole_file_and_no_descriptor(tmp_path):
+    file = tmp_path / "a.pt"
+    convcore.save([1], file)
+    convcore.save([2], file)  # what the first calls import stays open
+    before = len(os.listdir("/proc/self/fd"))
+    number, last = 0, 2
+    while _interrupted_at(number, convcore.save, [number], file):
+        found = convcore.load(file)[0]
+        assert found in (last, number)
+        gc.collect()
+        assert len(os.listdir("/proc/self/fd")) == before, f"instruction {number}"
+        number, last = number + 1, found
+    assert number > 50
+
+
+def _interrupted_at(number, call, *args):
+    """Raise KeyboardInterrupt before an instruction of `replacing`; return if it came so far."""
+    left = itertools.count(-number)
+
+    def trace(frame, event, argument):
+        if not frame.f_code.co_filename.endswith("replacing.py"):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(left) == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call(*args)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(outer)
+    return False
 
 
 def mode(path):

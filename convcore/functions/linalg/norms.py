@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import as_numpy
+from convcore._dtype import INEXACT, as_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions import reduce
 from convcore.functions._support.arguments import check_arguments
@@ -81,7 +81,7 @@ def matrix_norm(
         raise RuntimeError(
             "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."
         )
-    if A._array.dtype.kind not in "fc":
+    if A._array.dtype.kind not in INEXACT:
         raise RuntimeError(
             "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
             f"{scalar_name(A._array.dtype)}"

@@ -122,7 +122,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if given[-1]._array.ndim == 1:
         given[-1] = unsqueeze(given[-1], 1)
     out = _chain(given, 0, len(given) - 1, _splits(given))
-    return out if len(lead) == len(rest) == 1 else reshape(out, (*lead, *rest))
+    return reshape(out, (*lead, *rest))
 
 
 def _splits(matrices: list[Tensor]) -> dict[tuple[int, int], int]:

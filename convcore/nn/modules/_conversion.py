@@ -121,6 +121,10 @@ class Conversion:
         """Convert floating-point parameters and buffers in place to float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
+    def bfloat16(self: Self) -> Self:
+        """Convert floating-point parameters and buffers in place to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
     def cpu(self: Self) -> Self:
         """Do nothing: everything is on the CPU."""
         return self

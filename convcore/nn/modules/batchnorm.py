@@ -129,7 +129,7 @@ class _BatchNorm(_NormBase):
         """Normalise each channel of ``input``; in training, with the batch's own statistics."""
         return self._by(functional.batch_norm, input)
 
-    def _by(self, function: Callable[..., Tensor], input: Tensor, *more: Any) -> Tensor:
+    def _by(self, function: Callable[..., Any], input: Tensor, *more: Any) -> Any:
         """Call `functional.batch_norm`, or a function with ``more`` arguments, on a batch.
 
         In training, the batch is counted; not if it is refused.

@@ -10,6 +10,8 @@ from typing import Any
 
 from convcore._creation import empty, zeros
 from convcore._tensor import Tensor
+from convcore.autograd.casting import here
+from convcore.functions.casts import lowered
 from convcore.functions.joining import cat, stack
 from convcore.functions.recurrent import (
     Cell,
@@ -150,7 +152,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless the input has the weights' dtype, the right axes and features."""
         dtype = self._flat_weights[0].dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and not here.enabled:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert "
                 f"input: input.to({dtype}), or convert model: model.to({input.dtype})"
@@ -251,6 +253,9 @@ class RNNBase(Module):
 
     def _layers(self, x: Tensor, sizes: Sequence[int], states: State) -> tuple[Tensor, State]:
         """Run all layers along the rows of all time steps."""
+        if here.enabled and self.mode == "LSTM":  # whose cell state is lower too, as in PyTorch
+            x, *lower = [lowered(one) for one in (x, *states)]
+            states = tuple(lower)
         found: list[State] = []
         for layer in range(self.num_layers):
             outputs = []

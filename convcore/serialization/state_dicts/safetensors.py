@@ -73,9 +73,10 @@ def read(file: Any) -> dict[str, Tensor]:
 
 def _array(view: Mapping[str, Any], entry: Mapping[str, Any]) -> np.ndarray:
     elements = np.frombuffer(view["data"], DTYPES[entry["dtype"]])
-    if entry["dtype"] == "BF16":
-        elements = bfloat16.widened(elements)
     native = elements.astype(elements.dtype.newbyteorder("="), copy=not elements.flags.writeable)
+    if entry["dtype"] == "BF16":
+        numbers = bfloat16.numbers(native)
+        native = bfloat16.widened(native) if numbers is None else numbers
     return native.reshape(entry["shape"])
 
 

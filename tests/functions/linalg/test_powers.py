@@ -36,7 +36,8 @@ def test_chains_are_multiplied_in_the_cheapest_order(rng):
     tensors = [convcore.tensor(one, requires_grad=True) for one in (a, b, c)]
     out = linalg.multi_dot(tensors)
     np.testing.assert_allclose(out.detach(), a @ b @ c)
-    left = out.grad_fn.next_functions[0][0]
+    last = out.grad_fn.next_functions[0][0]  # what is returned is a view of it, as in PyTorch
+    left = last.next_functions[0][0]
     assert [type(node).__name__ for node, _ in left.next_functions] == ["AccumulateGrad"] * 2
 
 
