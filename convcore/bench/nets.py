@@ -23,13 +23,13 @@ import convcore
 from convcore.bench.layers import FORMATS
 from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_turns
 from convcore.bench.net_files import READERS, FileNet, is_file, net_in
-from convcore.bench.peers import OURS, Peer, title
+from convcore.bench.peers import BFLOAT16, OURS, Peer, title
 from convcore.bench.process import WorkerError, WorkerProcess
 from convcore.bench.progress import Step
 
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
-PEERS = ("torch", "torch_bfloat16", "onnxruntime", "openvino")
+PEERS = ("convcore_bfloat16", "torch", "torch_bfloat16", "onnxruntime", "openvino")
 # Behind the formats of PyTorch's nets that torch.compile has made faster.
 _COMPILED = " compiled"
 
@@ -39,7 +39,6 @@ _STEP = {"lr": 1e-3, "momentum": 0.9}
 _TOLERANCE = 1e-3
 # And where one of them computes in bfloat16, whose eps is 2^-7.
 _BFLOAT16_TOLERANCE = 0.1
-_BFLOAT16 = ("torch_bfloat16",)
 # About what a training step of a library takes for each multiply-add of the forward pass on one
 # thread, and what its process takes to start; for the guess at the start only.
 _SECONDS_A_MULTIPLY_ADD, _STARTING_SECONDS = 6e-11, 3.0
@@ -124,7 +123,7 @@ def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     There are none for what it cannot do: only convcore and PyTorch train.
     """
     assert task in TASKS
-    if peer == OURS:
+    if peer in (OURS, "convcore_bfloat16"):
         return FORMATS if task == TRAIN else ("",)
     if peer in READERS:
         return () if task == TRAIN else ("",)
@@ -203,13 +202,14 @@ def task_call(
     if compiled:
         model = library.compile(model)
     if task == TRAIN:
-        return _training_step(library, net, model, x, precision)
+        return training_step(library, net, model, x, precision)
     return _inference(library, model, x, precision)
 
 
-def _training_step(
-    library: Any, net: Net, model: Any, x: Any, precision: Precision
+def training_step(
+    library: Any, net: Net, model: Any, x: Any, precision: Precision = nullcontext
 ) -> Callable[[], Any]:
+    """Return a function that learns from a batch and returns the loss before that."""
     loss_of = getattr(library.nn.functional, net.loss)
     optimizer = library.optim.SGD(model.parameters(), **_STEP)
     library.manual_seed(0)
@@ -284,7 +284,7 @@ class NetCell:
         first = next(iter(self.results.values()), None)
         if first is None:
             return math.nan
-        others = [r for (peer, _), r in self.results.items() if (peer in _BFLOAT16) == bfloat16]
+        others = [r for (peer, _), r in self.results.items() if (peer in BFLOAT16) == bfloat16]
         scale = float(np.abs(first).max(initial=1e-30))
         apart = (float(np.abs(other - first).max(initial=0)) for other in others)
         return max(apart, default=0.0) / scale

@@ -18,6 +18,7 @@ BASE = "torch"
 # Of Okabe & Ito's palette, which colour-blind people can tell apart; convcore's is the strong one.
 _COLOURS = {
     OURS: "#0072B2",
+    "convcore_bfloat16": "#56B4E9",
     "torch_bfloat16": "#E69F00",
     "onnxruntime": "#009E73",
     "openvino": "#CC79A7",

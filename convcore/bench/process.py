@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -128,11 +128,13 @@ class WorkerProcess:
         threads: int,
         environment: Mapping[str, str],
         module: str = "convcore.bench.worker",
+        launcher: Sequence[str] = (),
     ) -> None:
         self.peer, self.threads = peer, threads
         self.dead: str | None = None
+        self._launched = bool(launcher)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, peer, str(threads)],
+            [*launcher, sys.executable, "-P", "-m", module, peer, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),
@@ -174,7 +176,10 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End the worker, whatever it is doing."""
-        self._process.kill()
+        if self._launched:
+            self._process.terminate()  # so that the launcher ends what it started
+        else:
+            self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -190,29 +195,39 @@ class WorkerProcess:
         self.close()
 
 
-def answer(worker: Any, line: str) -> dict[str, Any]:
-    """Carry out one command line, a public method of the worker; an exception is an answer too."""
+def carry_out(worker: Any, line: str) -> Any:
+    """Carry out one command line: call a public method of the worker, return what it returns."""
     message = json.loads(line)
+    name = message["command"]
+    if name.startswith("_") or name not in vars(type(worker)):
+        raise ValueError(f"unknown command {name!r}")
+    return getattr(worker, name)(**message["arguments"])
+
+
+def answer(worker: Any, line: str) -> dict[str, Any]:
+    """Carry out one command line; an exception is an answer too."""
     try:
-        name = message["command"]
-        if name.startswith("_") or name not in vars(type(worker)):
-            raise ValueError(f"unknown command {name!r}")
-        return {"value": getattr(worker, name)(**message["arguments"])}
+        return {"value": carry_out(worker, line)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def serve(worker: Any, commands: IO[str], answers: IO[str]) -> None:
+def serve(worker: Any, commands: Iterable[str], answers: IO[str]) -> None:
     """Answer commands until there are no more."""
     for line in commands:
         answers.write(json.dumps(answer(worker, line)) + "\n")
         answers.flush()
 
 
-def serve_standard_streams(make: Callable[[str, int], Any]) -> None:
-    """Run the worker made of the command's two arguments on standard input and output."""
+def serve_standard_streams(
+    make: Callable[[str, int], Any], commands: Iterable[str] | None = None
+) -> None:
+    """Run the worker made of the command's two arguments on standard input and output.
+
+    ``commands`` takes the place of standard input's lines.
+    """
     # What a library prints must not land among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     name, threads = sys.argv[1:]
-    serve(make(name, int(threads)), sys.stdin, answers)
+    serve(make(name, int(threads)), sys.stdin if commands is None else commands, answers)

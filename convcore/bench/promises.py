@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from convcore.bench.distributed import Run, Setup, beside_threads, of_net
 from convcore.bench.layers import PASSES
 from convcore.bench.measuring import Quartiles, geometric_mean
 from convcore.bench.nets import RUN, RUN_ONE, TRAIN, NetCell
@@ -63,6 +64,10 @@ EXPECTED = {
 _LEAST_TRAINING_MEAN, _LEAST_TRAINING = 1.3, 1.0
 _LEAST_RUN_MEAN, _LEAST_RUN, _LEAST_SHORT_RUN = 1.2, 0.9, 0.5
 _SHORT_SECONDS = 1e-3
+
+# Ranks of a thread each: speed over one rank's, by net and number; and over threads of one process.
+_LEAST_SPEED_UP = {("resnet18", 2): 1.8}
+_LEAST_BESIDE_THREADS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,25 @@ def net_promises(cells: Sequence[NetCell], peers: Sequence[str]) -> list[Promise
         limited = _of_nets("onnxruntime", long, _LEAST_RUN)
         limited += _of_nets("onnxruntime", short, _LEAST_SHORT_RUN)
         found += _each(text, "nets", limited)
+    return found
+
+
+def rank_promises(runs: Sequence[Run]) -> list[Promise]:
+    """Return all promises that a run of data-parallel training can tell about."""
+    found: list[Promise] = []
+    for run in runs:
+        least = _LEAST_SPEED_UP.get((run.net.function, run.setup.ranks))
+        one = of_net(runs, run.net, Setup(1, 1))
+        if least is not None and run.setup.threads == 1 and one is not None:
+            value = run.images / one.images
+            text = f"{run.net.name}, {run.setup.ranks} ranks over one"
+            found.append(Promise(text, f"{value:.2f}", f"{least:g}", value >= least))
+    beside = {run.net.name: ratio for run in runs if (ratio := beside_threads(run, runs))}
+    if beside:
+        mean, lowest = geometric_mean(beside.values()), min(beside, key=lambda name: beside[name])
+        text = f"ranks over threads of one process: geometric mean of {len(beside)} nets"
+        limit, kept = f"{_LEAST_BESIDE_THREADS:g}", mean >= _LEAST_BESIDE_THREADS
+        found.append(Promise(text, f"{mean:.2f}", limit, kept, f"{lowest}: {beside[lowest]:.2f}"))
     return found
 
 

@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from convcore.bench import tables
+from convcore.bench.distributed import Run
 from convcore.bench.measuring import Quartiles, quartiles
 from convcore.bench.nets import NetCell
+from convcore.bench.network import assumptions
 from convcore.bench.overhead import Cost
 from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise
@@ -146,6 +148,15 @@ def print_nets(
             console.print(
                 f"Results differ by {cell.error():.1e}: {cell.net.name}, {cell.task}", style="red"
             )
+
+
+def print_ranks(console: Console, runs: Sequence[Run], rounds: int) -> None:
+    """Print a row a net and setup, then steps of many ranks on paper, with what they assume."""
+    caption = f"Training, the least of {rounds} rounds in turn; a rank has a batch of its own:"
+    _print(console, caption, tables.ranks(runs))
+    _print(console, "On paper, not run:", tables.paper(runs))
+    for line in assumptions():
+        console.print(f"- {line}")
 
 
 def _print(console: Console, caption: str, table: tables.Table) -> None:

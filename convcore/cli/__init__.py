@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 import convcore
+from convcore._hints import stale_kernels
 from convcore.cli import bench, completion, demo, info, plan, verify
 from convcore.cli.errors import UsageError
 from convcore.cli.models import inspect, run_model, summary
@@ -51,6 +52,10 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
+    except Exception as error:
+        if stale := stale_kernels(error):
+            raise stale from error
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,6 +25,7 @@ def add_command(commands: argparse._SubParsersAction, whole: argparse.ArgumentPa
             (
                 "Print a shell's completion of commands, options\nand files. Where it goes:",
                 *_INSTALL,
+                "It needs shtab: pip install 'convcore[completion]'",
             )
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -4,18 +4,26 @@ The command ``mpiexec -n 4`` starts the processes, `init_process_group` joins th
 `nn.parallel.DistributedDataParallel` trains one model in all. Extra ``[mpi]``; one process needs no
 MPI, so that a script for many runs in one as it is.
 
-group.py has the groups, collectives.py what all do together, work.py communications that go on,
-faults.py what ends all when one fails, buffers.py tensors as MPI sees them, alone.py one process.
+group.py has the groups, collectives.py and exchanges.py what all do together, messages.py what two
+do, work.py communications that go on, shard_tree.py sums in one order for any number of ranks,
+faults.py what ends all when one fails, buffers.py tensors as MPI sees them, _mpi.py MPI itself,
+alone.py what one process has in its place.
 """
 
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
+from convcore.distributed.exchanges import *
+from convcore.distributed.exchanges import __all__ as _exchanges
 from convcore.distributed.faults import DistBackendError as DistBackendError
 from convcore.distributed.group import *
 from convcore.distributed.group import __all__ as _group
+from convcore.distributed.messages import *
+from convcore.distributed.messages import __all__ as _messages
 from convcore.distributed.work import ReduceOp as ReduceOp
 from convcore.distributed.work import Work as Work
 
 __all__ = ["DistBackendError", "ReduceOp", "Work"]
 __all__ += _collectives
+__all__ += _exchanges
 __all__ += _group
+__all__ += _messages

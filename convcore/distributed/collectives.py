@@ -225,12 +225,12 @@ def all_gather_into_tensor(
     return _begun(group, "all_gather_into_tensor", request, finish, async_op)
 
 
-def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str) -> None:
+def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str, pattern: str = "tensor") -> None:
     for i, other in enumerate(tensors):
         if other.shape != tensor.shape or other.dtype != tensor.dtype:
             raise ValueError(
-                f"{name}[{i}] must be of shape {tuple(tensor.shape)} and {tensor.dtype}, as tensor "
-                f"is, but is of {tuple(other.shape)} and {other.dtype}"
+                f"{name}[{i}] must be of shape {tuple(tensor.shape)} and {tensor.dtype}, as "
+                f"{pattern} is, but is of {tuple(other.shape)} and {other.dtype}"
             )
 
 

@@ -151,12 +151,25 @@ def test_bfloat16_needs_a_processor_that_has_it(flags, isa, words, monkeypatch):
     monkeypatch.setattr(command, "cpu_flags", lambda: frozenset(flags))
     if words:
         with pytest.raises(UsageError, match=words):
-            command._require_bfloat16(isa)
+            command._require_bfloat16(isa, "torch_bfloat16")
     else:
-        command._require_bfloat16(isa)
+        command._require_bfloat16(isa, "convcore_bfloat16")
         effort = Effort(NETS[:1], ("torch_bfloat16",), (1,), 1)
         about, _ = command._announcements(effort)
         assert "autocast('cpu', bfloat16)" in about and "avx512_bf16" in about
+
+
+def test_our_bfloat16_net_multiplies_in_bfloat16():
+    try:
+        peer = load_peer("convcore_bfloat16")
+        assert peer.rounds_to_bfloat16 and peer.library is convcore
+        assert convcore.backends.conv.fp32_precision == "bf16"
+        assert convcore.get_float32_matmul_precision() == "medium"
+    finally:
+        convcore.backends.conv.fp32_precision = "none"
+        convcore.set_float32_matmul_precision("highest")
+    assert formats_of("convcore_bfloat16", TRAIN) == formats_of(OURS, TRAIN)
+    assert formats_of("convcore_bfloat16", RUN) == formats_of(OURS, RUN)
 
 
 def test_bfloat16_net_is_close_to_ours_and_keeps_its_weights(torch, tmp_path):
@@ -283,7 +296,7 @@ def test_wrong_names_are_refused():
     assert "--nets measures whole nets" in done.stderr
     done = bench("lenet", "--csv", "nets.csv")
     assert done.returncode == 2
-    assert "--csv is for layers, not for --nets" in done.stderr
+    assert "--csv is not for --nets" in done.stderr
     done = bench("lenet", "--page", "nowhere/nets.md")
     assert done.returncode == 2
     assert "--page: there is no directory nowhere" in done.stderr

@@ -34,8 +34,10 @@ ELSEWHERE = {
     "pip wheel": ".ci/run, job poor",
     "wheels/": ".ci/run wheels",
     "mpiexec": "tests/distributed/test_page.py",
+    "python with_": "tests/docs/test_many_machines.py",
     "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
     "convcore bench --quick": ".ci/run, job main",
+    "convcore run tests/programs/tools/": "tests/compat/test_tools.py",
 }
 
 

@@ -25,6 +25,7 @@ OURS = "convcore"
 # name: (what it needs installed, what a table calls it, its file here)
 PEERS = {
     OURS: (("convcore",), "convcore", "libraries"),
+    "convcore_bfloat16": (("convcore",), "convcore bfloat16", "libraries"),
     "torch": (("torch",), "PyTorch", "libraries"),
     "torch_bfloat16": (("torch",), "PyTorch bfloat16", "libraries"),
     "onnxruntime": (("onnxruntime", "onnx"), "ONNX Runtime", "runtimes"),
@@ -35,7 +36,7 @@ PEERS = {
 # Not asked unless by name: whole seconds for most layers, and nobody would choose it for them.
 SLOW = ("scipy",)
 # Of whole nets only: a layer is checked in float32's eps, and bfloat16's is 65,536 times that.
-NETS_ONLY = ("torch_bfloat16",)
+NETS_ONLY = BFLOAT16 = ("convcore_bfloat16", "torch_bfloat16")
 # Asked by a run that has a minute for everything.
 QUICK = ("torch", "numpy")
 

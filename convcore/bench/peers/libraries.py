@@ -1,6 +1,7 @@
 """convcore and PyTorch: what programs of either call, without a graph, each gradient alone.
 
-PyTorch's nets also in bfloat16, as ``torch.autocast("cpu", torch.bfloat16)`` computes them.
+Nets also in bfloat16: convcore's with the products of float32 convolutions and matrices rounded to
+it, PyTorch's as ``torch.autocast("cpu", torch.bfloat16)`` computes them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,15 @@ class _Convcore(Peer):
         return pass_calls(self._engine, layer, operands)[pass_name]
 
 
+class _ConvcoreBfloat16(_Convcore):
+    rounds_to_bfloat16 = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.library.backends.conv.fp32_precision = "bf16"
+        self.library.set_float32_matmul_precision("medium")
+
+
 class _PyTorch(Peer):
     def __init__(self) -> None:
         import torch
@@ -100,4 +110,9 @@ class _PyTorchBfloat16(_PyTorch):
         return self.library.autocast("cpu", dtype=self.library.bfloat16)
 
 
-MAKERS = {OURS: _Convcore, "torch": _PyTorch, "torch_bfloat16": _PyTorchBfloat16}
+MAKERS = {
+    OURS: _Convcore,
+    "convcore_bfloat16": _ConvcoreBfloat16,
+    "torch": _PyTorch,
+    "torch_bfloat16": _PyTorchBfloat16,
+}

@@ -1,6 +1,7 @@
 """``convcore bench``: layers, small operations or whole nets, checked and timed beside peers.
 
-options.py reads what is asked for; layers.py measures layers, nets.py nets and small operations.
+options.py reads what is asked for; layers.py measures layers, nets.py nets and small operations,
+distributed.py training by several ranks.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import argparse
 import sys
 
 from convcore.bench.process import WorkerError
-from convcore.cli.bench import layers, nets
+from convcore.cli.bench import distributed, layers, nets
 from convcore.cli.bench.options import OVERHEAD, add_options, suites_of
-from convcore.cli.errors import require_extra
+from convcore.cli.errors import UsageError, require_extra
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -32,6 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, print, save; return 1 if a result was wrong, a limit not kept or a worker failed."""
     require_extra("bench", "rich")
     try:
+        if arguments.distributed:
+            return distributed.run(arguments)
+        if arguments.ranks is not None:
+            raise UsageError("--ranks is for --distributed")
         if arguments.nets is not None:
             return nets.run(arguments)
         if OVERHEAD in suites_of(arguments):

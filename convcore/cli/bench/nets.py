@@ -71,26 +71,28 @@ def run(arguments: argparse.Namespace) -> int:
 def _effort(arguments: argparse.Namespace) -> Effort:
     """Return what is measured, and how long it takes."""
     from convcore.bench.nets import PEERS, Effort
+    from convcore.bench.peers import BFLOAT16
     from convcore.engine.runtime.cpus import cpu_limit
 
     peers = tuple(peer for peer in peers_of(arguments.peers) if peer in PEERS)
-    if "torch_bfloat16" in peers:
-        _require_bfloat16(arguments.isa)
+    for peer in BFLOAT16:
+        if peer in peers:
+            _require_bfloat16(arguments.isa, peer)
     if arguments.plot and "torch" not in peers:
         raise UsageError("--plot: speeds are drawn over PyTorch's, so torch has to be a peer")
     threads = arguments.threads or (cpu_limit(),)
     return Effort(_nets(arguments), peers, threads, rounds_of(arguments), arguments.compiled)
 
 
-def _require_bfloat16(isa: str) -> None:
+def _require_bfloat16(isa: str, peer: str) -> None:
     """Raise unless the processor computes in bfloat16, and is let."""
     flags = sorted(cpu_flags() & BFLOAT16_FLAGS)
     if isa != "native":
-        raise UsageError(f"--peers: torch_bfloat16 needs --isa native; {isa} has no bfloat16")
+        raise UsageError(f"--peers: {peer} needs --isa native; {isa} has no bfloat16")
     if not flags:
         raise UsageError(
-            "--peers: torch_bfloat16: this processor has no bfloat16 arithmetic (none of "
-            f"{', '.join(sorted(BFLOAT16_FLAGS))}), so PyTorch would only be slowed down by it"
+            f"--peers: {peer}: this processor has no bfloat16 arithmetic (none of "
+            f"{', '.join(sorted(BFLOAT16_FLAGS))}), so it would only be slower than float32"
         )
 
 
@@ -104,6 +106,11 @@ def _announcements(effort: Effort) -> Iterator[str]:
         yield (
             "PyTorch bfloat16 is the same net under autocast('cpu', bfloat16), its weights float32 "
             f"and rounded in every call; this processor has {flags}. All others compute in float32."
+        )
+    if "convcore_bfloat16" in effort.peers:
+        yield (
+            "convcore bfloat16 has all its tensors in float32, and multiplies in bfloat16 where "
+            "that is faster (backends.conv.fp32_precision = 'bf16')."
         )
     nets = ", ".join(net.name for net in effort.nets)
     cells = [(net, task) for net in effort.nets for task in TASKS if effort.variants(net, task)]
@@ -148,7 +155,7 @@ def _save(
 
     command = command_line(arguments)
     if arguments.json:
-        _save_json(arguments, [cell.as_data() for cell in cells])
+        save_json(arguments, [cell.as_data() for cell in cells])
         yield f"Saved to {arguments.json}"
     if arguments.plot:
         yield _draw(arguments.plot, cells, peers)[1]
@@ -173,7 +180,7 @@ def _draw(file: Path, cells: Sequence[NetCell], peers: Sequence[str]) -> tuple[b
     return True, f"Saved to {file}"
 
 
-def _save_json(arguments: argparse.Namespace, measured: list[dict[str, Any]]) -> None:
+def save_json(arguments: argparse.Namespace, measured: list[dict[str, Any]]) -> None:
     """Save what was measured, on what and by which command."""
     data = {"command": command_line(arguments), "machine": machine_now(), "measured": measured}
     arguments.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
@@ -209,7 +216,7 @@ def run_overhead(arguments: argparse.Namespace) -> int:
     finally:  # after Ctrl-C too
         if costs:
             if arguments.json:
-                _save_json(arguments, [cost.as_data() for cost in costs])
+                save_json(arguments, [cost.as_data() for cost in costs])
             report.print_workers(console, outcome, cpu_name())
             report.print_costs(console, costs, peers)
     return 1 if any(cost.wrong for cost in costs) else 0

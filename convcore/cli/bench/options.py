@@ -56,6 +56,19 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "them: net.onnx, or with the sizes that it leaves open net.onnx:1x3x224x224",
     )
     group.add_argument(
+        "--distributed",
+        action="store_true",
+        help="training by several ranks of mpiexec, which it starts, beside as many threads of one "
+        "process; and 64 ranks on a network, on paper. --nets names the nets: resnet18, "
+        "mobilenet_v2 and lenet by default",
+    )
+    group.add_argument(
+        "--ranks",
+        type=_counts,
+        metavar="1,2",
+        help="with --distributed: default 1 to the number of cores; --threads is of each rank, 1",
+    )
+    group.add_argument(
         "--compiled",
         action="store_true",
         help="with --nets: PyTorch's nets by torch.compile, too, which needs a C++ compiler and "
@@ -85,7 +98,8 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         metavar="torch,onnxruntime,openvino,numpy,scipy",
         help="default: all installed but scipy, which takes seconds a call; with --quick torch and "
         "numpy; none for none. torch_bfloat16, with --nets alone: PyTorch under "
-        "autocast('cpu', bfloat16), where the processor has that arithmetic",
+        "autocast('cpu', bfloat16), where the processor has that arithmetic, and "
+        "convcore_bfloat16: products in bfloat16",
     )
 
 
@@ -195,7 +209,7 @@ def refuse(arguments: argparse.Namespace, what: str, *options: str) -> None:
     for option in options:
         name = option.replace("-", "_")
         if getattr(arguments, name) != usual.get_default(name):
-            raise UsageError(f"--{option} is for layers, not for {what}")
+            raise UsageError(f"--{option} is not for {what}")
 
 
 def require_drawable(file: Path | None, page: Path | None) -> None:

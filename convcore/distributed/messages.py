@@ -1,0 +1,185 @@
+"""Messages from one process of a group to another: a tensor at a time, matched by tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convcore._tensor import Tensor
+from convcore.distributed import buffers
+from convcore.distributed.alone import Alone
+from convcore.distributed.collectives import _nothing, _place
+from convcore.distributed.group import ProcessGroup, _State, resolve
+from convcore.distributed.work import Work
+
+__all__ = ["irecv", "isend", "recv", "send"]
+
+
+class _Receipt:
+    """A request for a message whose size has to be the tensor's.
+
+    Parameters
+    ----------
+    request : request of mpi4py
+    size : int
+        The tensor's size in bytes.
+    """
+
+    def __init__(self, request: Any, size: int):
+        self._request = request
+        self._size = size
+        self._status = _State.mpi.Status()
+
+    def Test(self) -> bool:
+        """Return whether the message is here; ValueError where it does not fit the tensor."""
+        try:
+            done = self._request.Test(self._status)
+        except _State.mpi.Exception as error:
+            if error.Get_error_class() != _State.mpi.ERR_TRUNCATE:
+                raise
+            raise ValueError(f"tensor has {self._size} bytes, but the message has more") from error
+        if done and self._status.Get_count() != self._size:
+            raise ValueError(
+                f"tensor has {self._size} bytes, but the message has {self._status.Get_count()}"
+            )
+        return done
+
+    def source(self) -> int:
+        """Return the place in the group of the process that sent the message."""
+        return self._status.Get_source()
+
+
+def _check_tag(tag: int) -> None:
+    if isinstance(tag, bool) or not isinstance(tag, int | np.integer):
+        raise TypeError(f"tag must be an int, but got {type(tag).__name__}")
+    # MPI guarantees no larger ones.
+    if not 0 <= tag <= 32767:
+        raise ValueError(f"tag must be from 0 to 32767, but got {tag}")
+
+
+def _check_other(group: ProcessGroup, place: int, name: str) -> None:
+    if place == group.rank():
+        raise ValueError(f"{name} must be another process than this one, rank {group.ranks[place]}")
+
+
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work:
+    """Begin to send a tensor to a process, and return the `Work`; the rest as `send`.
+
+    The tensor is copied first, so that it may be changed meanwhile.
+    """
+    group = resolve(group)
+    if dst is None and group_dst is None:
+        raise ValueError("dst or group_dst must be given")
+    place = _place(group, dst, group_dst, "dst")
+    _check_other(group, place, "dst")
+    _check_tag(tag)
+    sent = buffers.moved(buffers.checked(tensor))
+    return Work(group, "send", group.comm.Isend(sent, place, tag), _nothing)
+
+
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Send a tensor to a process, which takes it by `recv`.
+
+    Parameters
+    ----------
+    tensor : Tensor of any shape
+    dst : int
+        The rank that gets it, another than this one.
+    group : ProcessGroup
+        The default group by default.
+    tag : int
+        A number from 0 to 32767; the receiver gives the same.
+    group_dst : int
+        The rank in the group, in place of ``dst``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``tensor`` is none; ``dst`` is this process or no member of the group; ``tag`` is out of
+        range.
+    DistBackendError
+        The group's time limit has passed.
+    """
+    isend(tensor, dst, group, tag, group_dst).wait()
+
+
+def _receipt(
+    tensor: Tensor, src: int | None, group: ProcessGroup, tag: int, group_src: int | None
+) -> tuple[Work, _Receipt]:
+    buffers.checked(tensor)
+    _check_tag(tag)
+    if src is None and group_src is None:
+        if isinstance(group.comm, Alone):
+            raise ValueError("src must be another process than this one, and there is none")
+        place = _State.mpi.ANY_SOURCE
+    else:
+        place = _place(group, src, group_src, "src")
+        _check_other(group, place, "src")
+    buffer = buffers.moved(tensor)
+    receipt = _Receipt(group.comm.Irecv(buffer, place, tag), buffer.size)
+    return Work(group, "recv", receipt, lambda: buffers.store(tensor, buffer)), receipt
+
+
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work:
+    """Begin to receive a tensor, and return the `Work`; the rest as `recv`."""
+    return _receipt(tensor, src, resolve(group), tag, group_src)[0]
+
+
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receive a tensor that another process sends by `send`, in place.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of as many bytes as the one that is sent; shapes may differ.
+    src : int
+        The rank that sends it; any by default.
+    group : ProcessGroup
+        The default group by default.
+    tag : int
+        The sender's.
+    group_src : int
+        The rank in the group, in place of ``src``.
+
+    Returns
+    -------
+    int
+        The rank that sent it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``tensor`` is none or of another size than the message, and then unchanged; ``src`` is this
+        process or no member of the group; ``tag`` is out of range.
+    DistBackendError
+        The group's time limit has passed.
+    """
+    group = resolve(group)
+    work, receipt = _receipt(tensor, src, group, tag, group_src)
+    work.wait()
+    return group.ranks[receipt.source()]
