@@ -3,14 +3,14 @@
 A class with the class method ``__torch_function__(func, types, args, kwargs)`` gets every call of a
 function of convcore that has one of its objects among the arguments; a `TorchFunctionMode` gets
 every call within its ``with`` block.  Functions are wrapped for that once the first subclass of
-Tensor is made, or the first mode is entered: until then it costs nothing.
+Tensor is made, and while a mode is entered: otherwise it costs nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import operator
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -86,12 +86,13 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
-        install()
+        _hold()
         _state.modes.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         _state.modes.pop()
+        _let_go()
 
 
 def _intercepts(value: Any) -> bool:
@@ -227,6 +228,8 @@ def _intercepted(function: Callable) -> Callable:
     """Return a function that asks classes and modes first."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not _held and not _lasting:  # nobody looks: see _MOST_WRAPS
+            return function(*args, **kwargs)
         if _state.watchers:
             return _watched(wrapped, function, args, kwargs)
         if has_torch_function(_relevant(args, kwargs)):
@@ -257,33 +260,22 @@ def _watched(wrapped: Callable, function: Callable, args: tuple, kwargs: dict) -
 class watching:
     """A context in which a watcher gets every call of a function in this thread.
 
-    Unlike a mode it leaves nothing behind: functions that were not wrapped before are restored.
-
     Parameters
     ----------
     watcher : callable
         ``watcher(function, name, args, kwargs)`` returns what the call returns.
     """
 
-    _lock = threading.RLock()
-    _open = 0  # contexts that hold functions wrapped, of all threads
-
     def __init__(self, watcher: Callable) -> None:
         self._watcher = watcher
 
     def __enter__(self) -> None:
-        with watching._lock:
-            if not _before:
-                _wrap_all()
-            watching._open += 1
+        _hold()
         _state.watchers.append(self._watcher)
 
     def __exit__(self, *error: object) -> None:
         _state.watchers.remove(self._watcher)
-        with watching._lock:
-            watching._open -= 1
-            if not watching._open and not _lasting:
-                _restore()
+        _let_go()
 
 
 def unwatched(function: Callable, *args: Any) -> Any:
@@ -310,6 +302,14 @@ _wrappers: dict[tuple[Any, str, Any], Callable] = {}  # those of earlier times, 
 _places: list[_Place] = []  # what was found then
 _lasting: list[bool] = []  # not empty once functions stay wrapped
 
+_lock = threading.RLock()
+_held = 0  # modes and watchers that need the wrappers, in all threads
+_wraps = 0  # how often functions were wrapped
+
+# From Python 3.13 on a class has 1,000 versions, two of which go with each wrapping and restoring;
+# after that its attributes are looked up slowly. The wrappers stay before that.
+_MOST_WRAPS = 200 if sys.version_info >= (3, 13) else sys.maxsize
+
 # The names by which interception knows operators, as PyTorch's does.
 _OPERATORS = {
     **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs")},
@@ -334,13 +334,15 @@ class _Place:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.all: dict[str, Any] = {}
+        self.before: tuple = ()  # all values, without the wrappers and with them
+        self.during: tuple = ()
         self.plain: dict[str, Any] = {}
         self.wrapped: dict[str, Any] = {}
 
     def refresh(self) -> None:
         """Look for names that came or went, and functions that a tool has replaced by its own."""
         now = vars(self.owner)
-        if len(self.all) == len(now) and self.holds(self.all):
+        if self.has(self.before):
             return
         changed = [name for name in {**self.all, **now} if self.all.get(name) is not now.get(name)]
         for name in changed:
@@ -350,11 +352,15 @@ class _Place:
             if _is_public(self.owner, name, one):
                 self.plain[name] = one
                 self.wrapped[name] = _wrapper(self.owner, name, one)
-        self.all = dict(now)  # last: after an interrupt all are looked at again
+        self.all = dict(now)
+        self.before = tuple(now.values())  # last: after an interrupt all are looked at again
 
-    def holds(self, functions: dict[str, Any]) -> bool:
-        """Return whether these are there."""
-        return all(map(operator.is_, map(vars(self.owner).get, functions), functions.values()))
+    def has(self, values: tuple) -> bool:
+        """Return whether these, and no others, are there."""
+        try:
+            return tuple(vars(self.owner).values()) == values  # which looks at identity first
+        except Exception:  # an array in another's place, whose equality is no bool
+            return False
 
     def put(self, functions: dict[str, Any]) -> None:
         """Put functions in their places."""
@@ -364,9 +370,14 @@ class _Place:
             for name, function in functions.items():
                 setattr(self.owner, name, function)
 
+    def wrap(self) -> None:
+        """Put the wrappers in their places."""
+        self.put(self.wrapped)
+        self.during = tuple(vars(self.owner).values())
+
     def restore(self) -> None:
         """Put the functions back, but where others replaced the wrappers meanwhile."""
-        if self.holds(self.wrapped):
+        if self.has(self.during):
             self.put(self.plain)
         else:
             now = vars(self.owner)
@@ -385,13 +396,33 @@ def prepare() -> None:
         place.refresh()
 
 
+def _hold() -> None:
+    """Have the functions wrapped until `_let_go`."""
+    global _held
+    with _lock:
+        if not _before:
+            _wrap_all()
+        _held += 1
+
+
+def _let_go() -> None:
+    """Restore the functions if nobody else needs them wrapped."""
+    global _held
+    with _lock:
+        _held -= 1
+        if not _held and not _lasting and _wraps < _MOST_WRAPS:
+            _restore()
+
+
 def _wrap_all() -> None:
+    global _wraps
     prepare()
+    _wraps += 1
     try:
         Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
         for place in _places:
             _before.append(place)
-            place.put(place.wrapped)
+            place.wrap()
     except BaseException:  # an interrupt
         _restore()
         raise
@@ -416,16 +447,18 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 def uninstall() -> None:
     """Undo `install`: the subclasses made so far intercept no longer."""
+    global _wraps
+    _wraps = 0
     _intercepting.clear()
     _lasting.clear()
     _restore()
 
 
 def _restore() -> None:
-    if "__torch_function__" in vars(Tensor):
-        del Tensor.__torch_function__  # type: ignore[attr-defined]
     while _before:
         _before.pop().restore()
+    if "__torch_function__" in vars(Tensor):
+        del Tensor.__torch_function__  # type: ignore[attr-defined]
 
 
 def _subclassed(cls: type) -> None:

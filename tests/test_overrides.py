@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import convcore
+from convcore import overrides
+from convcore.overrides import watching
 
 PROGRAM = """
 import {library} as torch
@@ -131,3 +134,64 @@ def test_watchers_leave_functions_as_they_were():
     with pytest.raises(ZeroDivisionError), watching(lambda *call: 1 / 0):
         functional.relu(convcore.ones(1))
     assert functional.relu is relu and not hasattr(convcore.Tensor, "__torch_function__")
+
+
+def test_an_array_in_a_functions_place_is_left_there():
+    plain = convcore.nn.functional.celu
+    try:
+        convcore.nn.functional.celu = before = np.ones(2)
+        with watching(lambda function, name, args, kwargs: function(*args, **kwargs)):
+            convcore.nn.functional.celu = after = np.zeros(2)
+        assert convcore.nn.functional.celu is after and before.sum() == 2
+        with watching(lambda function, name, args, kwargs: function(*args, **kwargs)):
+            assert convcore.nn.functional.celu is after
+    finally:
+        convcore.nn.functional.celu = plain
+
+
+class Twice(overrides.TorchFunctionMode):
+    """Counts calls."""
+
+    calls = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        Twice.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_functions_are_restored_when_the_last_mode_leaves():
+    overrides.uninstall()
+    before = dict(vars(convcore.nn.functional)), dict(vars(convcore.Tensor))
+    with Twice():
+        with Twice():
+            pass
+        wrapped = convcore.relu
+        wrapped(convcore.ones(1))
+    assert Twice.calls and wrapped is not convcore.relu
+    assert (dict(vars(convcore.nn.functional)), dict(vars(convcore.Tensor))) == before
+    with pytest.raises(ZeroDivisionError), Twice():
+        _ = 1 / 0
+    assert dict(vars(convcore.Tensor)) == before[1]
+
+
+def test_wrappers_stay_before_a_class_has_too_many_versions(monkeypatch):
+    overrides.uninstall()
+    monkeypatch.setattr(overrides, "_MOST_WRAPS", 2)
+    calls = []
+
+    def watcher(function, name, args, kwargs):
+        calls.append(name)
+        return function(*args, **kwargs)
+
+    for _ in range(2):
+        assert not hasattr(convcore.Tensor.add, "__wrapped__")
+        with watching(watcher):
+            convcore.ones(1).add(1)
+    stays = dict(vars(convcore.Tensor))
+    assert stays["add"].__wrapped__ and calls.count("add") == 2
+    assert convcore.ones(1).add(1).item() == 2 and calls.count("add") == 2
+    with watching(watcher):
+        convcore.ones(1).add(1)
+    assert calls.count("add") == 3 and dict(vars(convcore.Tensor)) == stays
+    overrides.uninstall()
+    assert not hasattr(convcore.Tensor.add, "__wrapped__")

@@ -9,8 +9,11 @@ from typing import Any
 
 from convcore import nn
 from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.autograd.hooks import register_hook
 from convcore.inspection.watching.calls import Calls, leaves
+from convcore.inspection.watching.fused import FusedCalls
+from convcore.inspection.watching.recipes import Recipe
 from convcore.inspection.watching.selection import Selection
 from convcore.inspection.watching.statistics import chosen, statistics
 from convcore.inspection.watching.stream import Stream
@@ -49,6 +52,7 @@ class Capture:
         self.grad = Values(detach)
         self.passes = 0
         self.left_out: list[str] = []
+        self._detach = detach
         self._of = frozenset(of)
         self._selection = Selection(select)
         self._stats = chosen(stats)
@@ -57,7 +61,7 @@ class Capture:
         self._warned = False
         self._path = file
         self._stream: Stream | None = None
-        self._calls = Calls(model, self)
+        self._calls = Calls(model)
         self._grad_hooks: list[Any] = []
         self._reduced: tuple[Any, int, dict] | None = None
 
@@ -69,7 +73,8 @@ class Capture:
         if self._path is not None:
             self._stream = Stream(self._path)
         try:
-            self._calls.open()
+            fused = FusedCalls(self._calls, self.made, self._to_compute, self._takes_recipes)
+            self._calls.open(self, fused)
         except BaseException as error:
             if self._stream is not None:
                 self._stream.abandon(error)
@@ -122,6 +127,18 @@ class Capture:
                 self.grad.await_value(place)
                 self._grad_hooks.append(register_hook(tensor, self._keeper(place)))
 
+    def _takes_recipes(self) -> bool:
+        """Return whether results may be computed when they are read: not their gradients."""
+        if self._stats or self._stream is not None or not self._detach:
+            return False
+        return "grad" not in self._of or not is_grad_enabled()
+
+    def _to_compute(self, name: str, maker: Any, recipe: Recipe) -> None:
+        """Keep the recipe of a result that was not written."""
+        wanted = "output" in self._of and self._selection.of(name, maker)
+        if wanted and self._fits("output", name, recipe.array.nbytes):
+            self.output.keep_recipe(name, recipe)
+
     def _keeper(self, name: str) -> Any:
         def keep(grad: Tensor | None) -> None:
             if grad is not None:  # there is none of what nothing reads, as of one half of a split
@@ -132,7 +149,7 @@ class Capture:
     def _store(self, values: Values, kind: str, name: str, tensor: Tensor) -> None:
         if self._stats:
             values.note(name, self._statistics(tensor))
-        elif self._fits(f"{kind} of {name}", tensor._array.nbytes):
+        elif self._fits(kind, name, tensor._array.nbytes):
             if self._stream is None:
                 values.keep(name, tensor)
             else:
@@ -147,9 +164,10 @@ class Capture:
             last = self._reduced = array, version, statistics(tensor, self._stats)
         return dict(last[2])
 
-    def _fits(self, what: str, size: int) -> bool:
+    def _fits(self, kind: str, name: str, size: int) -> bool:
         """Count bytes; return whether they are within the limit."""
         if self._limit is not None and self._bytes + size > self._limit:
+            what = f"{kind} of {name}"
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -224,9 +242,12 @@ def capture(
     past the functions (through ``x.numpy()`` or ``x.data``) is not seen.
 
     Only calls of the thread that opened the block count; those of copies of the net that are made
-    in the block do not. Layers that run fused in one function
-    (batch norm and ReLU in convcore's nets, and plans of `optimize_for_inference`) run one by one
-    meanwhile.
+    in the block do not. Plans of `optimize_for_inference` are not used meanwhile.
+
+    A batch norm that runs fused with the ReLU after it, as in convcore's nets, never writes its
+    result: in evaluation, where no gradients and no statistics are asked for, the result is
+    computed when it is read, of the convolution's, which is kept, and of copies of the batch
+    norm's numbers. The bits are those that the layers would have had alone.
 
     Examples
     --------

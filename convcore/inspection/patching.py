@@ -69,12 +69,12 @@ class Patch:
         self.stopped: Any = None
         self._outputs = _Rules(outputs, "outputs")
         self._grads = _Rules(grads, "grads")
-        self._calls = Calls(model, self)
+        self._calls = Calls(model)
         self._handles: list[Any] = []
         self._called = False
 
     def __enter__(self) -> Patch:
-        self._calls.open()
+        self._calls.open(self)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:

@@ -16,7 +16,7 @@ import convcore
 from convcore import inspection, models, nn, overrides
 from convcore.nn import functional as F
 
-TENSORS = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks"
+TENSORS = "_forward_hooks", "_forward_pre_hooks", "_forward_hooks_always_called", "_backward_hooks"
 
 
 class Block(nn.Module):
@@ -427,3 +427,93 @@ def test_a_function_that_is_replaced_in_a_block_stays():
         assert F.relu is replaced
     finally:
         F.relu = plain
+
+
+def trained_like(net):
+    """Give batch norms numbers that are not ones and zeros."""
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.5)
+            module.running_var.uniform_(0.5, 2)
+            nn.init.normal_(module.weight)
+            nn.init.normal_(module.bias)
+    return net.eval()
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
+def test_results_that_a_fused_function_never_wrote_are_those_of_the_layers_alone(name):
+    net, x = trained_like(getattr(models, name)()), convcore.randn(1, 3, 32, 32)
+    handles = [m.register_forward_hook(lambda *_: None) for m in net.modules()]
+    with convcore.no_grad(), inspection.capture(net) as alone:
+        expected = net(x)
+    for handle in handles:
+        handle.remove()
+    with convcore.no_grad(), inspection.capture(net) as found:
+        assert net(x).equal(expected)
+        for parameter in net.parameters():  # whatever becomes of the net
+            parameter.zero_()
+        for module in net.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.fill_(7)
+    assert list(found.output) == list(alone.output)
+    assert "bn1" in str(found.output) or "features.0.1" in str(found.output)
+    for one, value in alone.output.items():
+        assert found[one].equal(value), one
+        assert found[one] is found[one]
+
+
+class Fused(models.blocks.Module):
+    """A convolution, a batch norm and a ReLU, which run as the nets' do; the sum is changed."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.relu = nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.conv(x)
+        z = models.blocks.normalized(self.bn, self.relu, y, x)
+        if not convcore.is_grad_enabled():
+            y.zero_()
+        return z * 2
+
+
+def test_recipes_are_of_values_as_they_were():
+    net, x = trained_like(Fused()), convcore.randn(1, 1, 2, 2)
+    for select in (None, ["bn", "add", "relu"]):
+        with convcore.no_grad(), inspection.capture(net, select) as found:
+            net(x)
+        y = net.bn(net.conv(x))
+        assert found["bn"].equal(y) and found["add"].equal(y + x)
+        assert found["relu"].equal((y + x).relu())
+    with convcore.no_grad(), inspection.capture(net) as found:
+        net(x)
+    x.add_(1)  # after the block nothing sees that
+    assert found["bn"].equal(y)
+    with pytest.raises(RuntimeError, match="add was changed in place"):
+        found["add"]
+
+
+def test_hooks_of_others_and_gradients_keep_layers_alone():
+    net, x, seen = trained_like(Fused()), convcore.randn(1, 1, 2, 2), []
+    net.relu.register_forward_pre_hook(lambda module, args: seen.append(args[0].clone()))
+    with inspection.capture(net, of="output") as found:
+        net(x)
+    assert len(seen) == 1 and seen[0].equal(found["add"])
+    net.relu._forward_pre_hooks.clear()
+    with inspection.capture(net) as found:
+        net(x).sum().backward()
+    assert found.grad["bn"].equal((found["add"] > 0) * 2.0)
+
+
+def test_what_is_captured_dies_with_the_capture():
+    net, x = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU()).eval(), convcore.ones(1, 1, 90, 90)
+    before = convcore.memory_stats()["allocated_bytes.current"]
+    gc.disable()
+    try:
+        with convcore.no_grad(), inspection.capture(net) as found:
+            net(x)
+        assert convcore.memory_stats()["allocated_bytes.current"] > before
+        del found
+        assert convcore.memory_stats()["allocated_bytes.current"] == before
+    finally:
+        gc.enable()

@@ -205,6 +205,12 @@ def test_optimized_net_gets_a_report(written, image):
     assert "(the net)" in rows(written(net, image))
 
 
+def test_mobilenet_is_below_a_megabyte(written):
+    convcore.manual_seed(0)
+    text = written(models.mobilenet_v2(), convcore.rand(1, 3, 224, 224))
+    assert len(text.encode()) < 1_000_000
+
+
 def test_resnet18_is_below_a_megabyte(written):
     convcore.manual_seed(0)
     net = models.resnet18()

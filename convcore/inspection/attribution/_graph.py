@@ -38,12 +38,12 @@ Rule = Callable[[Node, list, tuple[bool, ...]], Grads]
 
 # Operations whose outputs are elements of their inputs, moved or repeated, and zeros.
 _MOVES_NAMES = """
-    Alias AsStrided BackwardHookFunction Cat Clone ConstantPadNd CopySlices Diagonal Expand Flip
-    Gather Index IndexSelect NativeChannelShuffle Permute PixelShuffle PixelUnshuffle
-    ReflectionPad1D ReflectionPad2D ReflectionPad3D Repeat ReplicationPad1D ReplicationPad2D
-    ReplicationPad3D ReshapeAlias Roll Rot90 Select Slice Split SplitWithSizes Squeeze Stack T
-    ToCopy Transpose Unbind Unfold UnsafeView Unsqueeze UpsampleNearest1D UpsampleNearest2D
-    UpsampleNearest3D View
+    Alias AsStrided BackwardHookFunction Cat Clone ConstantPadNd CopyBackwards CopySlices
+    Diagonal Expand Flip Gather Index IndexSelect NativeChannelShuffle Permute PixelShuffle
+    PixelUnshuffle ReflectionPad1D ReflectionPad2D ReflectionPad3D Repeat ReplicationPad1D
+    ReplicationPad2D ReplicationPad3D ReshapeAlias Roll Rot90 Select Slice Split SplitWithSizes
+    Squeeze Stack T ToCopy Transpose Unbind Unfold UnsafeView Unsqueeze UpsampleNearest1D
+    UpsampleNearest2D UpsampleNearest3D View
 """
 MOVES = frozenset(_MOVES_NAMES.split())
 MAX_POOLS = frozenset(

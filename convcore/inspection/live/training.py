@@ -125,8 +125,8 @@ class Training:
             self._find()
             self._looked = time.perf_counter()
             return
-        calls = Calls(self._net, self)
-        calls.open()
+        calls = Calls(self._net)
+        calls.open(self)
         self._calls = calls
 
     def _look_away(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from convcore.inspection.profiling import ProfileRow
 from convcore.inspection.reporting._text import number, safe, seconds
@@ -21,8 +22,11 @@ def histogram(found: tuple[list[int], list[float]], what: str) -> str:
     if not most or not all(map(math.isfinite, edges)):
         return ""
     step = _WIDTH / len(counts)
-    heights = [round(_HEIGHT * math.sqrt(n / most), 1) for n in counts]
-    outline = "".join(f"V{_HEIGHT - high:g}h{step:g}" for high in heights)
+    heights = [round(_HEIGHT * math.sqrt(n / most)) for n in counts]
+    outline = "".join(
+        f"v{last - high}h{step:g}" if last != high else f"h{step:g}"
+        for last, high in pairwise([0, *heights])
+    )
     ends = (
         f'<text x="0" y="{_HEIGHT + 14}">{safe(number(edges[0]))}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 14}" text-anchor="end">{safe(number(edges[-1]))}</text>'

@@ -12,7 +12,7 @@ from convcore.inspection.reporting._text import number, safe
 
 __all__ = ["Image", "heat", "kernels", "maps", "photograph"]
 
-# Colours from dark blue through green to yellow, evenly apart in lightness; the last is for NaN.
+# Colours from dark blue through green to yellow, evenly apart in lightness.
 _STOPS = (
     (40, 20, 80),
     (55, 70, 140),
@@ -22,21 +22,22 @@ _STOPS = (
     (250, 230, 45),
 )
 _NAN = (230, 30, 40)
+_BETWEEN_TILES = (128, 128, 128)
 _GAP = 1  # pixels between tiles
+
+# So many colours are told apart by no eye, and a page of 170 images has its palette 170 times.
+_COLOURS = 62
+_BETWEEN, _MISSING = _COLOURS, _COLOURS + 1
 
 
 def _palette() -> np.ndarray:
-    places = np.linspace(0, len(_STOPS) - 1, 254)
+    places = np.linspace(0, len(_STOPS) - 1, _COLOURS)
     channels = [np.interp(places, range(len(_STOPS)), stop) for stop in zip(*_STOPS, strict=True)]
-    colours = np.zeros((256, 3), np.uint8)
-    colours[:254] = np.rint(np.stack(channels, axis=1))
-    colours[254] = (128, 128, 128)  # between tiles
-    colours[255] = _NAN
-    return colours
+    colours = np.rint(np.stack(channels, axis=1))
+    return np.concatenate((colours, [_BETWEEN_TILES, _NAN])).astype(np.uint8)
 
 
 _PALETTE = _palette()
-_BETWEEN, _MISSING = 254, 255
 
 
 class Image:
@@ -71,7 +72,7 @@ def _scaled(values: np.ndarray) -> tuple[np.ndarray, str]:
         least, most = float(given.min()), float(given.max())
     span = most - least or 1.0
     shares = (np.where(finite, values, least).astype(np.float64) - least) / span
-    places = np.rint(253 * np.clip(shares, 0, 1)).astype(np.uint8)
+    places = np.rint((_COLOURS - 1) * np.clip(shares, 0, 1)).astype(np.uint8)
     places[~finite] = _MISSING
     said = (
         f"dark {number(least)} to bright {number(most)}"

@@ -17,6 +17,7 @@ from convcore import nn, overrides
 from convcore._tensor import Tensor
 from convcore.inference import OptimizedModule
 from convcore.inspection.watching.hooks import Hook
+from convcore.nn.modules._hooks import CallHooks
 
 ROOT = "output"  # the name of the net's own call
 
@@ -37,26 +38,35 @@ class Listener(Protocol):
 class Calls:
     """Tells a listener the calls of a net, from `open` to `close`, in this thread.
 
+    Between `close` and `open` it knows no listener: whoever has a `Calls` and listens to it is in
+    no cycle of references, and what it keeps dies with it.
+
     Attributes
     ----------
     known : set of str
         The names that were heard so far, without numbers.
     """
 
-    def __init__(self, model: nn.Module, listener: Listener) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._names = {module: name or ROOT for name, module in model.named_modules()}
         self._prefixes = {m: _prefix(m, "" if m is model else n) for m, n in self._names.items()}
-        self._listener = listener
+        self._listener: Any = None
         self._inside: list[str | None] = []
         self._counts: dict[str, int] = {}
-        self._handles: list[Any] = []
-        self._watching = overrides.watching(self._called)
+        self._hooks: Any = None
+        self._watching: Any = None
         self._thread = 0
         self.known: set[str] = set(self._names.values())
 
-    def open(self) -> None:
+    def open(self, listener: Listener, fused: Any = None) -> None:
         """Register the hooks; nothing stays if that fails or is interrupted.
+
+        Parameters
+        ----------
+        listener : Listener
+        fused : FusedCalls, optional
+            What hears of layers that run as one function. Without it they run one by one.
 
         Raises
         ------
@@ -69,12 +79,11 @@ class Calls:
                     f"{name}: an optimized net fuses its layers at its first call: call it before"
                 )
         self._thread = get_ident()
+        self._listener, self._watching = listener, overrides.watching(self._called)
         self._watching.__enter__()
         try:
-            for module in self._names:
-                self._handles.append(module.register_forward_pre_hook(Hook(self._enter)))
-                leave = module.register_forward_hook(Hook(self._leave), always_call=True)
-                self._handles.append(leave)
+            before, after = Hook(self._enter, fused), Hook(self._leave, fused)
+            self._hooks = CallHooks(self._names, before, after)
         except BaseException:
             self.close()
             raise
@@ -82,11 +91,14 @@ class Calls:
     def close(self) -> None:
         """Remove the hooks."""
         try:
-            for handle in self._handles:
-                handle.remove()
-            self._handles.clear()
+            hooks, self._hooks = self._hooks, None
+            if hooks is not None:
+                hooks.remove()
         finally:
-            self._watching.__exit__()
+            watching, self._watching = self._watching, None
+            if watching is not None:
+                watching.__exit__()
+            self._listener = None
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:
@@ -121,10 +133,24 @@ class Calls:
         return answer if written is None else written.copy_(answer)
 
     def _tell(self, base: str, maker: Any, result: Any) -> Any:
+        return self._listener.made(self._numbered(base), maker, result)
+
+    def _numbered(self, base: str) -> str:
         number = self._counts.get(base, 0) + 1
         self._counts[base] = number
         self.known.add(base)
-        return self._listener.made(base if number == 1 else f"{base}:{number}", maker, result)
+        return base if number == 1 else f"{base}:{number}"
+
+    # What `FusedCalls` asks
+
+    def of_module(self, module: nn.Module) -> str:
+        """Return the name of a module's next call, and count that."""
+        return self._numbered(self._names[module])
+
+    def of_function(self, name: str) -> str | None:
+        """Return the name of a function's next call here, counted; None if it has none."""
+        prefix = self._inside[-1] if self._inside else None
+        return None if prefix is None else self._numbered(f"{prefix}{name}")
 
 
 def _prefix(module: nn.Module, name: str) -> str | None:

@@ -15,12 +15,19 @@ class Hook:
 
     Who copies a net inside a block that watches it, to average its weights, say, would else copy
     what watches, and all that it keeps.
+
+    Parameters
+    ----------
+    call : callable
+    fused : object, optional
+        What hears of the module if it runs fused with others; see `nn.modules._hooks`.
     """
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "fused")
 
-    def __init__(self, call: Callable = _nothing) -> None:
+    def __init__(self, call: Callable = _nothing, fused: Any = None) -> None:
         self._call = call
+        self.fused = fused
 
     def __call__(self, *args: Any) -> Any:
         """Call the function."""

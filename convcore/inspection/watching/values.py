@@ -1,4 +1,4 @@
-"""Values kept by name, without copies unless something writes into their memory."""
+"""Values kept by name: without copies, unless something writes into their memory, or as recipes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,62 @@ import numpy as np
 from convcore._meta import MetaArray
 from convcore._tensor import Tensor, wrap
 from convcore.engine.runtime import memory
+from convcore.inspection.watching.recipes import Recipe
 from convcore.inspection.watching.selection import nearest_of
 
 
 class Kept:
-    """A tensor as it was, and the version that it had."""
+    """A tensor's memory and its version; where it is kept outside the graph, a tensor when read."""
 
-    __slots__ = ("tensor", "version")
+    __slots__ = ("_attached", "_detached", "array", "counter", "version")
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-        self.version = tensor._counter[0]
+    def __init__(self, tensor: Tensor, detach: bool) -> None:
+        self._attached = None if detach else tensor
+        self._see(tensor)
+
+    def _see(self, tensor: Tensor) -> None:
+        self.array = tensor._array
+        self.counter = tensor._counter
+        self.version = self.counter[0]
+        self._detached: Tensor | None = None
 
     def is_current(self) -> bool:
         """Return whether nothing was changed in place since."""
-        return self.tensor._counter[0] == self.version
+        return self.counter[0] == self.version
+
+    def is_of(self, tensor: Tensor) -> bool:
+        """Return whether it is what would be kept of a tensor now."""
+        attached = self._attached
+        same = self.array is tensor._array if attached is None else attached is tensor
+        return same and self.is_current()
+
+    def copy(self) -> None:
+        """Copy the memory, which is about to be changed."""
+        if self._attached is None:
+            self._see(_copied(self.array))
+        else:
+            self._attached = self._attached.clone()
+            self._see(self._attached)
+
+    def read(self, name: str, keep: Any) -> Tensor:
+        """Return the tensor.
+
+        Raises
+        ------
+        RuntimeError
+            It was changed in place since.
+        """
+        if not self.is_current():
+            raise RuntimeError(
+                f"{name} was changed in place after it was captured, by something that is not seen "
+                "here: read it before, or capture statistics"
+            )
+        if self._attached is not None:
+            return self._attached
+        if self._detached is None:
+            self._detached = wrap(self.array)
+            self._detached._counter = self.counter
+        return self._detached
 
 
 class Values(Mapping):
@@ -42,13 +83,25 @@ class Values(Mapping):
 
     def keep(self, name: str, tensor: Tensor) -> None:
         """Keep a tensor, which is not copied."""
-        kept = self._found[name] = Kept(_detached(tensor) if self._detach else tensor)
-        counter = id(kept.tensor._counter)
+        self._found[name] = self._hold(tensor)
+
+    def keep_recipe(self, name: str, recipe: Recipe) -> None:
+        """Keep how a value is computed when it is read, and what of."""
+        recipe.hold(self._hold)
+        self._found[name] = recipe
+
+    def _hold(self, tensor: Tensor) -> Kept:
+        counter = id(tensor._counter)
         sharing = self._sharing.get(counter)
         if sharing is None:
+            kept = Kept(tensor, self._detach)
             self._sharing[counter] = [kept]
-        else:
-            sharing.append(kept)
+            return kept
+        for kept in sharing:
+            if kept.is_of(tensor):
+                return kept
+        sharing.append(Kept(tensor, self._detach))
+        return sharing[-1]
 
     def await_value(self, name: str) -> None:
         """Give a value that comes later, as a gradient does, its place among the others."""
@@ -60,18 +113,9 @@ class Values(Mapping):
 
     def before_write(self, tensor: Tensor) -> None:
         """Copy what is kept of a tensor's memory."""
-        copies: dict[int, Tensor] = {}
         for kept in self._sharing.pop(id(tensor._counter), ()):
-            if not kept.is_current():
-                continue
-            array = kept.tensor._array
-            if isinstance(array, MetaArray):
-                continue
-            copy = copies.get(id(array))
-            if copy is None:
-                copy = _copied(array) if self._detach else kept.tensor.clone()
-                copies[id(array)] = copy
-            kept.tensor, kept.version = copy, copy._counter[0]
+            if kept.is_current() and not isinstance(kept.array, MetaArray):
+                kept.copy()
 
     def clear(self) -> None:
         """Forget all values."""
@@ -84,14 +128,7 @@ class Values(Mapping):
             value = self._found[name]
         except KeyError:
             raise KeyError(f"{name}{nearest_of(str(name), self._found)}") from None
-        if not isinstance(value, Kept):
-            return value
-        if not value.is_current():
-            raise RuntimeError(
-                f"{name} was changed in place after it was captured, by something that is not seen "
-                "here: read it before, or capture statistics"
-            )
-        return value.tensor
+        return value.read(name, self._hold) if isinstance(value, Kept | Recipe) else value
 
     def __contains__(self, name: object) -> bool:
         return name in self._found
@@ -109,13 +146,6 @@ class Values(Mapping):
         return "\n".join(shown)
 
 
-def _detached(tensor: Tensor) -> Tensor:
-    """Return the same memory outside the graph, with its version counter."""
-    found = wrap(tensor._array)
-    found._counter = tensor._counter
-    return found
-
-
 def _copied(array: np.ndarray) -> Tensor:
     """Return a copy in the same memory format, in memory of the pool."""
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -126,8 +156,8 @@ def _copied(array: np.ndarray) -> Tensor:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Kept):
-        return f"{list(value.tensor.shape)} {value.tensor.dtype}"
+    if isinstance(value, Kept | Recipe):
+        return f"{list(value.array.shape)} {wrap(value.array).dtype}"
     if isinstance(value, dict):
         return ", ".join(f"{k} {v:.4g}" for k, v in value.items() if k != "histogram")
     return str(value)

@@ -4,6 +4,8 @@ The net has a module for each ReLU, none in place: that is where theirs are righ
 """
 
 import copy
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,7 +105,9 @@ def test_lrp_as_captum(captum, twins, rule):
     [("grad_cam", "GradCAM"), ("grad_cam_plus_plus", "GradCAMPlusPlus"), ("layer_cam", "LayerCAM")],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_maps_as_pytorch_grad_cam(twins, name, theirs):
+def test_maps_as_pytorch_grad_cam(twins, name, theirs, monkeypatch):
+    if importlib.util.find_spec("torchvision") is None:  # of which nothing is used here
+        monkeypatch.syspath_prepend(Path(__file__).parents[2] / "helpers" / "stand_ins")
     theirs_of = pytest.importorskip("pytorch_grad_cam", exc_type=ImportError)
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
