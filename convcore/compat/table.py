@@ -31,10 +31,11 @@ Each public name of PyTorch {names.VERSION}, module by module: what convcore has
 how, what is missing, and what is out of scope and why.  Made by
 `python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
 
-Not listed name by name: a call that PyTorch refuses because it has no kernel or formula for a dtype
-may work here.  Which tensors are kept for the backward pass is convcore's own, so that a change in
-place may be refused, or allowed, other than by PyTorch.  In-place comparisons leave the graph.
-Unique values require no grad.  Of two faults in one call, either may be the one that is named.
+These differences are not listed name by name.  A call that PyTorch refuses because it lacks a
+kernel or formula for a dtype may work here.  convcore may keep other tensors for the backward pass
+than PyTorch does, so that a change in place may be refused here and allowed there, or the reverse.
+Comparisons in place, as `lt_`, and `unique` return tensors without a gradient.  Where a call has
+two faults, the error may name the other one.
 """
 
 

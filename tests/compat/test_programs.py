@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from printed import assert_same_numbers, last_place
 
 import convcore
 
@@ -27,11 +28,6 @@ SLOW = {
     *("conditional_vae", "distillation", "fgsm", "flow", "gaussian_mixture", "gru_packed"),
     *("lstm_series", "mnist_cnn", "pinn", "reinforce", "seq2seq_attention", "siamese", "vae"),
 }
-
-# Rounding differs in the last digits, and grows with the steps: floats may differ by this part of
-# the larger one, or by one in the last place that is printed.  All else is equal.
-RTOL = 1e-4
-FLOAT = re.compile(r"[-+]?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)")
 
 
 @pytest.fixture(scope="module")
@@ -62,20 +58,6 @@ def on_convcore(program: Path, folder: Path) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def assert_same_numbers(ours: str, theirs: str) -> None:
-    """Compare what two runs printed: floats within rounding, integers and texts exactly."""
-    assert "".join(FLOAT.sub("#", ours).split()) == "".join(FLOAT.sub("#", theirs).split())
-    for a, b in zip(FLOAT.findall(ours), FLOAT.findall(theirs), strict=True):
-        places = min(last_place(a), last_place(b)), RTOL * max(abs(float(a)), abs(float(b)))
-        assert abs(float(a) - float(b)) <= 1.01 * max(places), f"{a} is not {b}\n{ours}\n{theirs}"
-
-
-def last_place(number: str) -> float:
-    """Return what one in the last place of a printed number is worth."""
-    digits, _, exponent = number.partition("e")
-    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
 
 
 def named(*, slow: bool) -> list:

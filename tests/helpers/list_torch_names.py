@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import types
 from pathlib import Path
 from typing import Any
 
-import torch
+# Without it PyTorch has a stand-in of its own, which is in the list.
+sys.modules["tqdm"] = None  # type: ignore[assignment]
 
-from convcore.compat.inert import is_inert
+import torch  # noqa: E402
+
+from convcore.compat.inert import is_inert  # noqa: E402
 
 # Whose names count: modules that programs about nets import.
 MODULES = (

@@ -19,9 +19,14 @@ _MISSING = (
 _DISTRIBUTIONS = {
     "torch": "torch==2.13.0",
     "pytorch": "torch==2.13.0",
-    "pytorch_grad_cam": "grad-cam",
+    "pytorch_grad_cam": "--no-deps grad-cam ttach tqdm",
     "rapidocr_onnxruntime": "--no-deps rapidocr-onnxruntime==1.4.4",
     "sklearn": "scikit-learn",
+    **{name: f"--no-deps {name} tqdm" for name in ("captum", "torchcam", "torchinfo", "thop")},
+    **{name: f"--no-deps {name}" for name in ("ptflops", "zennit")},
+    "torchviz": "--no-deps torchviz graphviz",
+    "cv2": "opencv-python-headless",
+    "tensorboardx": "tensorboardX",
 }
 _COMMANDS = (
     (LONG, "pytest --long-cases=100"),

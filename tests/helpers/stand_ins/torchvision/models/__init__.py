@@ -1,0 +1,3 @@
+from torchvision.models import resnet
+
+__all__ = ["resnet"]

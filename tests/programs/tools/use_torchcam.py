@@ -1,0 +1,30 @@
+"""TorchCAM's class activation maps of a small convolutional net."""
+
+import torch
+from torch import nn
+from torchcam import methods
+
+
+def build():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, padding=1, stride=2),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(256, 5),
+    ).eval()
+
+
+torch.set_default_dtype(torch.float64)
+model = build()
+x = torch.rand(1, 3, 16, 16)
+SAMPLES = {"SmoothGradCAMpp": {"std": 1e-12, "num_samples": 2}, "ISCAM": {"num_samples": 2}}
+NAMES = ("GradCAM", "GradCAMpp", "XGradCAM", "LayerCAM", "ScoreCAM", *SAMPLES)
+for name in NAMES:
+    with getattr(methods, name)(model, "2", **SAMPLES.get(name, {})) as extractor:
+        (found,) = extractor(3, model(x))
+    print(name, tuple(found.shape), f"{found.sum():.5e} {found.std():.5e}")
