@@ -182,8 +182,13 @@ def errors(
     """Yield (algorithm, error in eps of the largest sum, of each element's own)."""
     operands = operands_of(layer, kind, channels_last)
     wide = {name: array.astype("f8") for name, array in operands.items()}
-    exact = pass_calls(reference, layer, wide)[pass_name]()
-    bound = pass_calls(reference, layer, {n: np.abs(a) for n, a in wide.items()})[pass_name]()
+    rounded = {name: reference.rounded_to_bfloat16(array) for name, array in operands.items()}
+    expected = {}
+    for rounds, factors in ((False, wide), (True, rounded)):
+        sizes = {name: np.abs(array) for name, array in factors.items()}
+        expected[rounds] = [
+            pass_calls(reference, layer, of)[pass_name]() for of in (factors, sizes)
+        ]
     case = Case(layer, "float32", (FORMATS[channels_last],) * 3, "normal", 0)
     eps = np.finfo("f4").eps
     for algorithm in ALGORITHMS:
@@ -193,6 +198,7 @@ def errors(
             if _taken(case, pass_name, operands) != algorithm.name:
                 continue
             found = pass_calls(engine, layer, operands)[pass_name]()
+        exact, bound = expected[algorithm.rounds]
         own = np.abs(found - exact) / np.where(bound == 0, 1, bound)
         yield algorithm.name, reference.error_in_eps(found, exact, bound, "f4"), own.max() / eps
 

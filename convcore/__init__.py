@@ -192,6 +192,15 @@ def _load() -> dict[str, Any]:
 if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt names
 
     def __getattr__(name: str) -> Any:
+        try:
+            return _found(name)
+        except Exception as error:
+            # An AttributeError would end here: `from convcore import name` hides what it says.
+            if stale := importlib.import_module("convcore._hints").stale_kernels(error):
+                raise stale from error
+            raise
+
+    def _found(name: str) -> Any:
         if name in _ROOMS:
             return importlib.import_module(f"convcore.{name}")
         if name in _ENGINE:

@@ -79,7 +79,7 @@ class device(Restoring):
         return self
 
     def _back(self) -> tuple:
-        return ((_defaults.pop, ()),)
+        return ((_defaults.__setitem__, (slice(None), tuple(_defaults))),)
 
     def __reduce__(self) -> tuple:
         return device, (self.type, self.index)

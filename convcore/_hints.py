@@ -10,8 +10,11 @@ import importlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Self, TypeVar
+
+from convcore._dtype import INEXACT
 
 _Error = TypeVar("_Error", bound=BaseException)
 
@@ -32,6 +35,22 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
     close = get_close_matches(word, list(words), 1, 0.7)
     return close[0] if close else ""
+
+
+# Compiled modules
+
+
+def stale_kernels(error: Exception) -> ImportError | None:
+    """Return what to raise where kernels lack what the Python files beside them ask for."""
+    text = str(error)
+    asked = isinstance(error, ImportError) or text.startswith("module ") or "signature" in text
+    if not asked or "convcore.kernels." not in text:
+        return None
+    folder = Path(__file__).parent / "kernels"
+    return ImportError(
+        f"the compiled modules in {folder} were built from other sources than lie there now: run "
+        "'python setup.py build_ext --inplace' in the source tree, or install convcore again"
+    )
 
 
 # Shapes and dtypes
@@ -169,7 +188,7 @@ MODIFIED = (
 
 def no_graph(kind: str, enabled: bool) -> str:
     """Say why a tensor of this kind of NumPy's dtypes is not connected to any leaf."""
-    if kind not in "fcV":
+    if kind not in INEXACT:
         return "it is not of floating point: argmax, comparisons and conversions have no gradient"
     if not enabled:
         return "gradients are not recorded here: compute and call backward outside torch.no_grad()"

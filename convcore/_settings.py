@@ -1,4 +1,4 @@
-"""PyTorch's switches for deterministic algorithms, and `set_default_tensor_type`."""
+"""PyTorch's switches: deterministic algorithms, matrix products, `set_default_tensor_type`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._dtype_names import from_legacy_name
+from convcore.engine.conv.algorithms.selection import current, select
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
+    "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_default_tensor_type",
+    "set_float32_matmul_precision",
     "use_deterministic_algorithms",
 ]
 
@@ -20,6 +23,10 @@ __all__ = [
 class _Determinism:
     enabled = False
     warn_only = False
+
+
+class _Matmul:
+    precision = "highest"
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -97,3 +104,25 @@ def set_default_tensor_type(t: Any) -> None:
             "invalid type object: only floating-point types are supported as the default type"
         )
     _dtype.set_default_dtype(dtype)
+
+
+def get_float32_matmul_precision() -> str:
+    """Return 'highest', 'high' or 'medium': what was set, or 'medium' where bfloat16 is allowed."""
+    return "medium" if current().matmul == "bf16" else _Matmul.precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Let products of float32 matrices round their factors to bfloat16: 'medium'.
+
+    'highest' and 'high' round nothing.  Convolutions have a switch of their own, as in PyTorch:
+    ``backends.mkldnn.conv.fp32_precision``.
+
+    Raises
+    ------
+    RuntimeError
+        Another name; PyTorch warns of it.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', and 'medium'.")
+    select(matmul="bf16" if precision == "medium" else "none")
+    _Matmul.precision = "high" if precision == "high" else "highest"

@@ -195,7 +195,7 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are real floating-point numbers."""
-        return self._array.dtype.kind in "fV"
+        return self._array.dtype.kind in _dtype.FLOATING
 
     def is_complex(self) -> bool:
         """Return whether the elements are complex numbers."""
@@ -273,7 +273,7 @@ class Tensor:
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._array.dtype.kind not in "fc":
+        if value and self._array.dtype.kind not in _dtype.INEXACT:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
@@ -377,7 +377,7 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        differentiable = value._array.dtype.kind in "fc"
+        differentiable = value._array.dtype.kind in _dtype.INEXACT
         if self._requires_grad and not differentiable:
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating "

@@ -79,7 +79,7 @@ def _as_bytes(pixels: np.ndarray) -> tuple[np.ndarray, str] | None:
 def png(pixels: np.ndarray, palette: np.ndarray | None = None) -> bytes:
     """Return a PNG file of uint8 pixels, (rows, columns, 1 or 3).
 
-    With a palette, uint8 (256, 3), pixels of 1 channel are the places of their colours in it.
+    With a palette, uint8 (up to 256, 3), pixels of 1 channel are the places of their colours in it.
     """
     rows, columns, channels = pixels.shape
     lines = np.zeros((rows, 1 + columns * channels), np.uint8)  # each begins with its filter: none

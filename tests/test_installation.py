@@ -39,3 +39,26 @@ def test_source_tree_without_kernels_says_what_to_do(tmp_path, run_child):
     """,
         str(tmp_path),
     )
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("lacking", ["_isa", "_restoring"])  # an attribute; a name to import
+@pytest.mark.parametrize(
+    "asked", ["convcore.nn", "from convcore import Tensor", "main(['plan', '1,1,4,4,1,3,1,1'])"]
+)
+def test_kernels_of_older_sources_say_what_to_do(lacking, asked, run_child):
+    run_child(
+        f"""if True:
+    import sys, types
+    import convcore
+    from convcore.cli import main  # which loads no kernels
+    name = "convcore.kernels.runtime.{lacking}"
+    sys.modules[name] = types.ModuleType(name)  # as it was before anything was put into it
+    try:
+        {asked}
+    except ImportError as error:
+        assert "run 'python setup.py build_ext --inplace'" in str(error), error
+    else:
+        raise AssertionError("the module has nothing, and nobody said so")
+    """
+    )

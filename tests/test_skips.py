@@ -14,7 +14,11 @@ from skips import LONG, NOTHING, command_of, plain_reason, summary
             "pip install torch==2.13.0 && pytest",
         ),
         ("could not import 'sklearn.datasets'", "pip install scikit-learn && pytest"),
-        ("could not import 'pytorch_grad_cam'", "pip install grad-cam && pytest"),
+        (
+            "could not import 'pytorch_grad_cam'",
+            "pip install --no-deps grad-cam ttach tqdm && pytest",
+        ),
+        ("captum is not installed", "pip install --no-deps captum tqdm && pytest"),
         ("needs PyTorch", "pip install torch==2.13.0 && pytest"),
         ("torchsummary is not installed", "pip install torchsummary && pytest"),
         ("root may write anything", "pytest, not as root"),

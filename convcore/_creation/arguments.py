@@ -32,7 +32,7 @@ def leaf(
         array = meta(array.shape, array.dtype)
     made = wrap(array) if out is None else written(out, array)
     if requires_grad:
-        if array.dtype.kind not in "fc":
+        if array.dtype.kind not in _dtype.INEXACT:
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )

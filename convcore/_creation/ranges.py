@@ -54,7 +54,7 @@ def arange(
         target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
-    if target.kind != "f":
+    if target.kind not in _dtype.FLOATING:
         array = _integer_range(target, *limits)
         return leaf(laid_out(array, out), requires_grad, device, out)
     first, last, stride = map(float, limits)

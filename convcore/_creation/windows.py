@@ -130,7 +130,7 @@ def _window(
     check_device(device, layout)
     target = _dtype.as_numpy(dtype)
     length = checked_int(f"{name}_window", "window_length", length)
-    if target.kind not in "fc":
+    if target.kind not in _dtype.INEXACT:
         raise RuntimeError(f"{name}_window expects floating point dtypes, got: {target.name}")
     if length < 0:
         raise RuntimeError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
+from convcore._dtype import FLOATING
 from convcore._recording import mode
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
@@ -225,7 +226,7 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
         if array.size != 1:
             error = RuntimeError("grad can be implicitly created only for scalar outputs")
             raise _hints.hinted(error, _hints.NOT_SCALAR)
-        if array.dtype.kind != "f":
+        if array.dtype.kind not in FLOATING:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )

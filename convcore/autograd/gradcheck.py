@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._dtype import INEXACT
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
 from convcore.autograd.function import Function
@@ -286,7 +287,7 @@ class _Comparison:
             self.compared = [
                 n
                 for n, value in enumerate(results)
-                if isinstance(value, Tensor) and value._array.dtype.kind in "fc"
+                if isinstance(value, Tensor) and value._array.dtype.kind in INEXACT
             ]
 
     def forward(self, place: int, direction: np.ndarray) -> list[np.ndarray]:

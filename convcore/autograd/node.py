@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
@@ -400,7 +401,7 @@ def _set_history(node: Node, outputs: tuple[Tensor, ...]) -> None:
     """Make a node the ``grad_fn`` of those of its outputs that can have a gradient."""
     node._outputs = len(outputs)
     for number, output in enumerate(outputs):
-        if output._array.dtype.kind in "fc":
+        if output._array.dtype.kind in INEXACT:
             output._grad_fn = node
             output._output_nr = number
             output._requires_grad = True

@@ -67,13 +67,8 @@ class Region:
         record("AsStridedScatterBackward0", (x,), out, lambda needs, grad: self.part_of(grad))
         return out
 
-    def outside(self, x: Tensor) -> Tensor | None:
-        """Return ``x`` with zeros at the view's place; None if that is all of it.
-
-        This operation is its own adjoint.
-        """
-        if self.part == self.whole:
-            return None
+    def outside(self, x: Tensor) -> Tensor:
+        """Return ``x`` with zeros at the view's place; the operation is its own adjoint."""
         memory = self._laid_out(x._array)
         _at(memory, self.part)[...] = 0
         out = wrap(_at(memory, self.whole))

@@ -205,11 +205,13 @@ class Traversal:
                 if id(grad) in self.owned:
                     self.owned.discard(id(grad))
                     owned = True
+        before = grads
         if node.has_hooks():
             owned = False
             grads = call_tensor_hooks(node, grads)
-        if self.captured:
-            self._capture(node, grads)
+        if self.captured:  # as in PyTorch: after the hooks only where the node does not run
+            runs = not self.accumulate and self.running is not None and node in self.running
+            self._capture(node, before if runs else grads)
         return grads, owned
 
     def _deposit(self, node: Node, number: int, grad: Tensor, owns: bool) -> None:

@@ -239,7 +239,7 @@ def write(
     if isinstance(x._array, MetaArray):
         return x
     check_apart(x, *inputs)
-    recorded = x._array.dtype.kind in "fc" and needs_history(x, *inputs)
+    recorded = x._array.dtype.kind in _dtype.INEXACT and needs_history(x, *inputs)
     if recorded:
         before = _stand_in(x)
         inputs = tuple([before if tensor is x else tensor for tensor in inputs])

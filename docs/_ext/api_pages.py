@@ -66,7 +66,7 @@ PAGES = {
         "distributions.relaxed_bernoulli distributions.relaxed_categorical distributions.utils",
     ),
     "random": ("Random numbers", "random random.rejection"),
-    "amp": ("Mixed precision, by name", "amp amp.autocast_mode"),
+    "amp": ("Mixed precision", "amp amp.autocast_mode"),
     "cuda": ("The device that is not there", "cuda"),
     "multiprocessing": (
         "Processes",

@@ -67,10 +67,10 @@ with torch.no_grad():
 # 3. Optimize
 # -----------
 #
-# ``optimize_for_inference`` makes a copy that can do nothing but answer. Batch norms are folded
-# into the convolutions before them, activations are applied while a block of the result is still in
-# the cache, weights are packed as the kernels read them, and memory is laid out beforehand. At the
-# first call with a new shape it plans; that call takes longer.
+# ``optimize_for_inference`` makes a copy that can do nothing but answer, in evaluation mode. Batch
+# norms are folded into the convolutions before them, activations are applied while a block of the
+# result is still in the cache, weights are packed as the kernels read them, and memory is laid out
+# beforehand. At the first call with a new shape it plans; that call takes longer.
 
 fast = torch.optimize_for_inference(net, image)
 start = time.perf_counter()

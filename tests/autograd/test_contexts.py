@@ -24,6 +24,7 @@ def state():
         anomaly.enabled,
         anomaly.check_nan,
         inferring,
+        convcore.get_default_device(),
     )
 
 
@@ -36,6 +37,7 @@ MAKERS = {
     "saved_tensors_hooks": lambda: saved_tensors_hooks(lambda t: t, lambda t: t),
     "set_detect_anomaly": lambda: convcore.autograd.set_detect_anomaly(True, check_nan=False),
     "detect_anomaly": lambda: convcore.autograd.detect_anomaly(check_nan=False),
+    "device": lambda: convcore.device("meta"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 
@@ -96,13 +98,17 @@ def interrupts():
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_while_the_mode_is_set_leaves_it_as_it_was(make):
+@pytest.mark.parametrize("late", [False, True])
+def test_an_interrupt_while_the_mode_is_set_leaves_it_as_it_was(make, late):
     before = state()
     context = make()
 
     class Interrupted(type(context)):
+        __slots__ = ()
+
         def _enter(self):
-            super()._enter()
+            if late:
+                super()._enter()
             _thread.interrupt_main()
             len("")  # a call, after which Python looks for signals
 
@@ -110,6 +116,13 @@ def test_an_interrupt_while_the_mode_is_set_leaves_it_as_it_was(make):
     with pytest.raises(KeyboardInterrupt), context:
         pass
     assert state() == before
+
+
+def test_a_device_set_within_a_devices_block_holds_until_its_end():
+    with convcore.device("meta"):
+        convcore.set_default_device(None)
+        assert convcore.ones(1).device.type == "cpu"
+    assert convcore.get_default_device() == convcore.device("cpu")
 
 
 def test_the_end_without_a_beginning_is_an_error():

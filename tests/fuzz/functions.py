@@ -2,7 +2,7 @@
 
     python tests/fuzz/functions.py --calls 100000   # all, compared with PyTorch if it is there
     python tests/fuzz/functions.py --only cumsum --calls 500
-    python tests/fuzz/functions.py --integers       # one int of each call is far out, or negative
+    python tests/fuzz/functions.py --integers       # one int or index of each call is far out
     python tests/fuzz/functions.py --seed 4711      # one call again, shown
 
 A call is made of one number, its seed.  Tensors have sizes of 0, 1 and primes, and strides that are
@@ -81,11 +81,11 @@ class Function(NamedTuple):
 
 
 def public_functions() -> list[Function]:
-    """Return every function of the package and of nn.functional, and Tensor's methods."""
+    """Return every function of the package and of its namespaces, and Tensor's methods."""
     import convcore
 
     found = []
-    for place in ("", "nn.functional", "Tensor"):
+    for place in ("", "nn.functional", "Tensor", "linalg", "special"):
         owner = convcore
         for part in place.split(".") if place else ():
             owner = getattr(owner, part)
@@ -285,7 +285,7 @@ def arguments(draw: Draw, function: Callable, place: str) -> tuple[list, dict[st
                 kwargs[one.name] = value
             else:
                 args.append(value)
-        elif draw.chance(0.25):
+        elif draw.chance(0.6 if INTEGERS and "int" in note else 0.25):
             kwargs[one.name] = _argument(draw, one.name, note)
     if draw.hostile:
         _spoil(draw, args, kwargs, place)
@@ -295,17 +295,30 @@ def arguments(draw: Draw, function: Callable, place: str) -> tuple[list, dict[st
 
 
 def _enlarge(draw: Draw, args: list, kwargs: dict[str, Any]) -> None:
-    """Replace one int, or the int of a list, by a huge or a negative one."""
+    """Replace one int, that of a list, or an index in a tensor, by a huge or a negative one."""
     owners = [args, kwargs, *(v for v in (*args, *kwargs.values()) if isinstance(v, list))]
     places = [
         (owner, key)
         for owner in owners
         for key, value in (owner.items() if isinstance(owner, dict) else enumerate(owner))
-        if type(value) is int
+        if type(value) is int or _holds_indices(value)
     ]
     if places:
         owner, key = draw.pick(places)
-        owner[key] = int(draw.pick(HUGE))
+        value = owner[key]
+        owner[key] = _far_index(draw, value) if _holds_indices(value) else int(draw.pick(HUGE))
+
+
+def _holds_indices(value: Any) -> bool:
+    return isinstance(value, Placeholder) and value.array.dtype == np.int64 and value.array.size > 0
+
+
+def _far_index(draw: Draw, value: Placeholder) -> Placeholder:
+    array = np.array(value.array)
+    array.flat[int(draw.rng.integers(array.size))] = draw.pick(
+        [n for n in HUGE if -(2**63) <= n < 2**63]
+    )
+    return Placeholder(array)
 
 
 def _spoil(draw: Draw, args: list, kwargs: dict[str, Any], place: str) -> None:

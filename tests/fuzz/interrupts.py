@@ -41,7 +41,7 @@ from threadpoolctl import ThreadpoolController
 import convcore
 from convcore import nn, overrides
 from convcore.amp import autocast, autocast_mode
-from convcore.autograd import anomaly_mode, grad_mode
+from convcore.autograd import anomaly_mode, casting, grad_mode
 from convcore.autograd.graph import save_on_cpu
 from convcore.backends import conv
 from convcore.engine.conv.algorithms import selection
@@ -49,9 +49,8 @@ from convcore.nn import functional as F
 from convcore.utils.checkpoint import checkpoint
 from convcore.utils.data import DataLoader, TensorDataset
 
-# Where multiprocessing has a descriptor, or a process that has ended, that it has not noted yet;
-# where os.open has returned a descriptor that has no name yet.
-UNGUARDED = ("popen_fork.", "connection.Pipe", "replacing._made")
+# Where multiprocessing has a descriptor, or a process that has ended, that it has not noted yet.
+UNGUARDED = ("popen_fork.", "connection.Pipe", "connection._close")
 FIRST = {key: convcore.full((40_000,), key) for key in range(3)}
 SECOND = {key: tensor + 10 for key, tensor in FIRST.items()}
 
@@ -158,6 +157,11 @@ def settings(blas: list) -> dict[str, Any]:
         "autocast": (
             autocast_mode.is_autocast_enabled("cpu"),
             autocast_mode.get_autocast_dtype("cpu"),
+            casting.here.cache is None,
+            (casting.here.nesting, casting.here.inside),
+            casting.exchange.holders(),
+            F.conv2d.__code__.co_name,
+            F.conv2d.__code__.co_argcount,
         ),
         "selection": selection.current(),
         "dtype": convcore.get_default_dtype(),

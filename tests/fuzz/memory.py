@@ -47,6 +47,7 @@ import numpy as np
 import convcore
 import convcore.amp
 from convcore import engine, nn, optim
+from convcore.autograd import casting
 from convcore.bench.layers import pass_calls
 from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
@@ -88,6 +89,8 @@ def settings() -> tuple[Any, ...]:
         ctypes.CFUNCTYPE(ctypes.c_int)(getter)() if getter else None,
         convcore.is_grad_enabled(),
         convcore.amp.autocast_mode.is_autocast_enabled("cpu"),
+        casting.here.nesting,
+        casting.exchange.holders(),
         current(),
     )
 

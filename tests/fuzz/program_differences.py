@@ -21,7 +21,9 @@ _KNOWN = (
     (r"(slice|select)_scatter\(", r"does not raise .*(automatic differentiation|dtype)", "works"),
     (r"alpha=|_loss\(", r"does not raise .*the `-` operator", "bools are numbers there"),
     (r"_loss\(", r"does not raise .*Found dtype", "of two dtypes"),
-    (r"__setitem__|%", r"does not raise .*Autograd not support dtype", "integers need none"),
+    (r"", r"does not raise .*Autograd not support dtype", "integers need none"),
+    (r"nan_to_num\(", r"does not raise .*support automatic differentiation", "works here"),
+    (r"F\.bilinear\(", r"does not raise .*cannot reshape tensor of 0", "of nothing, too"),
     (r"trapezoid", r"does not raise .*bool", "bools are numbers there"),
     (r"lib\.dist\(", r"does not raise .*isFloatingType", "works here"),
     (r"True \*\*", r"does not raise .*INTERNAL ASSERT", "works here"),
@@ -54,13 +56,8 @@ _KNOWN = (
     (r"instance_norm", r"value", "seen by as_strided, whose strides are not promised"),
     (r"logcumsumexp", r"second gradient", "PyTorch has none of a number"),
     (r"multi_margin_loss", r"gradient.*, not nan", "of one class: no gradient, not 0 * inf"),
-    (r"batch_norm", r"gradient \d", "PyTorch's is not the formula's for turned ones"),
     (r"addcdiv", r"value \(nan\+nanj\) .*inf", "a complex number divided by zero"),
     (r"/", r"value -?inf .*, not -?inf", "by a zero of another sign"),
-    (r"lgamma", r"value .*, not inf", "of a rounding error, where PyTorch's is 0"),
-    (r"kthvalue", r"gradient", "of several equal values, any"),
-    (r"\.unfold\(.*, 2, 1\)", r"value", "written through overlapping windows: once"),
-    (r"sinc\(", r"second gradient", "both cancel near 0"),
     (r"kron", r"log of the hooks", "a view of the product, which is changed in place"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
@@ -79,6 +76,7 @@ _KNOWN = (
     (r"alpha=(True|1\.0)", r"does not raise", "True and 1.0 are 1"),
     (_IN_PLACE, r"does not raise .*(single memory location|modified by an inplace)", "values kept"),
     # Two faults in one call, of which either may be named
+    (r"sort\(", r"RuntimeError .*complex.*, not IndexError", "another order"),
     (r"index_put_|__setitem__|embedding\(", r"RuntimeError.*, not IndexError", "another order"),
     (r"__setitem__", r"IndexError.*, not RuntimeError .*single memory", "another order"),
     (r"index_fill_", r"IndexError.*, not .*(setStorage|leaf Variable)", "another order"),
@@ -91,7 +89,11 @@ _KNOWN = (
     (r"batch_norm", r"(Value|Runtime)Error.*, not IndexError", "another order"),
     (r"grid_sample", r"RuntimeError.*, not IndexError", "another order"),
     (r"avg_pool|softmax|logcumsumexp", r"NotImplementedError .*Error \(.*, not ", "another order"),
-    (r"register_hook", r"does not raise AttributeError", "no hook is called with None"),
+    (
+        r"register_hook",
+        r"does not raise (Attribute|Type)Error.*NoneType",
+        "no hook is called with None",
+    ),
     (r"cross_entropy", r"ValueError.*, not (Runtime|Index)Error", "another order"),
     # Which tensors are kept for the backward pass
     (_IN_PLACE, r"raises RuntimeError: one of the variables needed for gradient", "it is kept"),
@@ -112,7 +114,16 @@ _KNOWN += (
     (r"hardtanh|relu6", r"raises NotImplementedError", "floating point only"),
     (r"grid_sample", r"second gradient", "the gradient has no gradient"),
     (r"\.mH|conj", r"value|detach views|view of a leaf|is_leaf|unresolved", "it is a copy"),
+    (r"pow|\*\*", r"value \(1\+0j\) .*, not \(nan\+nanj\)", "0 ** 0 is 1"),
+    (r"instance_norm", r"raises .*that has been detached in-place", "it saves its input itself"),
     # Where there is no derivative
+    (
+        r"copysign",
+        r"second gradient.*, not nan",
+        "of zero: none, and not 0 / 0",
+    ),
+    (r"sinc\(", r"second gradient.*, not (nan|-?0\.0$)", "-(pi ** 2) / 3 at 0"),
+    (r"kl_div\(", r"gradient \d: value nan", "of a negative probability, also beside a zero"),
     (r"pow|\*\*", r"gradient.*not \(?nan", "0 ** x: zero, where PyTorch has NaN"),
     (r"lib.dist\(|vector_norm|norm\(|cdist|pairwise", r"second gradient", "at a distance of zero"),
     (r"(un)?squeeze_\(", r"\.grad: size", "of the tensor as it is now"),
@@ -120,13 +131,13 @@ _KNOWN += (
     (r"requires_grad_\(", r"requires_grad", "views made before are left as they are"),
     (r"cummin|cummax", r"raises NotImpl", "complex numbers have no order, nor has one of them"),
     (r"matrix_power", r"requires_grad", "the power 0 is no function of the matrix"),
-    (r"broadcast_tensors|contiguous", r"requires_grad", "a tensor itself, or a view of it"),
+    (r"contiguous", r"requires_grad", "a tensor itself, or a view of it"),
     (r"normalize|cosine_similarity", r"second gradient", "at a length of zero"),
     (r"__setitem__.*\[0, (0|-1)\]", r"gradient", "of several values at a place, any may stay"),
     # Where values lie
+    (r"\.unfold\(.*, 2, 1\)", r"raises .*more than one element", "windows overlap"),
     (r"as_strided", r"raises ", "only what the tensor itself has"),
     (r"block_diag", r"dtype", "numbers are matrices, and promote as such"),
-    (r"broadcast_tensors", r"size", "a tensor that is large enough is itself"),
     (r"transpose_|\bt_", r"raises .*more than one element", "any change of what is expanded"),
     (r"cumsum_", r"raises .*can't be cast", "of numbers too"),
     (r"margin_loss", r"\.grad: \(requires_grad, is_leaf\)", "a second one, where PyTorch has none"),
@@ -140,9 +151,14 @@ _KNOWN += (
     (r"linalg\.solve", r"at the end: value", "it lies by rows, and contiguous() is itself"),
     (r"fmod_\(v", r"value .*, not nan", "by a part of itself, as it was before"),
     (r"triplet_margin_loss", r"value (True|False)", "it is 1 but for rounding"),
+    (r"linalg\.(solve|inv)", r"raises LinAlgError .*singular", "it is, but for rounding"),
     (r"index_fill_", r"does not raise .*: a leaf Variable", "a view of before"),
     (r"\.std(_mean)?\(", r"value .*, not inf", "a square is beyond the dtype, its root is not"),
-    (r"avg_pool", r"raises NotImplementedError .*'(Long|Int)'", "floating point only"),
+    (
+        r"avg_pool|local_response_norm",
+        r"raises NotImplementedError .*'(Long|Int)'",
+        "floating point only",
+    ),
     (r"adaptive_avg_pool", r"not ValueError", "RuntimeError, as for other ranks"),
     # Empty tensors
     (r"multi_margin_loss", r"value nan", "the mean of nothing"),
@@ -152,9 +168,38 @@ _KNOWN += (
 )
 KNOWN = [(re.compile(line), re.compile(what), why) for line, what, why in _KNOWN]
 
+_TURNED = r"leaf\(\d*[05],|\.m?T\b|transpose|permute|swapaxes|movedim"  # see `programs.leaf`
+# (what is found in the whole program, its lines joined by semicolons; what differs; why)
+_KNOWN_TOGETHER = (
+    (
+        rf"({_TURNED}).*batch_norm|batch_norm.*({_TURNED})",
+        r"^gradient \d: value",
+        "PyTorch takes gradients and turned elements in two orders",
+    ),
+    (r"sinc\(.*sinc\(", r"second gradient \d: value", "-(pi ** 2) / 3 at 0"),
+    (r"requires_grad_\(.*register_hook", r"doesn't require gradient", "views of before stay"),
+    (r"split\(.*detach_\(", r"raises .*of Split is a view", "views made before are detached too"),
+    (
+        r"register_hook.*\b(t|transpose|(un)?squeeze)_\(",
+        r"^gradient \d: value",
+        "a hook of a view stays with what the view was",
+    ),
+    (r"interpolate\(.*unique\(", r": size", "of numbers that are equal but for rounding"),
+    (r"interpolate\(.*//", r"value -?inf .*, not -?[\d.]+e\+1\d$", "of 0 but for rounding"),
+    (r"logaddexp2?\(.*[=!]= ", r"value (True|False)", "equal but for rounding"),
+)
+KNOWN_TOGETHER = [(re.compile(a), re.compile(b), why) for a, b, why in _KNOWN_TOGETHER]
 
-def reason(lines: list[str], what: str) -> str:
-    """Return why a program differs as it does, if that is known; or ''."""
+
+def reason(lines: list[str], what: str, program: list[str] | None = None) -> str:
+    """Return why a program differs as it does, if that is known; or ''.
+
+    lines : those that the difference may come from
+    program : all of them
+    """
+    for found, difference, why in KNOWN_TOGETHER:
+        if difference.search(what) and found.search("; ".join(program or lines)):
+            return why
     for line, difference, why in KNOWN:
         if difference.search(what) and any(line.search(one) for one in lines):
             return why

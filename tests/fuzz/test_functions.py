@@ -112,6 +112,21 @@ def test_a_hang_and_a_crash_are_findings(tmp_path, monkeypatch):
     ]
 
 
+def test_far_integers_are_put_where_integers_are(monkeypatch):
+    monkeypatch.setattr(functions, "INTEGERS", True)
+    far = set()
+    for seed in range(300):
+        draw = functions.Draw(seed)
+        indices = functions.Placeholder(np.zeros((2, 2), np.int64))
+        args, kwargs = [functions.Placeholder(np.ones(2)), indices], {"dim": [0, 1], "k": 1}
+        functions._enlarge(draw, args, kwargs)
+        ints = [*args[1].array.flat, *kwargs["dim"], kwargs["k"]]
+        (place,) = [n for n, value in enumerate(ints) if value in functions.HUGE]
+        far.add(place)
+        assert not indices.array.any()
+    assert far == set(range(7))
+
+
 def test_differences_are_told(torch):
     for ours, theirs, what in (
         (convcore.ones(2), torch.ones(3), "shape"),

@@ -53,6 +53,21 @@ MENDED = (
     "v0 = lib.add(lib.ones(2, dtype=lib.bool), lib.ones(2, dtype=lib.bool), alpha=2)",
     "v0 = lib.zeros(2, dtype=lib.bool); v1 = v0.add_(lib.ones(2, dtype=lib.bool), alpha=-1)",
     "v0 = F.gaussian_nll_loss(lib.ones(2), lib.ones(2), lib.ones(2, dtype=lib.bool))",
+    "v0 = leaf(8, 'float32', (2, 1, 1)); v1 = leaf(9, 'float32', (2, 1), True); "
+    "v2 = F.linear(v0, v1); v3 = v2.register_hook(lambda g: lib.zeros_like(g)); v4 = v2.atan_()",
+    "v0 = leaf(6, 'float32', (3,), True); v1 = leaf(7, 'float32', (), True); v2 = 0 ** v1 / v0",
+    "v0 = lib.zeros(1, 0, dtype=lib.int64); v1 = v0 // 0",
+    "v0 = leaf(8, 'float32', (2, 3), True); v1 = lib.broadcast_tensors(v0, lib.ones(3))[0]; "
+    "v2 = v0 * 2; v3 = v1.register_hook(lambda g: lib.zeros_like(g))",
+    "v0 = lib.lgamma(lib.tensor([-float('inf'), -1.0]))",
+    "v0 = leaf(6, 'float32', (1, 3), True); v1 = v0 * 2; "
+    "v2 = v1.register_hook(lambda g: log.append(tuple(g.shape))); "
+    "v3 = v1.__setitem__((slice(-1, None),), 1)",
+    "v0 = leaf(6, 'float32', (3, 1), True); v1 = lib.linalg.multi_dot([v0, lib.ones(1, 2)]); "
+    "v2 = v1.register_hook(lambda g: lib.zeros_like(g)); "
+    "v3 = v1.index_fill_(0, lib.tensor([0]), 1)",
+    "v0 = leaf(6, 'float64', (1, 4)); v1 = leaf(7, 'float64', (4,), True); "
+    "v2 = v0.add_(v1, alpha=2); v4 = v0.register_hook(lambda g: g.neg())",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 

@@ -5,6 +5,10 @@ its memory is idle: kept, pages and all, for another block.  Memory comes from t
 mappings; a mapping is cut into spans where a smaller block can use a part of it, and idle
 neighbours are joined again.  A span belongs to one block or is idle.
 
+Small mappings are cut, one after the other, from an arena of huge pages: the system clears 2 MiB at
+one fault, and what a net's layers return is mostly smaller than two of those.  The arena's rest has
+not been touched, so it is neither reserved nor idle.
+
 Blocks and idle memory together never exceed the most that blocks took at once, so keeping memory
 raises no peak of theirs; idle memory alone never exceeds `limit`.  The spans that were idle longest
 are unmapped first, each by itself, wherever in their mapping they lie.
@@ -38,6 +42,7 @@ cdef extern from *:
     #include <malloc.h>
     /* Nothing smaller than what was allocated can be freed, so nothing is cut. */
     #define CONVCORE_CUTS 0
+    #define CONVCORE_ARENA 0
     static Py_ssize_t convcore_page(void) { return 4096; }
     static void *convcore_map(Py_ssize_t size) { return _aligned_malloc(size, 4096); }
     static void convcore_unmap(void *start, Py_ssize_t size) { (void)size; _aligned_free(start); }
@@ -48,6 +53,7 @@ cdef extern from *:
     #define MAP_ANONYMOUS MAP_ANON
     #endif
     #define CONVCORE_CUTS 1
+    #define CONVCORE_ARENA ((Py_ssize_t)1 << 24)
     static Py_ssize_t convcore_page(void) { return (Py_ssize_t)sysconf(_SC_PAGESIZE); }
     static void *convcore_map(Py_ssize_t size)
     {
@@ -79,6 +85,7 @@ cdef extern from *:
     """
     Py_ssize_t PY_SSIZE_T_MAX
     bint CONVCORE_CUTS
+    Py_ssize_t CONVCORE_ARENA
     Py_ssize_t convcore_page() noexcept nogil
     void *convcore_map(Py_ssize_t size) noexcept nogil
     void convcore_unmap(void *start, Py_ssize_t size) noexcept nogil
@@ -110,6 +117,8 @@ cdef Py_ssize_t page = convcore_page()
 cdef int most_looked_at = 1024
 cdef Py_ssize_t limit = 0
 cdef Counts counts
+cdef char *arena = NULL         # what is left of it
+cdef Py_ssize_t arena_size = 0
 cdef Span *newest = NULL
 cdef Span *oldest = NULL
 cdef PyThread_type_lock lock = PyThread_allocate_lock()
@@ -217,6 +226,31 @@ cdef Span *find(Py_ssize_t size) noexcept:
     return larger
 
 
+cdef char *from_arena(Py_ssize_t size) noexcept:
+    """Return the next `size` bytes of the arena, or of a new one; NULL if there is none."""
+    global arena, arena_size
+    cdef char *start
+    if size > arena_size:
+        start = <char *>convcore_map(CONVCORE_ARENA)
+        if start == NULL:
+            return NULL
+        drop_arena()
+        arena = start
+        arena_size = CONVCORE_ARENA
+    start = arena
+    arena += size
+    arena_size -= size
+    return start
+
+
+cdef void drop_arena() noexcept:
+    """Give the arena's rest back to the system."""
+    global arena_size
+    if arena_size:
+        convcore_unmap(arena, arena_size)
+    arena_size = 0
+
+
 # What takes the lock
 
 cdef void unmap(Span *span) noexcept:
@@ -235,8 +269,19 @@ cdef void release_idle() noexcept:
     PyThread_acquire_lock(lock, WAIT_LOCK)
     counts.most_used = counts.used
     doomed = evict(0)
+    drop_arena()
     PyThread_release_lock(lock)
     unmap(doomed)
+
+
+cdef char *map_memory(Py_ssize_t size) noexcept:
+    """Return `size` bytes of the system's, or NULL."""
+    cdef char *start = NULL
+    if size <= CONVCORE_ARENA // 4:
+        PyThread_acquire_lock(lock, WAIT_LOCK)
+        start = from_arena(size)
+        PyThread_release_lock(lock)
+    return start if start != NULL else <char *>convcore_map(size)
 
 
 cdef Span *new_mapping(Py_ssize_t size) noexcept:
@@ -244,10 +289,10 @@ cdef Span *new_mapping(Py_ssize_t size) noexcept:
     cdef Span *span = <Span *>malloc(sizeof(Span))
     if span == NULL:
         return NULL
-    span.start = <char *>convcore_map(size)
+    span.start = map_memory(size)
     if span.start == NULL:
         release_idle()
-        span.start = <char *>convcore_map(size)
+        span.start = map_memory(size)
     if span.start == NULL:
         free(span)
         return NULL

@@ -30,8 +30,9 @@ cdef class Restoring:
 
     Subclasses have `_enter()`, which sets something and returns what ``with ... as`` gives, and
     `_back()`, which is called before it and returns what undoes it: (function, arguments) pairs,
-    called in that order.  The functions are compiled ones, such as `list.append` or the
-    `__setattr__` of an object; others would be interrupted as an `__exit__` in Python is.
+    called in that order, also where `_enter()` was interrupted before it did anything.  So they
+    write what was there before: not `list.pop`, but `list.__setitem__` of the list's whole slice.
+    The functions are compiled ones; others would be interrupted as an `__exit__` in Python is.
     """
 
     cdef tuple _calls  # (calls of the innermost entry, what this was before), or None
