@@ -85,7 +85,7 @@ def _interrupted_at(number, call, *args):
         return trace
 
     outer = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 asks at settrace whether any frame wants them
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 asks for it at settrace
     sys.settrace(trace)
     try:
         call(*args)
