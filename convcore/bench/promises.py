@@ -64,6 +64,9 @@ EXPECTED = {
 _LEAST_TRAINING_MEAN, _LEAST_TRAINING = 1.3, 1.0
 _LEAST_RUN_MEAN, _LEAST_RUN, _LEAST_SHORT_RUN = 1.2, 0.9, 0.5
 _SHORT_SECONDS = 1e-3
+_PRECISIONS = (OURS, "convcore_bfloat16")
+# Beside PyTorch under autocast in bfloat16.
+_LEAST_AUTOCAST_TRAINING_MEAN, _LEAST_AUTOCAST_RUN_MEAN, _LEAST_AUTOCAST = 1.3, 1.5, 1.0
 
 # Ranks of a thread each: speed over one rank's, by net and number; and over threads of one process.
 _LEAST_SPEED_UP = {("resnet18", 2): 1.8}
@@ -172,14 +175,16 @@ def _is_plain_3x3(cell: Cell) -> bool:
 def net_promises(cells: Sequence[NetCell], peers: Sequence[str]) -> list[Promise]:
     """Return all promises that a run of whole nets can tell about."""
     found: list[Promise] = []
+    training = [cell for cell in cells if cell.task == TRAIN]
     if "torch" in peers:
-        training = [cell for cell in cells if cell.task == TRAIN]
         text = f"PyTorch, {TRAIN}"
         found += _mean(text, "", _of_nets("torch", training, _LEAST_TRAINING_MEAN))
         found += _each(text, "nets", _of_nets("torch", training, _LEAST_TRAINING))
         found += _net_memory(training)
+    runs = [cell for cell in cells if cell.task in (RUN, RUN_ONE)]
+    if "torch_bfloat16" in peers:
+        found += _beside_autocast(training, runs)
     if "onnxruntime" in peers:
-        runs = [cell for cell in cells if cell.task in (RUN, RUN_ONE)]
         long = [cell for cell in runs if not 0 < cell.median(OURS) < _SHORT_SECONDS]
         short = [cell for cell in runs if 0 < cell.median(OURS) < _SHORT_SECONDS]
         text = "ONNX Runtime, inference"
@@ -188,6 +193,19 @@ def net_promises(cells: Sequence[NetCell], peers: Sequence[str]) -> list[Promise
         limited += _of_nets("onnxruntime", short, _LEAST_SHORT_RUN)
         found += _each(text, "nets", limited)
     return found
+
+
+def _beside_autocast(training: list[NetCell], runs: list[NetCell]) -> Iterator[Promise]:
+    """Yield the promises on convcore, in its faster precision, beside PyTorch's bfloat16."""
+    for text, cells, mean in (
+        (TRAIN, training, _LEAST_AUTOCAST_TRAINING_MEAN),
+        (RUN, runs, _LEAST_AUTOCAST_RUN_MEAN),
+    ):
+        text = f"{title('torch_bfloat16')}, {text}"
+        yield from _mean(text, "", _of_nets("torch_bfloat16", cells, mean, _PRECISIONS))
+        yield from _each(
+            text, "nets", _of_nets("torch_bfloat16", cells, _LEAST_AUTOCAST, _PRECISIONS)
+        )
 
 
 def rank_promises(runs: Sequence[Run]) -> list[Promise]:
@@ -233,8 +251,15 @@ def _named(found: Sequence[Ratio], least: float) -> list[_Limited]:
     return [_Limited(ratio.name, ratio.quartiles, least) for ratio in found]
 
 
-def _of_nets(peer: str, cells: Sequence[NetCell], least: float) -> list[_Limited]:
-    pairs = [(f"{cell.net.name}, {cell.task}", cell.ratio(peer)) for cell in cells]
+def _of_nets(
+    peer: str, cells: Sequence[NetCell], least: float, ways: Sequence[str] = (OURS,)
+) -> list[_Limited]:
+    """Return the speed over a peer's of the fastest of our ways, net by net."""
+    pairs = []
+    for cell in cells:
+        timed = [way for way in ways if cell.best(way)]
+        ours = min(timed, key=cell.median, default=OURS)
+        pairs.append((f"{cell.net.name}, {cell.task}", cell.speed(ours, peer)))
     return [_Limited(name, ratio, least) for name, ratio in pairs if ratio is not None]
 
 

@@ -245,6 +245,37 @@ def test_promises_are_of_what_was_measured():
     assert net_promises(cells, ()) == []
 
 
+def test_beside_autocast_the_faster_of_our_precisions_counts():
+    cell = NetCell(NETS[0], TRAIN, 2)
+    cell.seconds = {
+        (OURS, ""): [2.0] * 3,
+        ("convcore_bfloat16", ""): [1.0] * 3,
+        ("torch_bfloat16", ""): [1.2] * 3,
+    }
+    mean, each = net_promises([cell], ("torch_bfloat16", "convcore_bfloat16"))
+    assert (mean.value, mean.limit, mean.kept, each.kept) == ("1.20", "1.3", False, True)
+    del cell.seconds["convcore_bfloat16", ""]
+    mean, each = net_promises([cell], ("torch_bfloat16",))
+    assert (mean.value, each.kept) == ("0.60", False)
+
+
+def test_precision_bf16_adds_both_libraries_bfloat16(monkeypatch):
+    from convcore import cli
+    from convcore.cli.bench import nets as command
+
+    monkeypatch.setattr(command, "cpu_flags", lambda: frozenset({"avx512_bf16"}))
+    monkeypatch.setattr("convcore.bench.peers.is_installed", lambda name: True)
+
+    def peers(*options):
+        arguments = cli._parser().parse_args(["bench", "--nets", "lenet", *options])
+        return command._effort(arguments).peers
+
+    assert peers("--peers", "torch") == ("torch",)
+    both = ("torch", "convcore_bfloat16", "torch_bfloat16")
+    assert peers("--peers", "torch", "--precision", "bf16") == both
+    assert peers("--peers", "none", "--precision", "bf16") == ("convcore_bfloat16",)
+
+
 def test_a_training_step_lowers_the_loss_and_inference_is_the_models(tmp_path):
     lenet, weights = net_named("lenet"), tmp_path / "weights.npz"
     save_weights(make_net(convcore, lenet), weights)

@@ -234,6 +234,7 @@ def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
         (["bench", "--suite", "overhead", "--plot", "x.svg"], "not for --suite overhead"),
         (["bench", "--nets", "--algorithm", "im2col"], "--algorithm is not for --nets"),
         (["bench", "--nets", "--passes", "forward"], "--passes is not for --nets"),
+        (["bench", "--precision", "bf16"], "--precision is for --nets"),
         (["bench", "--nets", "--plot", "x.svg", "--peers", "none"], "torch has to be a peer"),
         (["bench", "--algorithm", "im2kol"], "did you mean im2col?"),
         (["bench", "--algorithm", "winograd", "--strict"], "without Winograd"),

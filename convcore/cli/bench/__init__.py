@@ -39,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--ranks is for --distributed")
         if arguments.nets is not None:
             return nets.run(arguments)
+        if arguments.precision != "float32":
+            raise UsageError("--precision is for --nets")
         if OVERHEAD in suites_of(arguments):
             return nets.run_overhead(arguments)
         return layers.run(arguments)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Options that data-parallel training has no use for.
 _OTHERS = (
     *("suite", "layer", "peers", "compiled", "csv", "compare", "strict", "algorithm", "passes"),
-    *("formats", "dtypes", "seed", "plot", "page"),
+    *("formats", "dtypes", "seed", "plot", "page", "precision"),
 )
 
 

@@ -75,6 +75,9 @@ def _effort(arguments: argparse.Namespace) -> Effort:
     from convcore.engine.runtime.cpus import cpu_limit
 
     peers = tuple(peer for peer in peers_of(arguments.peers) if peer in PEERS)
+    if arguments.precision == "bf16":
+        added = [peer for peer in BFLOAT16 if peer != "torch_bfloat16" or "torch" in peers]
+        peers = tuple(dict.fromkeys((*peers, *added)))
     for peer in BFLOAT16:
         if peer in peers:
             _require_bfloat16(arguments.isa, peer)
@@ -88,10 +91,10 @@ def _require_bfloat16(isa: str, peer: str) -> None:
     """Raise unless the processor computes in bfloat16, and is let."""
     flags = sorted(cpu_flags() & BFLOAT16_FLAGS)
     if isa != "native":
-        raise UsageError(f"--peers: {peer} needs --isa native; {isa} has no bfloat16")
+        raise UsageError(f"{peer} needs --isa native; {isa} has no bfloat16")
     if not flags:
         raise UsageError(
-            f"--peers: {peer}: this processor has no bfloat16 arithmetic (none of "
+            f"{peer}: this processor has no bfloat16 arithmetic (none of "
             f"{', '.join(sorted(BFLOAT16_FLAGS))}), so it would only be slower than float32"
         )
 

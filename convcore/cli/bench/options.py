@@ -75,6 +75,13 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "takes a minute each",
     )
     group.add_argument(
+        "--precision",
+        choices=("float32", "bf16"),
+        default="float32",
+        help="with --nets: bf16 times bfloat16 beside float32, PyTorch's autocast('cpu', bfloat16) "
+        "and convcore's products in bfloat16, where the processor has that arithmetic",
+    )
+    group.add_argument(
         "--layer",
         action="append",
         metavar=",".join(FIELDS),
@@ -97,9 +104,8 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         type=_names,
         metavar="torch,onnxruntime,openvino,numpy,scipy",
         help="default: all installed but scipy, which takes seconds a call; with --quick torch and "
-        "numpy; none for none. torch_bfloat16, with --nets alone: PyTorch under "
-        "autocast('cpu', bfloat16), where the processor has that arithmetic, and "
-        "convcore_bfloat16: products in bfloat16",
+        "numpy; none for none. With --nets torch_bfloat16 and convcore_bfloat16 too: one of the "
+        "two that --precision bf16 adds",
     )
 
 
