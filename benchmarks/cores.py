@@ -1,7 +1,7 @@
 """Convolutions on more cores, on paper: a model of their scaling, from times on one thread.
 
     convcore bench --suite table --peers none --rounds 3 --json table.json
-    python benchmarks/cores.py table.json [--cores 2,4,8,16,32,64] [--bandwidth GB/S] [--ceiling GB/S]
+    python benchmarks/cores.py table.json [--cores 4,16] [--bandwidth GB/S] [--ceiling GB/S]
 
 A pass on n cores takes the longest of two, the roofline model's (Williams, Waterman, Patterson,
 "Roofline: an insightful visual performance model for multicore architectures", Communications of
@@ -13,9 +13,9 @@ the ACM 52, 2009), and a wake-up:
 - WAKE_SECONDS for every doubling of the threads, to start them and to wait for the last.
 
 What it leaves out: clocks that fall as more cores work, other sockets' memory (NUMA), and other
-programs; keep one process on one socket (`numactl --cpunodebind`). A limit of CPUs that a container
-or `taskset` sets is respected: `convcore info` prints it.  The record's times on two threads say how
-far the model is off where it can be tested.
+programs; keep one process on one socket (``numactl --cpunodebind``).  A limit of CPUs that a
+container or taskset sets is respected: ``convcore info`` prints it.  The record's times on two
+threads say how far the model is off where it can be tested.
 """
 
 from __future__ import annotations
