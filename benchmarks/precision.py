@@ -1,6 +1,7 @@
 """Convolutions in float32 and in bfloat16, beside PyTorch's bfloat16, pass by pass.
 
     python benchmarks/precision.py [--threads N]
+    python benchmarks/precision.py --errors
 
 Milliseconds of CPU time, the least of several calls, each library in turn.  float32 and "bf16" take
 and give float32 tensors (`convcore.backends.conv.fp32_precision`); PyTorch has all its tensors in
@@ -8,6 +9,10 @@ bfloat16 already, but for the forward pass, which rounds its input and weights a
 channels_last throughout.  The last column is the largest error of the forward pass in bfloat16, in
 units of float32's eps of the largest sum of absolute products, against factors that are rounded
 exactly.
+
+With ``--errors`` no time is taken: bfloat16 tensors go through all passes of both libraries, one
+image each, and errors against float64 sums of the same numbers are printed in bfloat16's eps (2^-7)
+of the largest sum of absolute products, convcore's before PyTorch's.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 # Before NumPy is loaded: settings of BLAS that a shell may have made slow it down.
 if {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"} & set(os.environ):
@@ -46,6 +52,7 @@ LAYERS = {
     "3x3 512 @7": "8,512,7,7,512,3,1,1",
 }
 CALLS = 7
+BFLOAT16_EPS = 2.0**-7
 
 
 def least(call: Callable[[], object]) -> float:
@@ -110,12 +117,70 @@ def error(layer: Layer, arrays: list[np.ndarray]) -> float:
     return reference.error_in_eps(found, exact, bound, "f4")
 
 
+def errors(layer: Layer, arrays: list[np.ndarray]) -> list[tuple[float, float]]:
+    """Return the errors of each pass on bfloat16 tensors: ours and PyTorch's, in bfloat16's eps."""
+    import torch
+
+    x, w, y = (reference.rounded_to_bfloat16(array) for array in arrays)
+    found = []
+    for number, (exact, bound) in enumerate(
+        zip(oracles(layer, x, w, y), oracles(layer, *map(np.abs, (x, w, y))), strict=True)
+    ):
+        pair = []
+        for library in (convcore, torch):
+            result = gradients_of(library, layer, x, w, y)[number]
+            scaled = reference.error_in_eps(result, exact, bound, "f4")
+            pair.append(scaled * float(np.finfo("f4").eps) / BFLOAT16_EPS)
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def oracles(layer: Layer, x: np.ndarray, w: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Return the three passes in float64."""
+    steps = layer.steps
+    return [
+        reference.conv_forward(x, w, **steps),
+        reference.conv_input_grad(y, w, x.shape[2:], **steps),
+        reference.conv_weight_grad(x, y, w.shape[2:], **steps),
+    ]
+
+
+def gradients_of(
+    library: Any, layer: Layer, x: np.ndarray, w: np.ndarray, y: np.ndarray
+) -> list[np.ndarray]:
+    """Return a library's three passes on bfloat16 tensors, as float32 arrays."""
+    input, weight, grad = (library.from_numpy(a.copy()).to(library.bfloat16) for a in (x, w, y))
+    input.requires_grad_()
+    weight.requires_grad_()
+    convolve = library.nn.functional.conv2d
+    output = convolve(input, weight, stride=tuple(layer.stride), padding=tuple(layer.padding))
+    output.backward(grad)
+    return [one.detach().float().numpy() for one in (output, input.grad, weight.grad)]
+
+
+def print_errors() -> None:
+    """Print the table of errors, and the largest ratio of ours to PyTorch's."""
+    print("layer: forward, input gradient, weight gradient as convcore / PyTorch")
+    worst = 0.0
+    for name, spec in LAYERS.items():
+        layer = parse_layer(spec.replace("8,", "1,", 1))
+        pairs = errors(layer, arrays_of(layer))
+        worst = max(worst, *(ours / theirs for ours, theirs in pairs))
+        print(f"{name:18s} " + "   ".join(f"{a:.3f} / {b:.3f}" for a, b in pairs), flush=True)
+    print(f"largest of ours over PyTorch's: {worst:.2f}")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1)
-    threads = parser.parse_args().threads
+    parser.add_argument("--errors", action="store_true", help="errors on bfloat16 tensors")
+    options = parser.parse_args()
+    threads = options.threads
     convcore.set_num_threads(threads)
+    if options.errors:
+        print_errors()
+        return
     print(f"bfloat16 by {_isa.bfloat16_name()}, float32 by {_isa.name()}, {threads} threads")
     print("layer: forward, input gradient, weight gradient as float32 / bf16 / PyTorch's bfloat16")
     for name, spec in LAYERS.items():

@@ -5,6 +5,9 @@ compared with, and how far its own channels_last format comes from it is the mea
 order of a sum changes rounding, and training makes of rounding what it will.  In float64 nothing of
 that is seen in the first losses, and they have to agree.
 
+With ``--dtype bfloat16`` the nets are trained under ``autocast("cpu", bfloat16)``, and the measure
+is how far PyTorch's autocast leads from its own float32.
+
 A distance is the length of the difference of all parameters, over the length of the way that the
 reference has gone since the start; beside it the difference of the losses.
 """
@@ -25,7 +28,7 @@ import convcore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/helpers"))
 
-LIMIT = 3.0  # times channels_last's distance
+LIMIT = 3.0  # times the distance of PyTorch's channels_last format, or of its autocast
 LOSS_LIMIT = 1e-9  # of the first losses in float64
 _FIRST = 5
 _BATCH, _CLASSES = 8, 1000
@@ -33,10 +36,13 @@ _FORMATS = ("contiguous", "channels_last")
 
 
 class Trained:
-    """A ResNet-18 of a library and a format, while it is trained."""
+    """A ResNet-18 of a library and a format, while it is trained, under autocast if asked."""
 
-    def __init__(self, library: Any, net: Any, dtype: str, format: str) -> None:
+    def __init__(
+        self, library: Any, net: Any, dtype: str, format: str, autocast: bool = False
+    ) -> None:
         self.library, self.dtype = library, dtype
+        self.autocast = library.autocast("cpu", dtype=library.bfloat16, enabled=autocast)
         name = "contiguous_format" if format == "contiguous" else format
         self.format = {"memory_format": getattr(library, name)}
         self.net = net.to(getattr(library, dtype)).to(**self.format).train()
@@ -46,7 +52,8 @@ class Trained:
         """Take a step; return the loss before it."""
         x = self.library.from_numpy(images.astype(self.dtype)).contiguous(**self.format)
         target = self.library.from_numpy(labels)
-        loss = self.library.nn.functional.cross_entropy(self.net(x), target)
+        with self.autocast:
+            loss = self.library.nn.functional.cross_entropy(self.net(x), target)
         self.sgd.zero_grad()
         loss.backward()
         self.sgd.step()
@@ -70,16 +77,22 @@ def nets(dtype: str) -> dict[str, Trained]:
     torch = importlib.import_module("torch")
     convcore.manual_seed(0)
     first = convcore.models.resnet18()
-    made = {}
-    for name, library, models in (
-        ("PyTorch", torch, models_of_torch()),
-        ("convcore", convcore, convcore.models),
-    ):
-        for format in _FORMATS:
-            net = models.resnet18()
-            net.load_state_dict(copied_state(first, library))
-            made[f"{name} {format}"] = Trained(library, net, dtype, format)
-    return made
+    rooms = {"PyTorch": (torch, models_of_torch()), "convcore": (convcore, convcore.models)}
+
+    def trained(name: str, dtype: str, format: str, autocast: bool = False) -> Trained:
+        library, models = rooms[name]
+        net = models.resnet18()
+        net.load_state_dict(copied_state(first, library))
+        return Trained(library, net, dtype, format, autocast)
+
+    if dtype == "bfloat16":
+        made = {"PyTorch float32": trained("PyTorch", "float32", "contiguous")}
+        for name in rooms:
+            made[f"{name} autocast"] = trained(name, "float32", "contiguous", autocast=True)
+        return made
+    return {
+        f"{name} {format}": trained(name, dtype, format) for name in rooms for format in _FORMATS
+    }
 
 
 def distances(
@@ -131,7 +144,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", type=int, default=64, help="pixels of a side (default: 64)")
     parser.add_argument("--steps", type=int, default=20, help="steps of training (default: 20)")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--dtype", choices=("float32", "float64", "bfloat16"), default="float32")
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is exceeded")
     arguments = parser.parse_args()
     trained = nets(arguments.dtype)
