@@ -51,7 +51,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     tensor(6.)
     """
     check_tensor("trapezoid", y)
-    axis, shape = wrap_dim(dim, y._array.ndim), y._array.shape
+    axis, shape = _axis(dim, y), y._array.shape
     if not shape[axis]:  # zeros of the values' dtype, and no function of them
         return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), y._array.dtype))
     return sum(_trapezoids(y, x, dx, axis), dim)
@@ -61,9 +61,15 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
 def cumulative_trapezoid(
     y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1
 ) -> Tensor:
-    """Return the integrals from the first place to each other; the rest as for `trapezoid`."""
+    """Return the cumulative integrals by the trapezoidal rule; the rest as for `trapezoid`."""
     check_tensor("cumulative_trapezoid", y)
-    return cumsum(_trapezoids(y, x, dx, wrap_dim(dim, y._array.ndim)), dim)
+    return cumsum(_trapezoids(y, x, dx, _axis(dim, y)), dim)
+
+
+def _axis(dim: int, y: Tensor) -> int:
+    if not y._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, y._array.ndim)
 
 
 def _trapezoids(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:

@@ -25,7 +25,6 @@ from convcore.random import fill_uniform
 __all__ = ["gumbel_softmax", "rrelu", "rrelu_"]
 
 
-@in_float32
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -49,9 +48,14 @@ def rrelu(
     network", 2015.
     """
     check_tensor("rrelu", input)
-    check_kind("rrelu_out_cpu", input, "f")
     if inplace:
-        return views.inplace(input, rrelu, lower, upper, training)
+        return views.inplace(input, _rrelu, lower, upper, training)
+    return _rrelu(input, lower, upper, training)
+
+
+@in_float32
+def _rrelu(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
+    check_kind("rrelu_out_cpu", input, "f")
     for name, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound:g}")

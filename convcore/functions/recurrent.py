@@ -68,7 +68,7 @@ def gru_cell(w_hh: Tensor, b_hh: Tensor | None) -> Cell:
         hidden_both, hidden_new = split(linear(h, w_hh, b_hh), [2 * size, size], 1)
         reset, update = chunk(sigmoid(add(both, hidden_both)), 2, 1)
         new = tanh(addcmul(new, reset, hidden_new))
-        if new._array.dtype is not h._array.dtype:  # under autocast
+        if new._array.dtype != h._array.dtype:  # under autocast
             return (add(new, mul(sub(h, new), update)),)
         return (lerp(new, h, update),)
 

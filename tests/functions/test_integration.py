@@ -25,6 +25,12 @@ def test_integrals_agree_with_pytorch(torch, rng, name, dim):
     agree(torch, lambda m, y, x: getattr(m, name)(y, x, dim=dim), y, np.sort(y, axis=dim))
 
 
+def test_integrals_of_a_number_are_refused(torch):
+    same_error(torch, lambda m, y: m.trapezoid(y), np.array(1.0))
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        convcore.cumulative_trapezoid(convcore.tensor(1.0), dim=0)
+
+
 def test_slopes_agree_with_pytorch(torch, rng):
     x = rng.normal(size=(4, 6))
     coordinates = np.array([0.0, 1, 1.5, 3, 4, 7])

@@ -33,6 +33,13 @@ def test_drawn_slopes_agree_with_pytorch(torch, rng, dtype):
     same_error(torch, lambda m, x: m.nn.functional.rrelu(x, float("nan"), 0.5), x)
 
 
+def test_bfloat16_is_replaced_in_place():
+    pytest.importorskip("ml_dtypes")
+    x = convcore.tensor([-1.0, 2.0]).bfloat16()
+    assert F.rrelu_(x, 0.5, 0.5) is x and x.tolist() == [-0.5, 2.0]
+    assert F.rrelu(x, 0.5, 0.5, inplace=True) is x and x.tolist() == [-0.25, 2.0]
+
+
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("dim", [0, -1])
 def test_samples_agree_with_pytorch(torch, rng, hard, dim):
