@@ -25,10 +25,6 @@ class _Determinism:
     warn_only = False
 
 
-class _Matmul:
-    precision = "highest"
-
-
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for deterministic algorithms: all are, and uninitialised memory is filled.
 
@@ -106,23 +102,27 @@ def set_default_tensor_type(t: Any) -> None:
     _dtype.set_default_dtype(dtype)
 
 
+# PyTorch's name -> what float32 products of matrices may be computed in, as it is set by PyTorch.
+_MATMUL_PRECISIONS = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
+
+
 def get_float32_matmul_precision() -> str:
-    """Return 'highest', 'high' or 'medium': what was set, or 'medium' where bfloat16 is allowed."""
-    return "medium" if current().matmul == "bf16" else _Matmul.precision
+    """Return 'highest', 'high' or 'medium': what `set_float32_matmul_precision` set."""
+    names = {precision: name for name, precision in _MATMUL_PRECISIONS.items()}
+    return names.get(current().matmul, "highest")
 
 
 def set_float32_matmul_precision(precision: str) -> None:
     """Let products of float32 matrices round their factors to bfloat16: 'medium'.
 
-    'highest' and 'high' round nothing.  Convolutions have a switch of their own, as in PyTorch:
-    ``backends.mkldnn.conv.fp32_precision``.
+    'highest' and 'high' round nothing.  It sets ``backends.mkldnn.matmul.fp32_precision``;
+    convolutions have a switch of their own, as in PyTorch: ``backends.mkldnn.conv.fp32_precision``.
 
     Raises
     ------
     RuntimeError
         Another name; PyTorch warns of it.
     """
-    if precision not in ("highest", "high", "medium"):
+    if precision not in _MATMUL_PRECISIONS:
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', and 'medium'.")
-    select(matmul="bf16" if precision == "medium" else "none")
-    _Matmul.precision = "high" if precision == "high" else "highest"
+    select(matmul=_MATMUL_PRECISIONS[precision])

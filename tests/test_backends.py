@@ -71,13 +71,21 @@ def test_medium_precision_of_matrix_products_is_bfloat16(library, request):
     torch = convcore if library == "convcore" else request.getfixturevalue("torch")
     mkldnn = torch.backends.mkldnn
     assert torch.get_float32_matmul_precision() == "highest"
-    for name, precision in (("medium", "bf16"), ("high", None), ("medium", "bf16")):
+    names = (("medium", "bf16"), ("high", "tf32"), ("medium", "bf16"), ("highest", "ieee"))
+    for name, precision in names:
         torch.set_float32_matmul_precision(name)
         assert torch.get_float32_matmul_precision() == name
-        assert precision is None or mkldnn.matmul.fp32_precision == precision
+        assert mkldnn.matmul.fp32_precision == precision
     assert mkldnn.conv.fp32_precision == "none"
-    torch.set_float32_matmul_precision("highest")
-    assert mkldnn.matmul.fp32_precision != "bf16"
+    mkldnn.matmul.fp32_precision = "none"
+
+
+def test_precision_of_matrix_products_ends_with_a_context():
+    before = convcore.get_float32_matmul_precision()
+    with backends.conv.flags():
+        convcore.set_float32_matmul_precision("high")
+        assert convcore.get_float32_matmul_precision() == "high"
+    assert convcore.get_float32_matmul_precision() == before
 
 
 def test_no_precision_of_matrix_products_is_an_error_that_lists_them():

@@ -167,7 +167,7 @@ def test_our_bfloat16_net_multiplies_in_bfloat16():
         assert convcore.get_float32_matmul_precision() == "medium"
     finally:
         convcore.backends.conv.fp32_precision = "none"
-        convcore.set_float32_matmul_precision("highest")
+        convcore.backends.mkldnn.matmul.fp32_precision = "none"
     assert formats_of("convcore_bfloat16", TRAIN) == formats_of(OURS, TRAIN)
     assert formats_of("convcore_bfloat16", RUN) == formats_of(OURS, RUN)
 
