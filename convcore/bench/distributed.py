@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,18 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from convcore.bench.measuring import take_turns
-from convcore.bench.nets import Net, own_net
+from convcore.bench.nets import SECONDS_A_MULTIPLY_ADD, STARTING_SECONDS, Net, own_net
 from convcore.bench.network import NETWORKS, RANKS, Estimate, Schedule, estimate
 from convcore.bench.peers import OURS
 from convcore.bench.process import WorkerProcess
-from convcore.bench.progress import Step
+from convcore.bench.progress import Guess, Step
 
 DEFAULT_NETS = ("resnet18", "mobilenet_v2", "lenet")
 # A sample takes about so long, or one step.
 _SAMPLE_SECONDS = 0.3
-# For the guess at the start: about what a training step takes for each multiply-add on one thread,
-# and what processes take to start.
-_SECONDS_A_MULTIPLY_ADD, _STARTING_SECONDS = 6e-11, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Setup:
 
     @property
     def parts(self) -> int:
-        """Batches of all ranks in a step, which as many threads or more compute."""
+        """Batches in a step, over all ranks."""
         return self.ranks * self.batches
 
 
@@ -96,7 +92,7 @@ class Run:
         return self.images / (self.setup.parts * one.images)
 
     def as_data(self) -> dict[str, Any]:
-        """Return what a file has of it."""
+        """Return the run for a JSON file."""
         setup = self.setup
         return {
             "net": self.net.name, "ranks": setup.ranks, "threads": setup.threads,
@@ -142,23 +138,21 @@ def start(setup: Setup, environment: Mapping[str, str]) -> WorkerProcess:
 
 
 @dataclass
-class Effort:
-    """A guess at how long a run takes, in seconds, and how much of that is done."""
+class Effort(Guess):
+    """Nets and setups, each so many rounds: see `Guess`."""
 
     nets: Sequence[Net]
     setups: Sequence[Setup]
     rounds: int
-    started: float = field(default_factory=time.monotonic)
-    _done: float = 0.0
 
     @property
     def whole(self) -> float:
-        """Return about how many seconds all of it takes."""
+        """Return about how many seconds all nets take."""
         return sum(self.of_start(net) + self.rounds * self.of_round(net) for net in self.nets)
 
     def of_start(self, net: Net) -> float:
         """About seconds: processes start, make the net, and take a few steps."""
-        return len(self.setups) * (_STARTING_SECONDS + 4 * self.of_step(net))
+        return len(self.setups) * (STARTING_SECONDS + 4 * self.of_step(net))
 
     def of_round(self, net: Net) -> float:
         """About seconds of a sample of each setup, of several ranks two."""
@@ -167,14 +161,7 @@ class Effort:
 
     def of_step(self, net: Net) -> float:
         """About seconds of a step of one batch on a thread of its own."""
-        return _SECONDS_A_MULTIPLY_ADD * net.multiply_adds * net.batch
-
-    def step(self, text: str, effort: float) -> Step:
-        """Return the progress, before a step of some effort; what is left goes by the clock."""
-        gone, done = time.monotonic() - self.started, self._done
-        self._done += effort
-        left = gone / done * (self.whole - done) if done > 0 else self.whole
-        return Step(text, min(1.0, done / self.whole), max(0.0, left))
+        return SECONDS_A_MULTIPLY_ADD * net.multiply_adds * net.batch
 
 
 def measure(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from convcore.bench.measuring import Quartiles, paired_ratios, quartiles, take_t
 from convcore.bench.net_files import READERS, FileNet, is_file, net_in
 from convcore.bench.peers import BFLOAT16, OURS, Peer, title
 from convcore.bench.process import WorkerError, WorkerProcess
-from convcore.bench.progress import Step
+from convcore.bench.progress import Guess, Step
 
 TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 
@@ -41,7 +40,7 @@ _TOLERANCE = 1e-3
 _BFLOAT16_TOLERANCE = 0.1
 # About what a training step of a library takes for each multiply-add of the forward pass on one
 # thread, and what its process takes to start; for the guess at the start only.
-_SECONDS_A_MULTIPLY_ADD, _STARTING_SECONDS = 6e-11, 3.0
+SECONDS_A_MULTIPLY_ADD, STARTING_SECONDS = 6e-11, 3.0
 
 # (library, memory format of its tensors); the format is empty where the library chooses.
 Variant = tuple[str, str]
@@ -320,20 +319,18 @@ class NetCell:
 
 
 @dataclass
-class Effort:
-    """A guess at how long a run takes, in seconds, and how much of that is done."""
+class Effort(Guess):
+    """Nets, libraries and numbers of threads, each so many rounds: see `Guess`."""
 
     nets: Sequence[Net | FileNet]
     peers: Sequence[str]
     threads: Sequence[int]
     rounds: int
     compiled: bool = False
-    started: float = field(default_factory=time.monotonic)
-    _done: float = 0.0
 
     @property
     def whole(self) -> float:
-        """Return about how many seconds all of it takes."""
+        """Return about how many seconds all tasks take, on each number of threads."""
         return sum(
             len(self.variants(net, task)) * self.of_variant(net, task, threads)
             for net, task, threads in itertools.product(self.nets, TASKS, self.threads)
@@ -345,16 +342,9 @@ class Effort:
 
     def of_variant(self, net: Net | FileNet, task: str, threads: int) -> float:
         """About seconds: a library starts, calls twice, calibrates, and has its rounds."""
-        call = _SECONDS_A_MULTIPLY_ADD / threads * net.multiply_adds * net.input_shape(task)[0]
+        call = SECONDS_A_MULTIPLY_ADD / threads * net.multiply_adds * net.input_shape(task)[0]
         call /= 1 if task == TRAIN else 3
-        return _STARTING_SECONDS + (4 + self.rounds) * max(call, 0.02)
-
-    def step(self, text: str, effort: float) -> Step:
-        """Return the progress, before a step of some effort; what is left goes by the clock."""
-        gone, done = time.monotonic() - self.started, self._done
-        self._done += effort
-        left = gone / done * (self.whole - done) if done > 0 else self.whole
-        return Step(text, min(1.0, done / self.whole), max(0.0, left))
+        return STARTING_SECONDS + (4 + self.rounds) * max(call, 0.02)
 
 
 def measure(

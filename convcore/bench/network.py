@@ -25,7 +25,7 @@ _SIZE_BYTES = 8  # of the number of its images that each rank tells all others
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A link of each rank's own, which sends and receives at once."""
+    """A network: each rank has a link of its own, full duplex."""
 
     gigabits: float
     """Of a second, in each direction."""

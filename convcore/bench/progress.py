@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LINE_SECONDS = 5.0
 
@@ -19,6 +19,26 @@ class Step:
     """Between 0 and 1."""
     left: float | None = None
     """Seconds that the rest will take; None as long as nobody knows."""
+
+
+@dataclass(kw_only=True)
+class Guess:
+    """A guess at how long a run takes, in seconds, and how much of that is done."""
+
+    started: float = field(default_factory=time.monotonic)
+    _done: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """Return about how many seconds all of it takes."""
+        raise NotImplementedError
+
+    def step(self, text: str, seconds: float) -> Step:
+        """Return the progress, before a step of so many seconds; what is left goes by the clock."""
+        gone, done = time.monotonic() - self.started, self._done
+        self._done += seconds
+        left = gone / done * (self.whole - done) if done > 0 else self.whole
+        return Step(text, min(1.0, done / self.whole), max(0.0, left))
 
 
 def follow(steps: Iterable[Step]) -> None:

@@ -1,4 +1,4 @@
-"""convcore and PyTorch: what programs of either call, without a graph, each gradient alone.
+"""convcore and PyTorch as peers: layers without a graph, each gradient alone; and whole nets.
 
 Nets also in bfloat16: convcore's with the products of float32 convolutions and matrices rounded to
 it, PyTorch's as ``torch.autocast("cpu", torch.bfloat16)`` computes them.
