@@ -1,4 +1,4 @@
-"""Other code for the listed functions: it casts their operands and calls them as they are."""
+"""The code that the listed functions have while autocast is open: it casts, then calls them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _found(table: dict[str, str]) -> Iterator[types.FunctionType]:
 
 
 def prepare() -> None:
-    """Make the code of all listed functions, once."""
+    """Make that code for all listed functions, once."""
     if not exchange.is_empty():
         return
     tables = ((_ops.LOWER, _lower), (_ops.FLOAT32, _float32), (_ops.WIDEST, _widest))

@@ -138,12 +138,12 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Return whether functions on a device choose their dtype now, in this thread."""
+    """Return whether autocast is on for a device, in this thread."""
     return here.enabled and _device.device(device_type).type == "cpu"
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return whether functions on the CPU choose their dtype now, in this thread."""
+    """Return whether autocast is on for the CPU, in this thread."""
     return here.enabled
 
 

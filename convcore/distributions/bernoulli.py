@@ -1,4 +1,4 @@
-"""Bernoulli."""
+"""The Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """1 with probability ``probs``, else 0.
+    """The Bernoulli distribution: 1 with probability ``probs``, else 0.
 
     Parameters
     ----------

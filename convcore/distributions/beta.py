@@ -1,4 +1,4 @@
-"""Beta."""
+"""The beta distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binomial."""
+"""The binomial distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits):
-    """The number of successes in ``total_count`` trials.
+    """The binomial distribution: the number of successes in ``total_count`` trials.
 
     Parameters
     ----------

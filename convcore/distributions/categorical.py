@@ -1,4 +1,4 @@
-"""Categorical."""
+"""The categorical distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Categorical"]
 
 
 class Categorical(ProbsOrLogits):
-    """One of K categories, 0 to K - 1.
+    """The categorical distribution: one of K categories, 0 to K - 1.
 
     Parameters
     ----------

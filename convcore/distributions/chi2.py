@@ -1,4 +1,4 @@
-"""Chi2."""
+"""The chi-squared distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of squares of ``df`` standard normal numbers: Gamma(df / 2, 1 / 2).
+    """The chi-squared distribution of ``df`` degrees of freedom: Gamma(df / 2, 1 / 2).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Dirichlet."""
+"""The Dirichlet distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Points of the simplex; samples are differentiable in the concentration.
+    """The Dirichlet distribution: points of the simplex; samples are differentiable.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exponential."""
+"""The exponential distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """Waits of mean 1 / ``rate``.
+    """The exponential distribution of mean 1 / ``rate``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gamma."""
+"""The gamma distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Geometric."""
+"""The geometric distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits):
-    """The number of failures before the first success.
+    """The geometric distribution: the number of failures before the first success.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gumbel."""
+"""The Gumbel distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HalfNormal."""
+"""The half-normal distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """Absolute values of normal numbers of mean 0.
+    """The half-normal distribution: absolute values of normal numbers of mean 0.
 
     Parameters
     ----------

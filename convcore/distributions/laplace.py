@@ -1,4 +1,4 @@
-"""Laplace."""
+"""The Laplace distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LogNormal."""
+"""The log-normal distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """Exponentials of normal numbers.
+    """The log-normal distribution: exponentials of normal numbers.
 
     Parameters
     ----------

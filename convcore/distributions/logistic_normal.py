@@ -1,4 +1,4 @@
-"""LogisticNormal."""
+"""The logistic-normal distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares of one, made of vectors of normal numbers by breaking a stick.
+    """The logistic-normal distribution: points of the simplex, made of normal vectors.
 
     Parameters
     ----------

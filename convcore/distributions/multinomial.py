@@ -1,4 +1,4 @@
-"""Multinomial."""
+"""The multinomial distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(OverCategories):
-    """How often each of K categories came in ``total_count`` trials.
+    """The multinomial distribution: counts of K categories in ``total_count`` trials.
 
     Parameters
     ----------

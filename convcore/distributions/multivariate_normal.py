@@ -1,4 +1,4 @@
-"""MultivariateNormal."""
+"""The multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MultivariateNormal"]
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors.
+    """The multivariate normal distribution.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Normal."""
+"""The normal distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poisson."""
+"""The Poisson distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """Counts of mean ``rate``.
+    """The Poisson distribution of mean ``rate``.
 
     Parameters
     ----------

@@ -60,7 +60,9 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers of (0, 1), near 0 or 1 at a low temperature, differentiable in the probabilities.
+    """The relaxed Bernoulli distribution on (0, 1); samples are differentiable.
+
+    The lower the temperature, the nearer samples are to 0 and 1.
 
     Parameters
     ----------

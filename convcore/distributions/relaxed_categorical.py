@@ -60,7 +60,9 @@ class ExpRelaxedCategorical(OverCategories):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex, near its corners at a low temperature; samples are differentiable.
+    """The relaxed one-hot distribution on the simplex; samples are differentiable.
+
+    The lower the temperature, the nearer samples are to the corners.
 
     Parameters
     ----------

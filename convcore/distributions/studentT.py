@@ -1,4 +1,4 @@
-"""StudentT."""
+"""Student's t distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uniform."""
+"""The uniform distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """All numbers of [low, high), equally likely.
+    """The uniform distribution on [low, high).
 
     Parameters
     ----------

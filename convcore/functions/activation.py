@@ -148,7 +148,7 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Return x where x >= 0, and negative_slope * x elsewhere."""
+    """Return the leaky ReLU: x where x >= 0, and negative_slope * x elsewhere."""
     check_tensor("leaky_relu", input)
     slope = number("leaky_relu", "negative_slope", negative_slope)
     gradient = lambda g, x: sloped(g, x._array > 0, slope)  # noqa: E731
@@ -219,7 +219,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return x / 6 + 1 / 2 of each element x, clamped to [0, 1]."""
+    """Return the piecewise linear sigmoid of each element x: x / 6 + 1 / 2, clamped to [0, 1]."""
     return compiled(input, ("hardsigmoid",), _hardsigmoid_gradient, inplace)
 
 
@@ -228,7 +228,7 @@ def _hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element times its `hardsigmoid`."""
+    """Return the piecewise swish: each element times its `hardsigmoid`."""
     return compiled(input, ("hardswish",), _hardswish_gradient, inplace)
 
 
@@ -270,7 +270,7 @@ def _outside(edge: float, grad: Tensor, x: Tensor) -> Tensor:
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Return each element, times its channel's weight where it is negative.
+    """Return the parametric ReLU: each element, times its channel's weight where it is negative.
 
     Parameters
     ----------
@@ -329,13 +329,13 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element, and alpha * (exp(x) - 1) where x is negative."""
+    """Return the exponential linear unit: x, and alpha * (exp(x) - 1) where x is negative."""
     check_tensor("elu", input)
     return _elu(input, number("elu", "alpha", alpha), 1.0, 1.0, inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return `elu` with the alpha, times the scale, that keep means 0 and variances 1.
+    """Return the scaled ELU: `elu` with the alpha and the scale that keep means 0 and variances 1.
 
     References
     ----------
@@ -350,7 +350,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element, and alpha * (exp(x / alpha) - 1) where x is negative.
+    """Return the continuously differentiable ELU: x, and alpha * (exp(x / alpha) - 1) below 0.
 
     Raises
     ------
@@ -428,7 +428,7 @@ def _gelu_tanh_gradient(grad: Tensor, x: Tensor) -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element times its `sigmoid`."""
+    """Return the sigmoid linear unit (swish): each element times its `sigmoid`."""
     return compiled(input, ("silu",), _silu_gradient, inplace)
 
 
@@ -478,7 +478,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """Return the first half of the tensor, along an axis, times the `sigmoid` of the second.
+    """Return the gated linear unit: the first half along an axis times the `sigmoid` of the second.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Places of numbers between boundaries: searchsorted, bucketize, histograms; runs of equal ones."""
+"""Binning: searchsorted, bucketize, histograms; and runs of equal elements (unique_consecutive)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands in the dtype that autocast asks for; the casts of weights are kept.
+"""Casts of operands to the dtype that autocast asks for; those of weights are cached.
 
 Gradients flow back through a cast, so that those of float32 weights are float32.
 """

@@ -91,7 +91,7 @@ def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
 
 
 def eq(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are equal to a tensor's or to a number.
+    """Return where input == other, element by element; ``other`` is a tensor or a number.
 
     Raises
     ------
@@ -104,27 +104,27 @@ def eq(input: Tensor, other: Any) -> Tensor:
 
 
 def ne(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are not equal to a tensor's or to a number."""
+    """Return where input != other, element by element; see `eq`."""
     return _compare(np.not_equal, "!=", input, other)
 
 
 def lt(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are less than a tensor's or than a number."""
+    """Return where input < other, element by element; see `eq`."""
     return _compare(np.less, "<", input, other)
 
 
 def le(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are at most a tensor's or a number."""
+    """Return where input <= other, element by element; see `eq`."""
     return _compare(np.less_equal, "<=", input, other)
 
 
 def gt(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are greater than a tensor's or than a number."""
+    """Return where input > other, element by element; see `eq`."""
     return _compare(np.greater, ">", input, other)
 
 
 def ge(input: Tensor, other: Any) -> Tensor:
-    """Return where the elements are at least a tensor's or a number."""
+    """Return where input >= other, element by element; see `eq`."""
     return _compare(np.greater_equal, ">=", input, other)
 
 

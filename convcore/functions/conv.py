@@ -83,12 +83,12 @@ def _conv_transpose(
 
 @of_rank(1, _conv)
 def conv1d() -> None:
-    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
+    """Convolve (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
 
 
 @of_rank(2, _conv)
 def conv2d() -> None:
-    """Correlate images with a kernel.
+    """Convolve images with a kernel, which is not flipped (a cross-correlation).
 
     Parameters
     ----------
@@ -134,14 +134,14 @@ def conv2d() -> None:
 
 @of_rank(3, _conv)
 def conv3d() -> None:
-    """Correlate (N, C_in, D, H, W) or (C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW).
+    """Convolve (N, C_in, D, H, W) or (C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW).
 
     The rest as for `conv2d`.
     """
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Correlate sequences whose axes are time, batch, channels: (T, N, C_in) with (K, C_in, C_out).
+    """Convolve sequences whose axes are time, batch, channels: (T, N, C_in) with (K, C_in, C_out).
 
     The bias is (C_out,), ``pad`` the number of zeros at both ends; the result is (OT, N, C_out).
     Raises RuntimeError for other shapes.

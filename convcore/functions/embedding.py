@@ -32,7 +32,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return the rows of a matrix that have the given numbers.
+    """Look up embeddings: return the rows of a matrix at the given indices.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _gradient_share(rows: np.ndarray, dtype: np.dtype) -> Tensor:
 
 
 def row_sums(values: Tensor, rows: np.ndarray, size: int) -> Tensor:
-    """Return a matrix of so many rows, each the sum of the values that have its number."""
+    """Return a matrix of ``size`` rows, each the sum of the values that have its index."""
     out = wrap(_row_sums(values._array, rows, size))
     record(
         "EmbeddingDenseBackwardBackward0",
@@ -197,7 +197,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return the sum, mean or maximum of each bag of rows of a matrix.
+    """Look up bags of embeddings: return the sum, mean or maximum of each bag of a matrix's rows.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def _at_axis(axis: int, index: Tensor) -> Indices:
 
 @names_arguments
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Return a copy of the places of an axis that a vector of indices names.
+    """Return a copy of the slices of an axis at a vector of indices.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _check_repeats(times: np.ndarray) -> None:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Return each place of an axis repeated where it stands.
+    """Return each slice of an axis, repeated in its place.
 
     Parameters
     ----------

@@ -29,22 +29,22 @@ __all__ = [
 
 
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Return where both elements are not zero."""
+    """Return the logical AND, element by element: where both elements are not zero."""
     return _logical(np.logical_and, input, other)
 
 
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Return where one of the elements is not zero."""
+    """Return the logical OR, element by element: where at least one element is not zero."""
     return _logical(np.logical_or, input, other)
 
 
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """Return where exactly one of the elements is not zero."""
+    """Return the logical XOR, element by element: where exactly one element is not zero."""
     return _logical(np.logical_xor, input, other)
 
 
 def logical_not(input: Tensor) -> Tensor:
-    """Return where the elements are zero."""
+    """Return the logical NOT of each element: where it is zero."""
     check_tensor("logical_not", input)
     return wrap(np.asarray(np.logical_not(input._array)))
 
@@ -67,32 +67,32 @@ def _bits(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
 
 
 def bitwise_and(input: Any, other: Any) -> Tensor:
-    """Return the bits that both integers, or bools, have."""
+    """Return the bitwise AND of integers or bools, element by element."""
     return _bits(np.bitwise_and, "&", input, other)
 
 
 def bitwise_or(input: Any, other: Any) -> Tensor:
-    """Return the bits that one of two integers, or bools, has."""
+    """Return the bitwise OR of integers or bools, element by element."""
     return _bits(np.bitwise_or, "|", input, other)
 
 
 def bitwise_xor(input: Any, other: Any) -> Tensor:
-    """Return the bits that exactly one of two integers, or bools, has."""
+    """Return the bitwise XOR of integers or bools, element by element."""
     return _bits(np.bitwise_xor, "^", input, other)
 
 
 def bitwise_left_shift(input: Any, other: Any) -> Tensor:
-    """Return the integers' bits moved up by ``other`` places."""
+    """Return integers with their bits shifted to the left by ``other`` places."""
     return _bits(np.left_shift, "<<", input, other)
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Tensor:
-    """Return the integers' bits moved down by ``other`` places; the sign stays."""
+    """Return integers with their bits shifted to the right by ``other`` places; the sign stays."""
     return _bits(np.right_shift, ">>", input, other)
 
 
 def bitwise_not(input: Tensor) -> Tensor:
-    """Invert every bit of integers; negate bools."""
+    """Return the bitwise NOT of integers; of bools the logical one."""
     check_tensor("bitwise_not", input)
     array = input._array
     if array.dtype.kind not in "biu":

@@ -185,7 +185,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the squared distance (input - target)^2.
+    """Return the mean squared error: the mean, or the sum, of (input - target)^2.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the distance |input - target|; the arguments are those of `mse_loss`."""
+    """Return the mean absolute error |input - target|; the arguments are those of `mse_loss`."""
     reduction = _reduction(reduction, size_average, reduce)
     x, y = _same_shapes("l1_loss", input, target)
     distance = abs(sub(x, y))
@@ -241,9 +241,10 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Return |d| - beta / 2 of d = input - target, and d^2 / (2 beta) where |d| < beta.
+    """Return the smooth L1 loss of d = input - target, quadratic where |d| < beta.
 
-    The other arguments are those of `mse_loss`.
+    The loss is |d| - beta / 2, and d^2 / (2 beta) where |d| < beta.  The other arguments
+    are those of `mse_loss`.
 
     Raises
     ------
@@ -269,9 +270,10 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return d^2 / 2 of d = input - target, and delta * (|d| - delta / 2) where |d| > delta.
+    """Return the Huber loss of d = input - target, linear where |d| > delta.
 
-    The other arguments are those of `mse_loss`, but that the mean is the plain one.
+    The loss is d^2 / 2, and delta * (|d| - delta / 2) where |d| > delta.  The other
+    arguments are those of `mse_loss`, but that the mean is the plain one.
 
     Raises
     ------
@@ -308,7 +310,9 @@ def binary_cross_entropy(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return -(target * log(input) + (1 - target) * log(1 - input)); logarithms stop at -100.
+    """Return the binary cross-entropy of probabilities.
+
+    It is -(target * log(input) + (1 - target) * log(1 - input)), with logarithms of at least -100.
 
     Parameters
     ----------
@@ -391,7 +395,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the `binary_cross_entropy` of the sigmoid of input, without its overflow.
+    """Return the binary cross-entropy of sigmoid(input), without its overflow.
 
     Parameters
     ----------
@@ -468,7 +472,7 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """Return target * (log(target) - input): Kullback and Leibler's divergence, pointwise.
+    """Return the Kullback-Leibler divergence target * (log(target) - input), pointwise.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def margin_ranking_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return max(0, margin - target * (input1 - input2)).
+    """Return the margin ranking loss max(0, margin - target * (input1 - input2)).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def hinge_embedding_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the input where the target is 1, and max(0, margin - input) where it is -1.
+    """Return the hinge loss: input where the target is 1, max(0, margin - input) where it is -1.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def cosine_embedding_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
+    """Return the cosine loss: 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def triplet_margin_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return max(0, margin + d(anchor, positive) - d(anchor, negative)) of p-norm distances d.
+    """Return the triplet loss max(0, margin + d(anchor, positive) - d(anchor, negative)).
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return `triplet_margin_loss` with a distance of one's own."""
+    """Return the triplet loss with a distance function of your own; see `triplet_margin_loss`."""
     function = "triplet_margin_with_distance_loss"
     check_arguments(function, anchor=anchor, positive=positive, negative=negative)
     reduction = _reduction(reduction)

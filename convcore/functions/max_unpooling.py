@@ -78,7 +78,7 @@ def max_unpool1d(
 @in_float32
 @of_rank(2, _max_unpool)
 def max_unpool2d() -> None:
-    """Return planes of zeros with the elements of input at indices.
+    """Undo max pooling: return planes of zeros with the elements of input at indices.
 
     Of elements with one index the last counts.
 

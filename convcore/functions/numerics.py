@@ -246,7 +246,7 @@ def triu_indices(
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return the indices along each axis that flat indices into a shape mean.
+    """Return indices into a flattened tensor of a shape as indices along each axis.
 
     Raises
     ------

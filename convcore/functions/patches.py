@@ -232,7 +232,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Take channels in turn from each of some groups of neighbouring channels.
+    """Shuffle channels: take them in turn from each group of neighbouring channels.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def max_pool1d() -> None:
 @in_float32
 @of_rank(2, _max_pool)
 def max_pool2d() -> None:
-    """Return the largest element under every window.
+    """Return the largest element under every window (max pooling).
 
     Of equal elements the first counts, and it alone gets the gradient.  NaN is larger than all.
 
@@ -253,7 +253,7 @@ def _avg_pool(
 @in_float32
 @of_rank(2, _avg_pool)
 def avg_pool2d() -> None:
-    """Return the mean element under every window.
+    """Return the mean element under every window (average pooling).
 
     Parameters
     ----------

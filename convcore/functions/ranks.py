@@ -179,7 +179,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 @in_float32
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """Return the commonest element along an axis, the least of several, as (values, indices).
+    """Return the most frequent element along an axis, the least of several, as (values, indices).
 
     The index is that of its last place.
     """
@@ -231,13 +231,13 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 @in_float32
 def cummax(input: Tensor, dim: int) -> Any:
-    """Return the largest element so far along an axis, and its last place, as (values, indices)."""
+    """Return the cumulative maxima along an axis, and their last indices, as (values, indices)."""
     return _running("cummax", _CUMMAX, np.maximum, input, dim)
 
 
 @in_float32
 def cummin(input: Tensor, dim: int) -> Any:
-    """Return the smallest element so far along an axis, and its last place, as for `cummax`."""
+    """Return the cumulative minima along an axis, and their last indices, as for `cummax`."""
     return _running("cummin", _CUMMIN, np.minimum, input, dim)
 
 

@@ -126,7 +126,7 @@ def _grid(axis: int, places: np.ndarray) -> Indices:
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Return the elements that indices, as argsort gives them, name along an axis.
+    """Return the elements at indices along an axis, such as those that `argsort` returns.
 
     Unlike with `gather` the other axes broadcast.
     """
@@ -155,7 +155,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """Return the elements that indices name, counted as if ``input`` had one axis.
+    """Return the elements at indices into the flattened tensor.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def _store_at(array: np.ndarray, axis: int, places: np.ndarray, values: Any) -> 
 
 
 def corner(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a gradient of the first elements along each axis as one of all: the rest is zero."""
+    """Return ``x`` filled up with zeros to a larger shape; its gradient is the first elements."""
     if x._array.shape == shape:
         return x
     corner = tuple([slice(size) for size in x._array.shape])

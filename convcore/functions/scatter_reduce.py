@@ -49,7 +49,7 @@ _UFUNCS: dict[str, Any] = {"prod": np.multiply, "amax": np.maximum, "amin": np.m
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Return a copy where each place holds the sum, mean, ... of what indices send there.
+    """Return a copy with the sum, product, mean ... of all elements that indices send to a place.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def index_reduce(
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy with other values at indices counted as if the tensor had one axis.
+    """Return a copy with other values at indices into the flattened tensor.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def as_strided(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> Tensor:
-    """Return a view of a tensor's memory in a shape and with strides of one's own.
+    """Return a view of a tensor's memory with the given shape and strides.
 
     Elements may be seen several times; the gradients of all their places add up.
 

@@ -1,4 +1,4 @@
-"""Calls that no node of the same meaning does: translated as several nodes, or as part of one.
+"""Functions without an ONNX operator of their own: exported as several nodes, or as part of one.
 
 Translations as in `translation.py`: each takes the recorder, the result of the call and its
 arguments by name, and returns the names of its outputs.

@@ -1,4 +1,4 @@
-"""Nodes that a layer of ``nn`` can do: convolutions, batch norms, activations, linear layers."""
+"""Nodes that become layers of ``nn``: convolutions, batch norms, activations, linear layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format a file has, or is to have: by what is asked for, its name, or its first bytes."""
+"""The format of a checkpoint file: by what is asked for, the file's name, or its first bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's scalars in checkpoints, as learning rates and losses often are, made of data alone.
+"""NumPy's scalars in checkpoints, such as learning rates and losses: read as data, without code.
 
 A pickle has them as ``scalar(dtype, bytes)``, where the dtype is made of a name, and its byte order
 set as a state.  Both are data here: numbers of the kinds that tensors have.

@@ -1,4 +1,4 @@
-"""What a checkpoint may name, and the constructors that it calls, which check all that they get.
+"""Constructors that a checkpoint may call: of tensors, storages, containers; they check arguments.
 
 PyTorch's files rebuild tensors by calls of functions of ``torch._utils``.  What stands for them
 here takes nothing but what such a file holds: storages, sizes, flags.

@@ -1,4 +1,4 @@
-"""Write a file so that, whatever happens, either the old or the new one is there, whole."""
+"""Atomic replacement of files: whatever happens, either the old or the new one is there, whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pickle as data: no opcode of it calls or changes what the file has not made or may not name.
+"""A safe unpickler: a pickle calls only listed names, and changes only objects that it has made.
 
 Python's unpickler lets a file call whatever it names, and set attributes of whatever it can reach,
 classes and modules included.  Here names lead to a short list, calls to constructors that check

@@ -68,7 +68,7 @@ def _check_rank(function: str, rank: int, weight: Array) -> None:
 
 @of_rank(1, _conv)
 def conv1d() -> None:
-    """Correlate (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
+    """Convolve (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def conv1d() -> None:
 
 @of_rank(2, _conv)
 def conv2d() -> None:
-    """Correlate (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
+    """Convolve (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def conv2d() -> None:
 
 @of_rank(3, _conv)
 def conv3d() -> None:
-    """Correlate (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
+    """Convolve (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
 
     See `conv_forward`.
 

@@ -124,7 +124,7 @@ def apply(
     extra: tuple[Any, ...] = (),
     names: tuple[str, str] = ("input", "weight"),
 ) -> Array:
-    """Run the executable for two arrays, from the cache if one was made for their like.
+    """Run a pass on two arrays; executables are cached by shapes, strides and dtypes.
 
     parameters : the steps, then what else the maker takes
     extra : what the executable takes besides the arrays

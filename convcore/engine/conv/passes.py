@@ -37,7 +37,7 @@ def conv_forward(
     groups: int = 1,
     activation: Activation = None,
 ) -> Array:
-    """Correlate input with weight.
+    """Convolve input with weight, which is not flipped (a cross-correlation).
 
     y[n, o, j] = activation(bias[o] + sum over c, t of input[n, c, j*stride - before + t*dilation] *
     weight[o, c, t]), where c runs over the channels of o's group and input is 0 in its padding.

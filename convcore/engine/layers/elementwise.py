@@ -63,7 +63,7 @@ def is_worth_converting(op: str, dtype: np.dtype) -> bool:
 
 
 def has_kernel(op: str, array: Array, *others: Array) -> bool:
-    """Return whether arrays are worth it, of one dtype of a kernel, and lie alike without gaps."""
+    """Return whether a kernel takes the arrays: large, of one dtype of its, dense, in one order."""
     if array.size < _LEAST_OF_ONE.get(op, _LEAST):
         return False
     return _is_ready(op, array) and all(_lie_alike(other, array) for other in others)
@@ -110,7 +110,7 @@ def empty_like(array: Array) -> Array:
 
 
 def laid_out_like(array: Array, model: Array) -> Array:
-    """Return the array, or a copy of it, with the dtype of a dense model and lying as that does."""
+    """Return the array in the dtype and memory order of a dense one; a copy where they differ."""
     if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
         return array
     copy = empty_like(model)
@@ -233,7 +233,7 @@ def binary(
 
 
 def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
-    """Return an op of two arrays, one of which has a number a channel; None if not for these.
+    """Return an op of two arrays, one of which has a number a channel; None without a kernel.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def as_format(batch: Array, channels_last: bool) -> Array:
 def empty(
     batch: Array, sizes: Sequence[int], dtype: np.dtype[Any], channels: int
 ) -> tuple[Array, Array]:
-    """Return (new dense memory, the same as (N, C, *sizes)) in the format that `dense` told."""
+    """Return (new dense memory, its view as (N, C, *sizes)) in the format that `dense` returned."""
     n, c = batch.shape[:2]
     check_memory((n, c, *sizes), 8)
     if not channels:

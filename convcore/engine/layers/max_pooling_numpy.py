@@ -49,7 +49,7 @@ def max_pool_by_numpy(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Arra
 
 
 def adaptive_max_pool_by_numpy(batch: Array, outs: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the same under windows that cut each axis into so many parts."""
+    """Return what `max_pool_by_numpy` does, under windows that cut each axis into parts."""
     values, indices = empty_results(batch, outs, batch.dtype, _INDEX)
     sizes = batch.shape[2:]
     _by_blocks(_by_window, batch, lambda: list(map(adaptive_windows, sizes, outs)), values, indices)

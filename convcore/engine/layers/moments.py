@@ -12,7 +12,7 @@ from convcore.kernels.layers import _moments
 
 
 class Moments(NamedTuple):
-    """Of all elements; NaN where there are none.
+    """Mean, variance, limits and counts of all elements; NaN where there are none.
 
     ``variance`` is the population's; ``least`` and ``largest`` are NaN if an element is.
     """

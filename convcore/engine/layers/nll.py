@@ -103,7 +103,7 @@ def backward(
     ignore: int,
     smoothing: float = 0.0,
 ) -> Array:
-    """Return the gradient of x.
+    """Return the gradient of the log-probabilities x.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def forward(x: Array, along: int, log: bool) -> Array:
 
 
 def backward(grad: Array, y: Array, along: int, log: bool) -> Array:
-    """Return the gradient of what went forward.
+    """Return the gradient of the input of softmax, or of its logarithm.
 
     Parameters
     ----------

@@ -97,5 +97,5 @@ def check_memory(shape: Sequence[int], itemsize: int) -> None:
 
 
 def hashable(value: Any) -> Any:
-    """Return nested lists and arrays as tuples, anything else, and what is long, as it is."""
+    """Return nested lists and arrays as tuples, to be hashed; long ones and others as they are."""
     return tuple(map(hashable, value)) if is_sequence(value) and len(value) <= 8 else value

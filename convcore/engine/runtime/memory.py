@@ -90,7 +90,7 @@ def empty_cache() -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Return how much memory arrays take from the pool, and how much the pool has of the system.
+    """Return statistics of the memory pool: bytes that arrays use, and bytes of the system.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def memory_stats() -> dict[str, int]:
 
 
 def reset_peak_memory_stats() -> None:
-    """Begin the peaks of `memory_stats` anew, from what is there now.
+    """Reset the peaks of `memory_stats` to the present values.
 
     Examples
     --------

@@ -67,7 +67,7 @@ _PIECEWISE = {
 
 
 def flat_in(out: Tensor, x: Tensor | Callable[[], Tensor]) -> Tensor:
-    """Return ``out`` as a function of ``x`` too, whose derivative is zero almost everywhere.
+    """Return ``out``, recorded as a function of ``x`` too, with a derivative of zero.
 
     So a second derivative is zeros, as in PyTorch, where nothing else leads from ``out`` to ``x``.
     In the place of a tensor ``x`` may be what `later_place_of` returns.

@@ -10,7 +10,7 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 
 
 class ChannelShuffle(Module):
-    """Take channels in turn from each of some groups of neighbouring channels of (N, C, *sizes).
+    """Shuffle channels of (N, C, *sizes): take them in turn from each group of neighbours.
 
     Parameters
     ----------

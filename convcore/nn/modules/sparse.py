@@ -60,7 +60,7 @@ def _check_pretrained(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """Embedding: a learned vector for each number.
+    """Embedding: a learned vector for each index.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Embedding(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, **options)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the rows of the numbers ``input``, (*input.shape, embedding_dim)."""
+        """Return the rows at the indices ``input``, (*input.shape, embedding_dim)."""
         return functional.embedding(
             input,
             self.weight,

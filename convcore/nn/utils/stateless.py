@@ -1,4 +1,4 @@
-"""functional_call: a module called with other tensors in the place of its own."""
+"""functional_call: call a module with other parameters and buffers than its own."""
 
 from __future__ import annotations
 

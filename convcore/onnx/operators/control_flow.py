@@ -41,7 +41,7 @@ def loop(
     kinds: list[Kind],
     outputs: int,
 ) -> Any:
-    """Return states after a graph ran so often, or while a condition held; and what it put out."""
+    """Run a graph a number of times, or while a condition holds: return states, stacked outputs."""
     most = None if limit is None else int(array_of(limit).reshape(-1)[0])
     goes_on = condition is None or _is_true(condition)
     kept, scans, step = list(states), [], 0
@@ -77,7 +77,7 @@ def scan(
     scan_output_axes: list[int] | None = None,
     scan_output_directions: list[int] | None = None,
 ) -> Any:
-    """Return states after a graph ran over the slices of tensors, and what it put out, stacked."""
+    """Run a graph over the slices of tensors: return states and stacked outputs."""
     count = len(inputs) - num_scan_inputs
     kept, sources = list(inputs[:count]), inputs[count:]
     axes = scan_input_axes or [0] * num_scan_inputs

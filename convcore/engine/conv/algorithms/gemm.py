@@ -152,7 +152,7 @@ def _plan(
 
 
 def phases_of(problem: Problem) -> list[Fields]:
-    """Return the phases: one for the forward pass, one a remainder of the stride for the other."""
+    """Return the phases: one forward, one a remainder of the stride for the input gradient."""
     g, x = problem.geometry, problem.left
     phases: list[Fields]
     if problem.pass_name == FORWARD:

@@ -1,4 +1,4 @@
-"""What the DataLoader is made of; tasks go to workers, answers come back.
+"""Parts of the DataLoader: workers, collation, position; tasks go to workers, batches come back.
 
 collate.py makes batches of samples and fetch.py samples of indices; worker.py is what a worker
 does, processes.py and threads.py what it is; handover.py moves batches between processes;

@@ -1,4 +1,4 @@
-"""How a worker, or the loader itself, gets from indices to a batch."""
+"""Fetching a batch from indices of samples, in a worker or in the loader itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an iteration of a DataLoader stands, so that another process can go on there.
+"""The position of a DataLoader's iteration, from which another process can resume it.
 
 The order of an iteration follows from the random states at its beginning.  To resume, the loader
 begins again from these states, passes over the indices of the batches that were taken, without

@@ -120,7 +120,7 @@ class Processes:
         raise failure from error
 
     def retire(self, worker: int) -> None:
-        """Let a worker end, whose answers nobody waits for."""
+        """End a worker whose answers nobody waits for."""
         self._working.discard(worker)
         with contextlib.suppress(OSError):
             self._tasks[worker].send(None)

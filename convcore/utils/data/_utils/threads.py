@@ -56,7 +56,7 @@ class Threads:
         return number, answer
 
     def retire(self, worker: int) -> None:
-        """Let a worker end, whose answers nobody waits for."""
+        """End a worker whose answers nobody waits for."""
         self._ends[worker].closing = True
         self._ends[worker].tasks.put(None)
 
