@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import EllipsisType
+from typing import Any
 
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
@@ -128,9 +129,13 @@ class _Convolutions:
         >>> conv.strict
         False
         """
-        return selected(
-            strict=strict, algorithm=algorithm, forbidden=forbidden, precision=fp32_precision
-        )
+        given: dict[str, Any] = {
+            "strict": strict,
+            "algorithm": algorithm,
+            "forbidden": forbidden,
+            "precision": fp32_precision,
+        }
+        return selected(**{name: value for name, value in given.items() if value is not ...})
 
     def __repr__(self) -> str:
         return (

@@ -7,10 +7,10 @@ a while.  `convcore.backends.conv` is how users meet it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import EllipsisType
+from typing import Any, TypedDict, Unpack
 
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.runtime.locks import process_lock
@@ -37,7 +37,6 @@ class Selection:
         return self.precision == "bf16"
 
 
-@functools.cache
 def selection_of(
     algorithm: str | None = None,
     forbidden: frozenset[str] = frozenset(),
@@ -46,7 +45,11 @@ def selection_of(
     matmul: str = "none",
 ) -> Selection:
     """Return the one Selection of these values."""
-    return Selection(algorithm, forbidden, strict, precision, matmul)
+    return _selection(algorithm, forbidden, strict, precision, matmul)
+
+
+# By position: the cache takes calls by name for others.
+_selection = functools.cache(Selection)
 
 
 class _Laid:
@@ -70,17 +73,20 @@ def current() -> Selection:
     return _default if found is None or found.selection is None else found.selection
 
 
-def select(
-    *,
-    algorithm: str | EllipsisType | None = ...,
-    forbidden: Iterable[str] | EllipsisType = ...,
-    strict: bool | EllipsisType = ...,
-    precision: str | EllipsisType = ...,
-    matmul: str | EllipsisType = ...,
-) -> None:
-    """Change what is given, in this `selected` block, or for the process outside of any.
+class Given(TypedDict, total=False):
+    """What `select` and `selected` change; what is not given stays as it is."""
 
-    precision, matmul : what float32 products of convolutions, and of matrices, may be computed in
+    algorithm: str | None
+    forbidden: Iterable[str]
+    strict: bool
+    precision: str
+    """What products of float32 convolutions may be computed in."""
+    matmul: str
+    """What products of float32 matrices may be computed in."""
+
+
+def select(**given: Unpack[Given]) -> None:
+    """Change what is given, in this `selected` block, or for the process outside of any.
 
     Raises
     ------
@@ -88,78 +94,74 @@ def select(
         No name of an algorithm or a precision, or no bool; an algorithm both forced and forbidden.
     """
     global _default
-    given = algorithm, forbidden, strict, precision, matmul
     if (inner := _get()) is not None and inner.selection is not None:
-        _laid_over.set(_Laid(_changed(inner.selection, *given)))
+        _laid_over.set(_Laid(_changed(inner.selection, given)))
         return
     with _changing:
-        _default = _changed(_default, *given)
+        _default = _changed(_default, given)
 
 
 class selected(Restoring):
     """Change what is given, in this context and until the block ends; errors as `select`."""
 
-    def __init__(
-        self,
-        *,
-        algorithm: str | EllipsisType | None = ...,
-        forbidden: Iterable[str] | EllipsisType = ...,
-        strict: bool | EllipsisType = ...,
-        precision: str | EllipsisType = ...,
-        matmul: str | EllipsisType = ...,
-    ) -> None:
-        self._given = algorithm, forbidden, strict, precision, matmul
+    def __init__(self, **given: Unpack[Given]) -> None:
+        self._given = given
 
     def _enter(self) -> None:
-        _laid_over.set(_Laid(_changed(current(), *self._given)))
+        _laid_over.set(_Laid(_changed(current(), self._given)))
 
     def _back(self) -> tuple:
         return ((put_back, (_laid_over, _get(), "selection")),)
 
 
-def _changed(
-    selection: Selection,
-    algorithm: str | EllipsisType | None,
-    forbidden: Iterable[str] | EllipsisType,
-    strict: bool | EllipsisType,
-    precision: str | EllipsisType,
-    matmul: str | EllipsisType,
-) -> Selection:
+def _changed(selection: Selection, given: Given) -> Selection:
     """Return the selection with what is given in place of its own."""
-    if algorithm is ...:
-        algorithm = selection.algorithm
-    elif algorithm is not None:
+    values = {name: getattr(selection, name) for name in _CHECKED}
+    values |= {name: _CHECKED[name](value) for name, value in given.items()}
+    if values["algorithm"] in values["forbidden"]:
+        raise ValueError(f"{values['algorithm']!r} is both forced (algorithm) and forbidden")
+    return selection_of(**values)
+
+
+def _checked_algorithm(algorithm: str | None) -> str | None:
+    if algorithm is not None:
         _check_name("algorithm must be None or", algorithm)
-    if forbidden is ...:
-        names = selection.forbidden
-    else:
-        if not isinstance(forbidden, Iterable):
-            raise TypeError(f"forbidden must be names of algorithms, got {forbidden!r}")
-        names = frozenset((forbidden,) if isinstance(forbidden, str) else forbidden)
-        for name in names:
-            _check_name("forbidden must have names out of", name)
-    if strict is ...:
-        strict = selection.strict
-    elif not isinstance(strict, bool):
+    return algorithm
+
+
+def _checked_names(forbidden: Iterable[str]) -> frozenset[str]:
+    if not isinstance(forbidden, Iterable):
+        raise TypeError(f"forbidden must be names of algorithms, got {forbidden!r}")
+    names = frozenset((forbidden,) if isinstance(forbidden, str) else forbidden)
+    for name in names:
+        _check_name("forbidden must have names out of", name)
+    return names
+
+
+def _checked_bool(strict: bool) -> bool:
+    if not isinstance(strict, bool):
         raise TypeError(f"strict must be True or False, got {strict!r}")
-    if algorithm in names:
-        raise ValueError(f"{algorithm!r} is both forced (algorithm) and forbidden")
-    precision = _precision(selection.precision, precision)
-    matmul = _precision(selection.matmul, matmul)
-    return selection_of(algorithm, names, strict, precision, matmul)
+    return strict
 
 
-def _precision(before: str, given: str | EllipsisType) -> str:
-    if given is ...:
-        return before
-    if given not in PRECISIONS:
-        error = ValueError if isinstance(given, str) else TypeError
+def _checked_precision(precision: str) -> str:
+    if precision not in PRECISIONS:
+        error = ValueError if isinstance(precision, str) else TypeError
         allowed = ", ".join(map(repr, PRECISIONS))
-        raise error(f"fp32_precision must be one of {allowed}; got {given!r}")
-    return given
+        raise error(f"fp32_precision must be one of {allowed}; got {precision!r}")
+    return precision
 
 
 def _check_name(rule: str, name: object) -> None:
     if name not in NAMES:
         error = ValueError if isinstance(name, str) else TypeError
         raise error(f"{rule} {', '.join(map(repr, NAMES))}; got {name!r}")
+
+
+_CHECKED: dict[str, Callable[[Any], Any]] = {
+    "algorithm": _checked_algorithm,
+    "forbidden": _checked_names,
+    "strict": _checked_bool,
+    "precision": _checked_precision,
+    "matmul": _checked_precision,
+}

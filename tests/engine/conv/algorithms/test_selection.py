@@ -206,6 +206,10 @@ def test_equal_selections_are_one_object():
         one = selections.current()
     with conv.flags(forbidden=("im2col", "stride_decomposition")):
         assert selections.current() is one
+    before = selections.current()
+    with conv.flags(strict=before.strict):
+        assert selections.current() is before
+    assert selection_of() is selection_of(strict=False) is selection_of(None)
 
 
 @pytest.mark.parametrize("changed", [False, True])
