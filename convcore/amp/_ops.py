@@ -6,18 +6,17 @@ operands as they come; those made of listed ones, such as a recurrent layer, fol
 
 from __future__ import annotations
 
-# In the lower precision.  The last two modules' have a product within, in PyTorch and here.
+# In the lower precision: convolutions, matrix products, and what computes its result by one.
 LOWER = {
     "activation": "prelu",
     "attention": "scaled_dot_product_attention",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d",
-    "conv_activation": "",
-    "einsum": "einsum",
+    "einsum": "einsum tensordot",
+    "grid_sample": "affine_grid",
     "linalg.powers": "vecdot multi_dot matrix_power",
     "matmul": "addmm baddbmm bmm inner linear matmul mm",
     "matrices": "chain_matmul matrix_power",
-    "products": "addbmm cov corrcoef tensordot",
-    "grid_sample": "affine_grid",
+    "products": "addbmm cov corrcoef",
 }
 
 # In float32: what loses too much otherwise, and what has no kernel of lower precision in PyTorch.

@@ -90,8 +90,7 @@ class autocast(Casting):
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ):
-        if not isinstance(device_type, str):
-            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        _check_type(device_type)
         device_type = _device.device(device_type).type
         if enabled and device_type != "cpu":
             warnings.warn(
@@ -237,7 +236,7 @@ def custom_fwd(
     ValueError
         ``device_type`` is no string.
     """
-    _check_name(device_type)
+    _check_type(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
     function = fwd
@@ -263,7 +262,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
     ValueError
         ``device_type`` is no string.
     """
-    _check_name(device_type)
+    _check_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
     function = bwd
@@ -277,7 +276,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
     return backward
 
 
-def _check_name(device_type: Any) -> None:
+def _check_type(device_type: Any) -> None:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 

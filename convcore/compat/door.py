@@ -15,7 +15,7 @@ import importlib.util
 import sys
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
@@ -252,8 +252,3 @@ class as_torch(contextlib.AbstractContextManager):
             if self._open:
                 self._open = False
                 _Door.close()
-
-
-def facades() -> Iterator[Facade]:
-    """Yield the modules that have come in by the door so far."""
-    yield from (m for m in list(sys.modules.values()) if isinstance(m, Facade))

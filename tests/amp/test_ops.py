@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import numpy as np
 import pytest
 
 import convcore
+from convcore.amp import _ops
 
 # One call of every function of PyTorch's lists, and of many that are on none.
 CALLS = """
@@ -131,6 +133,14 @@ def outcome(lib, call: str, dtype: str, target: str = "bfloat16") -> str:
             return str(eval(call, values).dtype)
         except Exception as error:
             return f"error {type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("table", ["LOWER", "FLOAT32", "WIDEST"])
+def test_listed_functions_are_those_of_their_modules(table):
+    for module, names in vars(_ops)[table].items():
+        home = importlib.import_module(f"convcore.functions.{module}")
+        for name in names.split():
+            assert vars(home)[name].__module__ == home.__name__
 
 
 # What has no bfloat16 here.

@@ -13,7 +13,7 @@ from convcore.autograd import anomaly_mode as _anomaly_mode
 has_lapack = has_openmp = has_spectral = True
 has_mkl = has_cuda = False
 _DEBUG_MODES = ("default", "warn", "error")
-_values = {"warn": False}
+_warn_always = False
 
 
 def get_deterministic_debug_mode() -> int:
@@ -50,12 +50,13 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
 
 def is_warn_always_enabled() -> bool:
     """Return what `set_warn_always` set."""
-    return bool(_values["warn"])
+    return _warn_always
 
 
 def set_warn_always(mode: bool) -> None:
     """Store the switch; Python's warning filters decide how often a warning shows."""
-    _values["warn"] = mode
+    global _warn_always
+    _warn_always = bool(mode)
 
 
 def set_flush_denormal(mode: bool) -> bool:
