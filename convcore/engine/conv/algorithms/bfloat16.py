@@ -49,11 +49,8 @@ def _impossible(problem: Problem) -> str | None:
             return reason
     if problem.pass_name != WEIGHT_GRAD and problem.reduction_channels < LEAST_SUMMED:
         return f"{problem.reduction_channels} channels: weights would be packed with mostly zeros"
-    if problem.pass_name == WEIGHT_GRAD:
-        seen = indirect_weight.most_seen(problem)
-    else:
-        seen = indirect_correlation.most_seen(problem, bfloat16=True)
-    return too_many_taps(g.taps) or too_many_pixels(seen)
+    way = indirect_weight if problem.pass_name == WEIGHT_GRAD else indirect_correlation
+    return too_many_taps(g.taps) or too_many_pixels(way.most_seen(problem, bfloat16=True))
 
 
 def _unprofitable(problem: Problem) -> str | None:

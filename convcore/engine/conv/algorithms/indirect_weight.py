@@ -43,16 +43,15 @@ def _views(problem: Problem) -> tuple[Fields, Fields, Blocks]:
     )
 
 
-def most_seen(problem: Problem) -> int:
-    """Return a bound of the pixels that a block sees, if they are packed."""
+def most_seen(problem: Problem, bfloat16: bool = False) -> int:
+    """Return a bound of the pixels that a block sees, if they are packed; in bfloat16 as if so."""
     x, _, blocks = _views(problem)
-    return seen_pixels(x, blocks) if packs_input(problem) else 0
+    return seen_pixels(x, blocks) if bfloat16 or packs_input(problem) else 0
 
 
 def _pieces(problem: Problem, seen: int, bfloat16: bool) -> Fields:
-    """Return how the gradient is cut."""
+    """Return how the gradient is cut: in bfloat16 by the shapes alone, and so are the bits."""
     c, o, taps = problem.c, problem.o, problem.geometry.taps
-    # In bfloat16 the cuts, and so the bits, are the same on all instruction sets.
     panel, lanes = (64, 16) if bfloat16 else (_isa.panel(), _isa.lanes())
     tap_block = share(taps, TAPS)
     c_block = min(c, up(share(c, max(CHANNELS // tap_block, 1)), panel), most_channels(seen))
@@ -74,8 +73,9 @@ def weight_gradient(
     """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, lanes = problem.geometry, _isa.lanes()
     x, gy, blocks = _views(problem)
-    seen = most_seen(problem)
-    cuts = _pieces(problem, seen, bfloat16)
+    most = most_seen(problem, bfloat16)
+    seen = most if packs_input(problem) else 0
+    cuts = _pieces(problem, most, bfloat16)
     # Pixels are summed in whole blocks of terms, filled up with zeros.
     pitch = up(blocks.size, _isa.BFLOAT16_TERMS) if bfloat16 else blocks.size
     pieces = g.groups * cuts["tap_blocks"] * cuts["c_blocks"] * cuts["o_blocks"]

@@ -27,7 +27,10 @@ LAYERS = {
     "groups": ((2, 64, 12, 12), (64, 32, 3, 3), {"stride": 2, "padding": 1, "groups": 2}),
     "few pixels": ((8, 1024, 7, 7), (256, 1024, 1, 1), {}),
     "stride above the kernel": ((4, 320, 3, 3), (64, 320, 1, 1), {"stride": 2}),
-}
+    "lines far apart": (
+        (1, 24, 69, 211), (24, 24, 2, 1), {"stride": (1, 2), "dilation": (60, 1)},
+    ),
+}  # fmt: skip
 
 
 def arrays_of(x_shape, w_shape, steps, layout):
