@@ -315,11 +315,11 @@ def correlation(
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
     input_packed, direct = bfloat16 or packs_input(problem), problem.channels_last
     row_phases = row_phases_of(problem)
-    views = [rows(p.lines, p.columns, x, input_packed, bfloat16) for p in row_phases]
+    views = [rows(p.lines, p.columns, x, input_packed) for p in row_phases]
     sizes = _sizes(problem, row_phases, views, input_packed, bfloat16)
     pixel = up(sizes.words(min(sizes.part, sizes.c)), _isa.lanes())
     for view in views:
-        view.update(pitch=sizes.block, pixel=pixel)
+        view.update(bfloat16=bfloat16, pitch=sizes.block, pixel=pixel)
     panels = g.groups * sizes.words(sizes.c) * sizes.o_full
     firsts, taps = _packed(problem, row_phases, panels)
     o_blocks = -(-sizes.o // sizes.o_block)

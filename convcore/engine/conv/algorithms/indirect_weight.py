@@ -105,8 +105,8 @@ def weight_gradient(
     job = problem.job(plan) | cuts
     job |= {
         "bfloat16": bfloat16,
-        "x": x | {"pitch": pitch, "pixel": sum_row},
-        "gy": gy | {"pitch": pitch, "pixel": gy_row},
+        "x": x | {"bfloat16": False, "pitch": pitch, "pixel": sum_row},
+        "gy": gy | {"bfloat16": False, "pitch": pitch, "pixel": gy_row},
         "blocks": asdict(blocks),
         "sum_row": sum_row,
         "pointers": zeros,

@@ -81,14 +81,8 @@ def counts_of(lines: list[Fields]) -> list[int]:
     return [axis["count"] for axis in lines]
 
 
-def rows(
-    lines: list[Fields],
-    columns: list[Fields],
-    array: Layout,
-    packed: bool,
-    bfloat16: bool = False,
-) -> Fields:
-    """Return the fields of Rows over an array, but for ``pitch`` and ``pixel``.
+def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool) -> Fields:
+    """Return the fields of Rows over an array, but for ``bfloat16``, ``pitch`` and ``pixel``.
 
     ``columns`` has one line a class; ``lines[2]`` is that of the first class, with all outputs.
     """
@@ -98,7 +92,6 @@ def rows(
         "classes": len(columns),
         "columns": [*columns, *missing],
         "packed": packed,
-        "bfloat16": bfloat16,
         "keep": [_step_between(lines[1]), _step_between(columns[0]) if len(columns) == 1 else 1],
         "size": span(array),
     }
