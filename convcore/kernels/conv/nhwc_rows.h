@@ -58,9 +58,9 @@ INLINE void turn_to_rows(const float *x, ptrdiff_t channel, ptrdiff_t lanes, ptr
 
 /* out[(j * count + i) * row + c] = x[j * line + i * step + c * channel] for `lines` lines of `count`
  * pixels, channels filled up with zeros to whole vectors.  Reads before `end` only. */
-static MAYBE_UNUSED void nhwc_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
-                           ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
-                           float *out, ptrdiff_t row)
+static MAYBE_UNUSED void nhwc_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels,
+                                      ptrdiff_t step, ptrdiff_t count, ptrdiff_t line,
+                                      ptrdiff_t lines, const float *end, float *out, ptrdiff_t row)
 {
     /* A few planes at a time, so that each is read in order. */
     for (ptrdiff_t c = 0; c < channels; c += LANES)
@@ -82,8 +82,8 @@ static MAYBE_UNUSED void nhwc_of_nchw(const float *x, ptrdiff_t channel, ptrdiff
 }
 
 /* y[i + c * channel] = rows[i * row + c] for `count` pixels; rows of whole vectors. */
-static MAYBE_UNUSED void nchw_of_nhwc(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
-                           ptrdiff_t channel, ptrdiff_t channels)
+static MAYBE_UNUSED void nchw_of_nhwc(const float *rows, ptrdiff_t row, ptrdiff_t count,
+                                      float *y, ptrdiff_t channel, ptrdiff_t channels)
 {
     for (ptrdiff_t c = 0; c < channels; c += LANES)
         for (ptrdiff_t i = 0; i < count; i += LANES) {
@@ -110,8 +110,8 @@ enum { AHEAD = 64 };
 
 /* out[i][l] = w[l * lane + i] for `count` rows of `lanes` floats, filled up with zeros to whole
  * vectors.  Reads before `end` only. */
-static MAYBE_UNUSED void rows_of_lanes(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
-                          ptrdiff_t count, float *const *out)
+static MAYBE_UNUSED void rows_of_lanes(const float *w, const float *end, ptrdiff_t lane,
+                                       ptrdiff_t lanes, ptrdiff_t count, float *const *out)
 {
     for (ptrdiff_t l = 0; l < lanes; l += LANES)
         for (ptrdiff_t i = 0; i < count; i += LANES) {

@@ -49,8 +49,9 @@ INLINE void product_rows(const int R, ptrdiff_t k, const float *a, ptrdiff_t a_r
 
 /* c (m, n) = or += a (m, k) @ b (k, n): n a multiple of PANEL, b cut into n / PANEL panels, each
  * (k, PANEL) and contiguous; a[i, l] at a[i * a_row + l * a_column]. */
-static MAYBE_UNUSED void product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
-                    ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add)
+static MAYBE_UNUSED void product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a,
+                                 ptrdiff_t a_row, ptrdiff_t a_column, const float *b, float *c,
+                                 ptrdiff_t c_row, int add)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL, b += k * PANEL) {
         ptrdiff_t i = 0;
