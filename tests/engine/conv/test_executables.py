@@ -73,6 +73,12 @@ def test_another_selection_of_algorithms_makes_another_executable():
     assert forced.plan.algorithm == "im2col"
 
 
+def test_the_same_selection_asked_for_in_other_words_makes_no_other_executable():
+    made = executables.forward_executable(*key_of(X, W))
+    with conv.flags(algorithm=None, strict=False):
+        assert executables.forward_executable(*key_of(X, W)) is made
+
+
 @pytest.mark.parametrize("bad", [1.0, np.float32(1)])
 def test_a_cached_int_admits_no_number_that_equals_it(bad):
     engine.conv_forward(X, W, stride=1)
