@@ -11,7 +11,7 @@ import sys
 from children import check_requested, conclude, run_child
 
 ROUNDS = 15
-LIMIT = 1.25
+LIMIT = 1.0
 FLOOR = "import numpy, scipy.linalg.cython_blas"
 OURS = ("import convcore", "import convcore.engine", "import convcore.nn, convcore.optim")
 

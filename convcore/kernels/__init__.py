@@ -20,3 +20,8 @@ except ModuleNotFoundError as error:
         "is installed, start Python in another folder; to build them in place, run "
         "'python setup.py build_ext --inplace'"
     ) from error
+
+from convcore.kernels.runtime._scipy_blas import blas_alone
+
+with blas_alone():
+    import_module("convcore.kernels.runtime._gemm")
