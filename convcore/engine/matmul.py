@@ -6,16 +6,26 @@ kernels its bits change with its thread count.  Here C is cut into tiles that de
 
 from __future__ import annotations
 
+import functools
+import math
+from typing import Any
+
 import numpy as np
 
 from convcore.engine.matmul_bfloat16 import allowed, matmul_bfloat16
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array, checked_array, whole_elements
-from convcore.kernels.runtime._matmul import matmul as _matmul
+from convcore.kernels.runtime._matmul import MatmulKernel
 
 # Sides of a tile of C: wide enough for gemm's own blocking, small enough to keep two cores busy on
 # a 512 x 512 product.
 _TILE = 256
+
+# Rows of float32 products that read b as it lies, by whether it is stored transposed, and from how
+# many multiply-adds on: what is smaller, or has fewer rows, BLAS does not copy either. Ratios of
+# times: python benchmarks/layer_peers.py --calls linear, with other numbers here.
+_FEW_ROWS = {True: range(5, 13), False: range(3, 33)}
+_FEW_ROWS_WORK = 1 << 20
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -81,74 +91,101 @@ def _multiply(a: Array, b: Array) -> Array:
         product = matmul_bfloat16(a, b)
         if product is not None:
             return product
-    lead = _lead(a, b)
-    m, k, n = *a.shape[-2:], b.shape[-1]
-    c = memory.empty((*lead, m, n), a.dtype)
-    if c.size == 0:
-        return c
-    if k == 0:
-        c[...] = 0
-        return c
-    a, trans_a, lda = _operand(a)
-    b, trans_b, ldb = _operand(b)
-    if lead:
-        offsets = np.stack([_offsets(a, lead), _offsets(b, lead)], axis=-1)
-    else:
-        offsets = _ORIGINS
+    shape, kernel = _kernel(a.dtype, a.shape, a.strides, b.shape, b.strides)
+    c = memory.empty(shape, a.dtype)
+    if kernel is not None:
+        kernel.run(a, b, c)
+    elif c.size:
+        if a.shape[-1] == 0:
+            c[...] = 0
+        else:
+            return _multiply(_with_rows(a), _with_rows(b))
+    return c
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(
+    dtype: np.dtype[Any],
+    a_shape: tuple[int, ...],
+    a_strides: tuple[int, ...],
+    b_shape: tuple[int, ...],
+    b_strides: tuple[int, ...],
+) -> tuple[tuple[int, ...], MatmulKernel | None]:
+    """Return the product's shape, and what computes it where operands need not be copied."""
+    lead = _lead(a_shape, b_shape)
+    m, k, n = *a_shape[-2:], b_shape[-1]
+    shape = (*lead, m, n)
+    left, right = _stored(a_shape, a_strides, dtype), _stored(b_shape, b_strides, dtype)
+    if not math.prod((*shape, k)) or left is None or right is None:
+        return shape, None
+    (trans_a, lda), (trans_b, ldb) = left, right
     fields = {
-        "batch": len(offsets),
+        "batch": math.prod(lead),
         "m": m,
         "n": n,
         "k": k,
         "trans_a": trans_a,
         "trans_b": trans_b,
+        "few_rows": (
+            dtype == np.float32
+            and m in _FEW_ROWS[trans_b]
+            and m * n * k >= _FEW_ROWS_WORK
+            and not (trans_a and trans_b)
+        ),
         "lda": lda,
         "ldb": ldb,
         "tile_m": min(m, _TILE),
         "tile_n": min(n, _TILE),
     }
-    _matmul(a.dtype.char, fields, a, b, c, offsets)
-    return c
+    offsets = [
+        _offsets(one, strides, lead, dtype.itemsize)
+        for one, strides in ((a_shape, a_strides), (b_shape, b_strides))
+    ]
+    return shape, MatmulKernel(dtype.char, fields, np.stack(offsets, axis=-1))
 
 
-# Where the operands of a single product begin: making it anew costs more than a small product.
-_ORIGINS = np.zeros((1, 2), np.int64)
-
-
-def _lead(a: Array, b: Array) -> tuple[int, ...]:
-    """Return what the leading axes broadcast to."""
-    if a.ndim == b.ndim == 2:
-        return ()
+def _lead(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what the leading axes of two shapes broadcast to."""
     try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.broadcast_shapes(a[:-2], b[:-2])
     except ValueError:
         raise ValueError(
-            "the leading axes of a and b must broadcast, "
-            f"got shapes {list(a.shape)} and {list(b.shape)}"
+            f"the leading axes of a and b must broadcast, got shapes {list(a)} and {list(b)}"
         ) from None
 
 
-def _operand(array: Array) -> tuple[Array, bool, int]:
-    """Return (array or copy, stored transposed, elements from one stored row to the next)."""
+def _stored(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[bool, int] | None:
+    """Return (stored transposed, elements from one stored row to the next); None if neither is."""
+    size = dtype.itemsize
     for transposed in (False, True):
-        rows, row = array.shape[-2:] if not transposed else array.shape[:-3:-1]
-        down, along = array.strides[-2:] if not transposed else array.strides[:-3:-1]
+        rows, row = shape[-2:] if not transposed else shape[:-3:-1]
+        down, along = strides[-2:] if not transposed else strides[:-3:-1]
         if rows == 1:
-            down = row * array.itemsize
+            down = row * size
         if row == 1:
-            along = array.itemsize
-        if along == array.itemsize and down >= row * array.itemsize:
-            return array, transposed, down // array.itemsize
-    return _operand(array.copy(order="C"))
+            along = size
+        if along == size and down >= row * size:
+            return transposed, down // size
+    return None
 
 
-def _offsets(array: Array, lead: tuple[int, ...]) -> np.ndarray:
+def _with_rows(array: Array) -> Array:
+    """Return the array, or a copy where neither its rows nor its columns are contiguous."""
+    fits = _stored(array.shape, array.strides, array.dtype) is not None
+    return array if fits else array.copy(order="C")
+
+
+def _offsets(
+    shape: tuple[int, ...], strides: tuple[int, ...], lead: tuple[int, ...], itemsize: int
+) -> np.ndarray:
     """Return the offset of each product's operand, in elements, in the order of the result."""
     offsets = np.zeros((1,) * len(lead), np.int64)
-    missing = len(lead) - (array.ndim - 2)
-    for axis in range(array.ndim - 2):
-        steps = np.arange(array.shape[axis]) * (array.strides[axis] // array.itemsize)
-        shape = [1] * len(lead)
-        shape[missing + axis] = -1
-        offsets = offsets + steps.reshape(shape)
+    missing = len(lead) - (len(shape) - 2)
+    for axis, (count, stride) in enumerate(zip(shape[:-2], strides[:-2], strict=True)):
+        steps = np.arange(count) * (stride // itemsize)
+        one = [1] * len(lead)
+        one[missing + axis] = -1
+        offsets = offsets + steps.reshape(one)
     return np.ascontiguousarray(np.broadcast_to(offsets, lead)).reshape(-1)

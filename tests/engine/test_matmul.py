@@ -70,3 +70,24 @@ def test_matmul_error_stays_small_over_long_sums(dtype, rng):
     exact = np.matmul(a.astype("complex128"), b.astype("complex128"))
     bound = np.matmul(np.abs(a).astype("float64"), np.abs(b).astype("float64"))
     assert reference.error_in_eps(engine.matmul(a, b), exact, bound, dtype) <= 4
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 8, 12, 13, 17, 32, 33])
+@pytest.mark.parametrize("transposed", list(itertools.product((False, True), repeat=2)))
+def test_products_of_few_rows_are_exact_and_the_same_on_any_threads(rows, transposed, rng):
+    for k, n in [(1, 1), (7, 3), (8, 16), (33, 21), (530, 300), (1100, 517)]:
+        a = numbers(rng, (k, rows) if transposed[0] else (rows, k), "float32")
+        b = numbers(rng, (n, k) if transposed[1] else (k, n), "float32")
+        a, b = (one.T if turn else one for one, turn in zip((a, b), transposed, strict=True))
+        exact = np.matmul(a.astype("float64"), b.astype("float64"))
+        bound = np.matmul(np.abs(a).astype("float64"), np.abs(b).astype("float64"))
+        before = engine.get_num_threads()
+        try:
+            results = []
+            for threads in (1, 2, 3, 7):
+                engine.set_num_threads(threads)
+                results.append(engine.matmul(a, b))
+        finally:
+            engine.set_num_threads(before)
+        assert reference.error_in_eps(results[0], exact, bound, np.dtype("float32")) <= 4
+        assert len({result.tobytes() for result in results}) == 1

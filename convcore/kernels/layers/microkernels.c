@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/few_rows.h"
 #include "runtime/vec_double.h"
 
 #define JOINED(a, b) a##b
@@ -161,4 +162,5 @@ const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
     .moments = BOTH(moments),
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
     .sums = {{sum_nchw_float, sum_nhwc_float}, {sum_nchw_double, sum_nhwc_double}},
+    .few_rows = {few_rows_plain, few_rows_transposed},
 };

@@ -160,6 +160,16 @@ typedef struct {
                  double *sums);
 } convcore_sums;
 
+/* ---- matrix products of few rows, of floats: runtime/few_rows.h ---- */
+
+/* c (m, n) = a (m, k) @ b (k, n); in `transposed` b is stored (n, k), and a by rows. */
+typedef struct {
+    void (*plain)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
+                  ptrdiff_t a_column, const float *b, ptrdiff_t b_row, float *c, ptrdiff_t c_row);
+    void (*transposed)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
+                       const float *b, ptrdiff_t b_row, float *c, ptrdiff_t c_row);
+} convcore_few_rows;
+
 typedef struct {
     const char *name;
     convcore_layer_norm layer_norm[2];
@@ -172,6 +182,7 @@ typedef struct {
     convcore_moments_of moments[2];
     convcore_softmax softmax[2];
     convcore_sums sums[2];
+    convcore_few_rows few_rows;
 } convcore_layer_microkernels;
 
 extern const convcore_layer_microkernels convcore_layer_microkernels_base;

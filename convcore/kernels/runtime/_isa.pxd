@@ -417,6 +417,16 @@ cdef extern from "layers/microkernels.h":
             const void *x, Py_ssize_t pixels, Py_ssize_t channels, Py_ssize_t step, double *sums,
         ) noexcept nogil
 
+    ctypedef struct FewRows "convcore_few_rows":
+        void (*plain)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t a_row,
+            Py_ssize_t a_column, const float *b, Py_ssize_t b_row, float *c, Py_ssize_t c_row,
+        ) noexcept nogil
+        void (*transposed)(
+            Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t a_row,
+            const float *b, Py_ssize_t b_row, float *c, Py_ssize_t c_row,
+        ) noexcept nogil
+
     ctypedef struct LayerMicrokernels "convcore_layer_microkernels":
         const char *name
         LayerNorm[2] layer_norm
@@ -429,6 +439,7 @@ cdef extern from "layers/microkernels.h":
         MomentsOf[2] moments
         Softmax[2] softmax
         Sums[2] sums
+        FewRows few_rows
 
 cdef const Microkernels *microkernels() noexcept nogil
 cdef const Bfloat16 *bfloat16() noexcept nogil

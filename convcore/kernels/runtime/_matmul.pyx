@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
+from convcore.kernels.runtime._isa cimport FewRows, layer_microkernels
 from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count
 from convcore.kernels.runtime._types cimport number
 
@@ -15,10 +16,32 @@ cdef struct Job:
     Py_ssize_t k
     bint trans_a                 # a is stored (k, m)
     bint trans_b                 # b is stored (n, k)
+    bint few_rows                # floats, without BLAS
     Py_ssize_t lda
     Py_ssize_t ldb
     Py_ssize_t tile_m
     Py_ssize_t tile_n
+
+
+cdef inline void multiply_tile(
+    const Job *job, Py_ssize_t m, Py_ssize_t n, const number *a, const number *b, number *c,
+) noexcept nogil:
+    """c (m, n) = a (m, k) @ b (k, n)."""
+    cdef number one = 1, nought = 0
+    cdef const FewRows *few
+    if number is float:
+        if job.few_rows:
+            few = &layer_microkernels().few_rows
+            if job.trans_b:
+                few.transposed(m, n, job.k, a, job.lda, b, job.ldb, c, job.n)
+            elif job.trans_a:
+                few.plain(m, n, job.k, a, 1, job.lda, b, job.ldb, c, job.n)
+            else:
+                few.plain(m, n, job.k, a, job.lda, 1, b, job.ldb, c, job.n)
+            return
+    gemm(
+        job.trans_a, job.trans_b, m, n, job.k, one, a, job.lda, b, job.ldb, nought, c, job.n,
+    )
 
 
 cdef void tile_item(
@@ -30,12 +53,11 @@ cdef void tile_item(
     cdef Py_ssize_t down = (job.m + job.tile_m - 1) // job.tile_m
     cdef Py_ssize_t n0 = item % across * job.tile_n, m0 = item // across % down * job.tile_m
     cdef Py_ssize_t i = item // across // down
-    cdef number one = 1, nought = 0
-    a += offsets[2 * i] + (m0 if job.trans_a else m0 * job.lda)
-    b += offsets[2 * i + 1] + (n0 * job.ldb if job.trans_b else n0)
-    gemm(
-        job.trans_a, job.trans_b, min(job.tile_m, job.m - m0), min(job.tile_n, job.n - n0), job.k,
-        one, a, job.lda, b, job.ldb, nought, c + (i * job.m + m0) * job.n + n0, job.n,
+    multiply_tile(
+        job, min(job.tile_m, job.m - m0), min(job.tile_n, job.n - n0),
+        a + offsets[2 * i] + (m0 if job.trans_a else m0 * job.lda),
+        b + offsets[2 * i + 1] + (n0 * job.ldb if job.trans_b else n0),
+        c + (i * job.m + m0) * job.n + n0,
     )
 
 
@@ -52,33 +74,51 @@ cdef void multiply(
             tile_item(job, i, offsets, a, b, c)
 
 
-def matmul(str kind, dict fields, a, b, c, offsets):
-    """Write c = a @ b, contiguous (batch, m, n).
+cdef class MatmulKernel:
+    """Products of some shapes and strides.
 
-    offsets: int64 (batch, 2), where each product's a and b begin, in elements.
+    Parameters
+    ----------
+    kind : one of 'fdFD'
+    fields : the fields of a job
+    offsets : int64 (batch, 2), where each product's a and b begin, in elements
     """
-    cdef Job job = fields
-    cdef Py_ssize_t items = job.batch * (
-        ((job.m + job.tile_m - 1) // job.tile_m) * ((job.n + job.tile_n - 1) // job.tile_n)
-    )
-    cdef int threads = thread_count(items, 1.0 * job.batch * job.m * job.n * job.k)
-    cdef int code = "fdFD".index(kind)
-    cdef Buffers arrays = Buffers()
-    cdef void *a_ptr = arrays.borrow(a, False)
-    cdef void *b_ptr = arrays.borrow(b, False)
-    cdef void *c_ptr = arrays.borrow(c, True)
-    cdef int64_t *where = <int64_t *>arrays.borrow(offsets, False)
-    check_sizes(max(job.m, job.n, job.k, job.lda, job.ldb))
-    threads = acquire_blas(threads)
-    try:
-        with nogil:
-            if code == 0:
-                multiply(&job, <float *>a_ptr, b_ptr, c_ptr, where, threads, items)
-            elif code == 1:
-                multiply(&job, <double *>a_ptr, b_ptr, c_ptr, where, threads, items)
-            elif code == 2:
-                multiply(&job, <float complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
-            else:
-                multiply(&job, <double complex *>a_ptr, b_ptr, c_ptr, where, threads, items)
-    finally:
-        release_blas(threads)
+    cdef Job job
+    cdef int code
+    cdef object offsets
+    cdef Py_ssize_t items
+
+    def __init__(self, str kind, dict fields, offsets):
+        self.job = fields
+        self.code = "fdFD".index(kind)
+        self.offsets = offsets
+        cdef Job job = self.job
+        self.items = job.batch * (
+            ((job.m + job.tile_m - 1) // job.tile_m) * ((job.n + job.tile_n - 1) // job.tile_n)
+        )
+        check_sizes(max(job.m, job.n, job.k, job.lda, job.ldb))
+
+    def run(self, a, b, c):
+        """Write c = a @ b, contiguous (batch, m, n)."""
+        cdef Job *job = &self.job
+        cdef int threads = thread_count(self.items, 1.0 * job.batch * job.m * job.n * job.k)
+        cdef Buffers arrays = Buffers()
+        cdef void *a_ptr = arrays.borrow(a, False)
+        cdef void *b_ptr = arrays.borrow(b, False)
+        cdef void *c_ptr = arrays.borrow(c, True)
+        cdef int64_t *where = <int64_t *>arrays.borrow(self.offsets, False)
+        if not job.few_rows:
+            threads = acquire_blas(threads)
+        try:
+            with nogil:
+                if self.code == 0:
+                    multiply(job, <float *>a_ptr, b_ptr, c_ptr, where, threads, self.items)
+                elif self.code == 1:
+                    multiply(job, <double *>a_ptr, b_ptr, c_ptr, where, threads, self.items)
+                elif self.code == 2:
+                    multiply(job, <float complex *>a_ptr, b_ptr, c_ptr, where, threads, self.items)
+                else:
+                    multiply(job, <double complex *>a_ptr, b_ptr, c_ptr, where, threads, self.items)
+        finally:
+            if not job.few_rows:
+                release_blas(threads)
