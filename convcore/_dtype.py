@@ -405,6 +405,16 @@ def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
 # Limits
 
 
+def _checked(function: str, type: Any) -> dtype:
+    """Return a dtype; TypeError for what is none."""
+    if not isinstance(type, dtype):
+        kind = type.__class__.__name__
+        raise TypeError(
+            f"{function}(): argument 'type' (position 1) must be torch.dtype, not {kind}"
+        )
+    return type
+
+
 class finfo:
     """The limits of a floating-point dtype, or of the parts of a complex one.
 
@@ -419,7 +429,7 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: dtype | None = None):
-        type = _default if type is None else type
+        type = _default if type is None else _checked("finfo", type)
         if not type.is_floating_point and not type.is_complex:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -471,7 +481,7 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: dtype):
-        if type.is_floating_point or type.is_complex:
+        if _checked("iinfo", type).is_floating_point or type.is_complex:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle "
                 "'torch.iinfo'"

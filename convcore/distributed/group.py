@@ -204,8 +204,13 @@ def resolve(group: ProcessGroup | None) -> ProcessGroup:
     ------
     ValueError
         There is none.
+    TypeError
+        It is no group.
     """
-    found = group or _State.group
+    found = _State.group if group is None else group
+    if not isinstance(found, ProcessGroup | None):
+        kind = type(found).__name__
+        raise TypeError(f"argument 'group' must be ProcessGroup or None, not {kind}")
     if found is None:
         raise ValueError(
             "Default process group has not been initialized, please make sure to call "

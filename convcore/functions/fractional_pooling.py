@@ -139,10 +139,12 @@ def _check_fit(
 ) -> None:
     rank = len(sizes)
     for name, here, window, out in zip(_AXES[-rank:], sizes, kernel, outs, strict=True):
-        if out + window - 1 > here - (rank == 3):  # PyTorch wants one more of volumes
+        if window < 0 or out + window - 1 > here - (rank == 3):  # PyTorch wants one more of volumes
             shown = function if rank == 2 else f"{function}_out"
             raise RuntimeError(
                 f"{shown}(): pool {name} {window} too large relative to input {name} {here}"
+                if window >= 0
+                else f"{shown}(): pool {name} must not be negative, got {window}"
             )
 
 

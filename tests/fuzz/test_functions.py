@@ -99,7 +99,7 @@ def test_a_hang_and_a_crash_are_findings(tmp_path, monkeypatch):
     child = tmp_path / "child.py"
     child.write_text(
         "import os, signal, sys\n"
-        "start, stop, only, compare, integers, progress = sys.argv[2:]\n"
+        "only, compare, integers, start, stop, progress = sys.argv[2:]\n"
         "if int(start) > 1: sys.exit(0)\n"
         "open(progress, 'w').write(start.zfill(20))\n"
         "os.kill(os.getpid(), signal.SIGALRM if start == '0' else signal.SIGSEGV)\n"

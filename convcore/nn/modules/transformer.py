@@ -36,6 +36,8 @@ __all__ = [
 
 Activation = str | Callable[[Tensor], Tensor]
 
+_MOST_LAYERS = 2**16  # more are a mistake, and would be copied until memory ends
+
 
 def _square_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     return triu(full((sz, sz), -math.inf, dtype=dtype, device=device), diagonal=1)
@@ -52,6 +54,9 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, x: Tensor, batch_fir
 
 
 def _clones(module: Module, n: int) -> ModuleList:
+    """Return copies of a layer; an error at once for more than any machine holds."""
+    if n > _MOST_LAYERS:
+        raise RuntimeError(f"argument 'num_layers' must be at most {_MOST_LAYERS}, got {n}")
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 

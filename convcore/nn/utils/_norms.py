@@ -69,8 +69,21 @@ def check_iterations(n_power_iterations: int) -> None:
         )
 
 
+def pre_hook_key(module: Any, kind: type[Any], name: str) -> int | None:
+    """Return the key of a normalization's hook before a module's forward; None if there is none.
+
+    Raises
+    ------
+    TypeError
+        It is no module.
+    """
+    if not isinstance(module, Module):
+        raise TypeError(f"argument 'module' must be Module, not {type(module).__name__}")
+    return hook_key(module._forward_pre_hooks, kind, name)
+
+
 def hook_key(hooks: Mapping[int, Any], kind: type[Any], name: str) -> int | None:
-    """Return the key of a normalization's hook among a module's; None if there is none."""
+    """Return the key of a normalization's hook among some; None if there is none."""
     found = (key for key, one in hooks.items() if isinstance(one, kind) and one.name == name)
     return next(found, None)
 

@@ -16,6 +16,7 @@ from convcore.nn.utils._norms import (
     hook_key,
     largest_singular_value,
     left_vector,
+    pre_hook_key,
     right_vector,
 )
 
@@ -64,7 +65,7 @@ class SpectralNorm:
         module: Module, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
         """Replace a module's weight by the original and singular vectors; register the hook."""
-        if hook_key(module._forward_pre_hooks, SpectralNorm, name) is not None:
+        if pre_hook_key(module, SpectralNorm, name) is not None:
             raise RuntimeError(
                 f"Cannot register two spectral_norm hooks on the same parameter {name}"
             )
@@ -143,7 +144,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     ValueError
         The weight is not normalized.
     """
-    key = hook_key(module._forward_pre_hooks, SpectralNorm, name)
+    key = pre_hook_key(module, SpectralNorm, name)
     if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     module._forward_pre_hooks[key].remove(module)

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter, refuse_lazy
-from convcore.nn.utils._norms import hook_key, norm_except_dim, weight_normed
+from convcore.nn.utils._norms import norm_except_dim, pre_hook_key, weight_normed
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -28,7 +28,7 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Replace a module's weight by its length and direction, and register the hook."""
-        if hook_key(module._forward_pre_hooks, WeightNorm, name) is not None:
+        if pre_hook_key(module, WeightNorm, name) is not None:
             raise RuntimeError(
                 f"Cannot register two weight_norm hooks on the same parameter {name}"
             )
@@ -94,7 +94,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     ValueError
         The weight is not normalized.
     """
-    key = hook_key(module._forward_pre_hooks, WeightNorm, name)
+    key = pre_hook_key(module, WeightNorm, name)
     if key is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")
     module._forward_pre_hooks[key].remove(module)
