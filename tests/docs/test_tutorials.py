@@ -13,7 +13,7 @@ TUTORIALS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.py
 
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
 def test_tutorial_runs(script, tmp_path, monkeypatch, threads):
-    for library in ("sklearn", "matplotlib"):
+    for library in ("sklearn", "matplotlib", "onnx", "ml_dtypes"):
         pytest.importorskip(library)
     import matplotlib
     import matplotlib.pyplot as plt
