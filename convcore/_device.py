@@ -116,7 +116,13 @@ def check_device(given: Any, layout: Any = None) -> None:
         return
     named = _as_device(given)
     if named.type not in ("cpu", "meta"):
-        raise RuntimeError(f"device '{named}' is not available: convcore computes on the CPU")
+        raise unavailable(named)
+
+
+def unavailable(named: Any) -> RuntimeError:
+    """Return the error of a device where no tensor can be."""
+    error = RuntimeError(f"device '{named}' is not available: convcore computes on the CPU")
+    return _hints.hinted(error, _hints.ON_CPU)
 
 
 def is_meta(given: Any) -> bool:

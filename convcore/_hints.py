@@ -112,6 +112,16 @@ def no_batch(rank: int, allowed: str) -> str:
     return "add the axis of the batch: x.unsqueeze(0)" if f"{rank + 1}D" in allowed else ""
 
 
+def conv_rank(ndim: int, rank: int, channels: int) -> str:
+    """Say which axes an input of a convolution with ``rank`` spatial axes lacks."""
+    if ndim == rank:
+        one = "[None]" if channels == 1 else f".expand({channels}{', -1' * rank})"
+        return f"add the axis of the channels: x{one}"
+    if ndim > rank + 2:
+        return f"make one batch of the axes before the channels: x.flatten(0, {ndim - rank - 2})"
+    return ""
+
+
 def dtype_name(name: str) -> str:
     """Say what was meant by a dtype's name where a device is expected."""
     known = ("float", "double", "half", "int", "long", "bool", "bfloat", "complex", "uint")
@@ -119,6 +129,11 @@ def dtype_name(name: str) -> str:
 
 
 FLOATS = "convert to floats first: x.float()"
+INTEGERS = "convert to integers: x.long()"
+ONE_VALUE = (
+    "a mean and a variance need more values: net.eval() to run the net, or larger batches; in "
+    "training, DataLoader(..., drop_last=True) drops a last batch of one"
+)
 NO_PROBABILITIES = (
     "it takes probabilities: apply sigmoid first, or give the net's scores to BCEWithLogitsLoss"
 )
@@ -156,6 +171,23 @@ def class_shape(shape: _Shape, target: _Shape) -> str:
         return f"targets of shape {list(target)} have an axis too many: target.squeeze(1)"
     if list(shape) == list(target):
         return f"one-hot targets become classes by target.argmax({axis}), probabilities by .float()"
+    return ""
+
+
+def batch_size(shape: _Shape, targets: int) -> str:
+    """Say why a batch may have another number of rows than there are targets."""
+    return (
+        f"the scores' shape is {list(shape)}, for {targets} targets: if the net has view(-1, n), a "
+        "wrong n changes the batch; flatten(1) never does"
+    )
+
+
+def other_axis(shape: _Shape, target: _Shape) -> str:
+    """Say how scores and targets that differ by one axis of size 1 get the same shape."""
+    if list(shape) == [*target, 1]:
+        return "scores have an axis more: input.squeeze(-1), or target.unsqueeze(-1)"
+    if [*shape, 1] == list(target):
+        return "targets have an axis more: target.squeeze(-1), or input.unsqueeze(-1)"
     return ""
 
 
@@ -228,19 +260,23 @@ def not_parameters(value: Any) -> str:
     """Say what an optimizer takes instead."""
     if hasattr(value, "parameters"):
         return "pass module.parameters()"
+    if callable(value):
+        return f"call it: module.{getattr(value, '__name__', 'parameters')}()"
     return "pass the tensors: module.parameters(), or list(dictionary.values())"
 
 
 EMPTY_PARAMETERS = (
     "the module has no parameters, or they came from a generator that was used up before: "
-    "call module.parameters() again"
+    "call module.parameters() again. Layers in a Python list are not seen: use nn.ModuleList"
 )
 LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"
+ON_CPU = 'leave the device out, or ask: "cuda" if torch.cuda.is_available() else "cpu"'
 ONE_TENSOR = "put it into a list: [tensor]"
 NON_LEAF = (
     "it was computed from other tensors: optimize those, or make a leaf, "
     "x.detach().requires_grad_(), and compute with it"
 )
+NO_INPUT = "summary(model, (1, 3, 224, 224)) gives it an input of that shape"
 NO_SUPER = "call super().__init__() first in the module's __init__"
 
 

@@ -6,8 +6,9 @@ caches "on all devices" without asking. Functions that need a device raise an er
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from convcore import _hints
 from convcore._device import check_device as _check_device
 
 __all__ = [
@@ -114,3 +115,6 @@ def synchronize(device: Any = None) -> NoReturn:
 
 current_device = init
 get_device_name = get_device_properties = synchronize
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

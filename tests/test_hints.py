@@ -34,6 +34,10 @@ def loss(input, target):
     return lambda m: m.nn.functional.cross_entropy(input(m), target(m))
 
 
+def scores(input, target):
+    return lambda m: m.nn.functional.binary_cross_entropy_with_logits(input(m), target(m))
+
+
 def changed_exp(m):
     w = m.ones(3, requires_grad=True)
     y = w.exp()
@@ -134,6 +138,11 @@ CASES = {
         "has 5, the layer takes 4",
     ),
     "no axis for grey": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(5, 9, 9)), r"unsqueeze\(1\)"),
+    "no channels": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(9, 9)), r"x\[None\]"),
+    "no colours": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(9, 9)), r"x\.expand\(3, -1, -1\)"),
+    "videos": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(2, 5, 3, 9, 9)), r"x\.flatten\(0, 1\)"),
+    "one row": (layer(lambda nn: nn.BatchNorm1d(3), zeros(1, 3)), r"net\.eval\(\).*drop_last"),
+    "one value": (lambda m: m.nn.functional.group_norm(m.zeros(1, 2), 2), r"net\.eval\(\)"),
     "no batch": (layer(lambda nn: nn.BatchNorm2d(3), zeros(3, 9, 9)), r"unsqueeze\(0\)"),
     "ints to softmax": (lambda m: m.tensor([1]).softmax(0), r"x\.float\(\)"),
     "ints to mean": (lambda m: m.tensor([1]).mean(), r"x\.float\(\)"),
@@ -145,6 +154,14 @@ CASES = {
     "int32 classes": (loss(zeros(4, 10), zeros(4, dtype="int32")), r"target\.long\(\)"),
     "column": (loss(zeros(4, 10), zeros(4, 1, dtype="int64")), r"target\.squeeze\(1\)"),
     "one-hot": (loss(zeros(4, 10), zeros(4, 10, dtype="int64")), r"target\.argmax\(1\)"),
+    "wrong view": (loss(zeros(8, 10), zeros(4, dtype="int64")), r"\[8, 10\].* 4 .*flatten\(1\)"),
+    "scores of one": (scores(zeros(4, 1), zeros(4)), r"input\.squeeze\(-1\)"),
+    "targets of one": (scores(zeros(4), zeros(4, 1)), r"target\.squeeze\(-1\)"),
+    "float rows": (lambda m: m.nn.Embedding(4, 3)(m.zeros(2)), r"x\.long\(\)"),
+    "rows": (
+        lambda m: m.utils.data.TensorDataset(m.zeros(3, 2), m.zeros(4)),
+        "first axes are 3, 4",
+    ),
     "from one": (loss(zeros(1, 10), lambda m: m.tensor([10])), "0 to 9; if yours count from 1"),
     "negative": (loss(zeros(1, 10), lambda m: m.tensor([-1])), "ignore_index=-1"),
     "far": (loss(zeros(2, 10), lambda m: m.tensor([1, 12])), "targets are 0 to 9$"),
@@ -185,7 +202,8 @@ CASES = {
     "module": (sgd(lambda m: m.nn.Linear(2, 2)), r"module\.parameters\(\)"),
     "names": (sgd(lambda m: dict(m.nn.Linear(2, 2).named_parameters())), r"dictionary\.values"),
     "one tensor": (sgd(lambda m: m.zeros(2)), r"\[tensor\]"),
-    "nothing": (sgd(lambda m: m.nn.ReLU().parameters()), "used up"),
+    "nothing": (sgd(lambda m: m.nn.ReLU().parameters()), r"used up.*nn\.ModuleList"),
+    "not called": (sgd(lambda m: m.nn.Linear(2, 2).parameters), r"module\.parameters\(\)"),
     "computed": (sgd(lambda m: [m.nn.Linear(2, 2).weight * 2]), "make a leaf"),
     # states
     "prefix": (
@@ -242,6 +260,11 @@ def test_error_within_linear_that_is_no_mismatch_has_no_hint():
 def test_dtype_in_place_of_a_device():
     assert "torch.float32" in hint(convcore.zeros(2).to, "float32")
     assert hint(convcore.zeros(2).to, "gpu") == ""
+
+
+@pytest.mark.parametrize("move", [nn.Linear(2, 2).cuda, lambda: convcore.zeros(2, device="mps")])
+def test_device_that_is_not_there(move):
+    assert "torch.cuda.is_available()" in hint(move)
 
 
 def test_loader_names_the_sample_that_failed():
@@ -342,6 +365,10 @@ MISSING = [
     (lambda: convcore.linalg.tensorsolve_, ""),
     (lambda: convcore.linalg.ldl_factor, "torch.linalg.ldl_factor is missing"),
     (lambda: convcore.special.airy_ai, "torch.special.airy_ai is missing"),
+    (lambda: convcore.cuda.CUDAGraph, "use device 'cpu'"),
+    (lambda: convcore.backends.nnpack, "torch.backends.nnpack is missing"),
+    (lambda: convcore.distributed.DeviceMesh, "processes are MPI's"),
+    (lambda: convcore.onnx.ONNXProgram, "needs PyTorch's tracer"),
 ]
 
 

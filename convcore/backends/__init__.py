@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from convcore import _hints
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.conv.algorithms.selection import current, select, selected
@@ -145,3 +146,6 @@ class _Convolutions:
 
 
 conv = _Convolutions()
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

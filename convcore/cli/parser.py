@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         super().error(message)
 
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
-        known = set(re.findall(r"--[a-z][a-z-]*", self.format_help()))
+        known = set(re.findall(r"--[a-z][a-z-]*", self.format_help())) - {"--help"}
         hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])
         self.error(f"unrecognized arguments: {' '.join(rest)}{hints}")
 

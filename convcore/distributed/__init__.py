@@ -10,6 +10,9 @@ faults.py what ends all when one fails, buffers.py tensors as MPI sees them, _mp
 alone.py what one process has in its place.
 """
 
+from typing import TYPE_CHECKING
+
+from convcore import _hints
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
 from convcore.distributed.exchanges import *
@@ -27,3 +30,6 @@ __all__ += _collectives
 __all__ += _exchanges
 __all__ += _group
 __all__ += _messages
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _hints.refuse_names(__name__)

@@ -14,7 +14,7 @@ import numpy as np
 from convcore import _creation, _dtype
 from convcore._creation.arguments import element
 from convcore._creation.memory import check_format, empty_array, empty_preserving
-from convcore._device import check_device, is_meta
+from convcore._device import check_device, is_meta, unavailable
 from convcore._device import device as _device
 from convcore._meta import meta
 from convcore._tensor import (
@@ -231,7 +231,7 @@ def cpu(self: Tensor, memory_format: _Format = preserve_format) -> Tensor:
 
 def cuda(self: Tensor, device: Any = None, *args: Any, **kwargs: Any) -> Tensor:
     """Raise RuntimeError: there is no other device than the CPU."""
-    raise RuntimeError("device 'cuda' is not available: convcore computes on the CPU")
+    raise unavailable("cuda")
 
 
 # In-place copies and fills

@@ -160,9 +160,10 @@ def _size_error(shape: tuple[int, ...], given: tuple[int, ...]) -> Exception:
     """Return the error of targets that have not a batch's shape without the axis of the classes."""
     if shape[:1] != given[:1]:
         batch = given[0] if given else 1
-        return ValueError(
+        error = ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
         )
+        return _hints.hinted(error, _hints.batch_size(shape, batch))
     expected = [shape[0], *shape[2:]]
     if len(shape) == 2:
         text = "0D or 1D target tensor expected, multi-target not supported"

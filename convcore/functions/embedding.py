@@ -103,11 +103,12 @@ def padding_row(padding_idx: int, size: int, name: str = "Padding_idx") -> int:
 
 def _check_integers(function: str, indices: Tensor) -> None:
     if indices._array.dtype not in (np.int64, np.int32):
-        raise RuntimeError(
+        error = RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
             f"Long, Int; but got {legacy_name(indices._array.dtype)} instead (while checking "
             f"arguments for {function})"
         )
+        raise _hints.hinted(error, _hints.INTEGERS)
 
 
 def _renorm(weight: Tensor, rows: np.ndarray, max_norm: Any, norm_type: Any) -> None:

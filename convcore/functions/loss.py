@@ -418,9 +418,10 @@ def binary_cross_entropy_with_logits(
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     reduction = _reduction(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
-        raise ValueError(
+        error = ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
+        raise _hints.hinted(error, _hints.other_axis(input.shape, target.shape))
     x, t = input._array, target._array
     _check_factors(x.shape, weight, pos_weight)
     values = ignore_errstate(_with_logits, x, t, None if pos_weight is None else pos_weight._array)

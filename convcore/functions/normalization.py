@@ -164,9 +164,7 @@ def batch_norm_activation(
     shape = input._array.shape
     count = math.prod(shape[:1] + shape[2:])
     if training and count == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {Size(shape)}"
-        )
+        raise _one_value(Size(shape))
     if eps < 0 or (training and eps == 0):
         how = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {how}, but got {eps}")
@@ -249,9 +247,7 @@ def group_norm(
                 f"{list(shape)}"
             )
     if math.prod(shape) == shape[0] * groups != 0 and shape[0] == 1:
-        raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {list(shape)}"
-        )
+        raise _one_value(list(shape))
     norm = _Norm("NativeGroupNormBackward0", number("group_norm", "eps", eps), groups)
     return _normalized("group_norm", norm, input, weight, bias)[0]
 
@@ -333,6 +329,13 @@ def _check_residual(input: Tensor, residual: Tensor) -> None:
 def _check_rank(rank: int) -> None:
     if rank < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {rank}")
+
+
+def _one_value(shape: Any) -> ValueError:
+    error = ValueError(
+        f"Expected more than 1 value per channel when training, got input size {shape}"
+    )
+    return _hints.hinted(error, _hints.ONE_VALUE)
 
 
 def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:

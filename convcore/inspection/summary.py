@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from convcore import nn
+from convcore import _hints, nn
 from convcore._creation import zeros
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import float32
@@ -139,6 +139,9 @@ def summary(
         model.eval()
         with no_grad():
             model(*args, **kwargs)
+    except TypeError as error:
+        _hints.hinted(error, "" if args or kwargs else _hints.NO_INPUT)
+        raise
     finally:
         for handle in handles:
             handle.remove()

@@ -111,8 +111,7 @@ class Optimizer(_hints.KeywordHints):
         try:
             groups = list(params)
         except TypeError as no_list:
-            if hasattr(params, "parameters"):
-                _hints.hinted(no_list, _hints.not_parameters(params))
+            _hints.hinted(no_list, _hints.not_parameters(params))
             raise
         if not groups:
             empty = ValueError("optimizer got an empty parameter list")

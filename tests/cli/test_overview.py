@@ -88,6 +88,13 @@ def test_what_resembles_nothing_gets_no_proposal(capsys):
     assert "'xyzzy' is none of run, watch, bench, " in said and "did you mean" not in said
 
 
+def test_help_is_not_what_an_unknown_option_meant(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["demo", "maps", "--lr", "3"])
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: --lr" in said and "did you mean" not in said
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_options(shell, capsys):
     pytest.importorskip("shtab")

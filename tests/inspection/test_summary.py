@@ -143,6 +143,15 @@ def test_table_goes_as_deep_as_asked():
     assert all(text.splitlines()[2].startswith("(model)  ") for text in lines)
 
 
+def test_forgotten_input_is_named():
+    with pytest.raises(TypeError) as caught:
+        convcore.summary(nn.Linear(2, 2))
+    assert "(1, 3, 224, 224)" in caught.value.__notes__[0]
+    with pytest.raises(TypeError) as caught:
+        convcore.summary(nn.Linear(2, 2), kwargs={"x": 1})
+    assert not hasattr(caught.value, "__notes__")
+
+
 def test_wrong_arguments_are_refused():
     with pytest.raises(TypeError, match="model must be a Module, got int"):
         convcore.summary(3)

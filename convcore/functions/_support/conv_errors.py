@@ -60,9 +60,9 @@ def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
     if x.dtype != w.dtype:
         return _hints.other_dtype(x.dtype.name, w.dtype.name)
     channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
-    if x.ndim in (rank + 1, rank + 2) and x.shape[-rank - 1] != channels:
-        return _hints.conv_input(x.shape, rank, channels)
-    return ""
+    if x.ndim not in (rank + 1, rank + 2):
+        return _hints.conv_rank(x.ndim, rank, channels)
+    return _hints.conv_input(x.shape, rank, channels) if x.shape[-rank - 1] != channels else ""
 
 
 def _errors(

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035  # Iterable is Generic there
 
-from convcore import random
+from convcore import _hints, random
 from convcore._tensor import Tensor
 
 __all__ = [
@@ -76,7 +76,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            rows = ", ".join(str(tensor.size(0)) for tensor in tensors)
+            raise _hints.hinted(
+                AssertionError("Size mismatch between tensors"), f"their first axes are {rows}"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
