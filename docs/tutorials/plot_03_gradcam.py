@@ -90,7 +90,7 @@ for handle in handles:
     handle.remove()
 print({name: round(score, 2) for name, score in zip(names, scores[0].tolist(), strict=True)})
 
-figure, axes = plt.subplots(3, 4, figsize=(9, 3.6), layout="constrained")
+figure, axes = plt.subplots(3, 4, figsize=(9, 2.4), layout="constrained")
 for row, (maps, line) in enumerate(zip(seen, axes, strict=True)):
     left, right = (half[0].mean(dim=(1, 2)) for half in maps.tensor_split(2, dim=3))
     order = (right - left).argsort().tolist()

@@ -18,10 +18,19 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = sorted([*(DOCS / "start").glob("*.rst"), *(DOCS / "howto").glob("*.rst")])
+PAGES = sorted(
+    page for room in ("start", "howto", "explanations") for page in (DOCS / room).glob("*.rst")
+)
+README = DOCS.parent / "README.md"
+MARKDOWN = [README, *sorted(DOCS.glob("*.md"))]
 BLOCK = re.compile(
-    r"^\.\. code-block:: (?P<kind>\S+)\n(?: +:caption: (?P<file>\S+)\n)?\n"
-    r"(?P<text>(?: {4}.*\n|\n)+)",
+    r"^(?P<indent> *)\.\. code-block:: (?P<kind>\S+)\n(?: +:caption: (?P<file>\S+)\n)?\n"
+    r"(?P<text>(?:(?P=indent) {2,4}.*\n|\n)+)",
+    re.MULTILINE,
+)
+# A fence, or lines that are indented after an empty one.
+MARKDOWN_BLOCK = re.compile(
+    r"^```(?P<kind>\S*).*\n(?P<fence>(?s:.*?))^```$|(?<=\n\n)(?P<indented>(?: {4}.*\n)+)",
     re.MULTILINE,
 )
 FILE = re.compile(r"(?:tests|benchmarks|wheels)/[\w/]+\.(?:py|md)")
@@ -37,6 +46,7 @@ ELSEWHERE = {
     "python with_": "tests/docs/test_many_machines.py",
     "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
     "convcore bench --quick": ".ci/run, job main",
+    "convcore bench --suite": "nothing: minutes of a quiet machine; its record is in benchmarks/",
     "convcore run tests/programs/tools/": "tests/compat/test_tools.py",
 }
 
@@ -79,6 +89,8 @@ def test_commands_print_what_the_page_says(page, tmp_path):
         if file:
             (tmp_path / file).write_text(text)
             continue
+        if text.startswith(">>> "):  # which doctest runs
+            continue
         assert kind == "console", f"a block of {kind} has no caption: nothing would run it"
         for command, printed in commands(text):
             if not command.startswith(tuple(ELSEWHERE)):
@@ -101,7 +113,30 @@ def test_no_block_escapes():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert text.count("code-block::") == len(list(blocks(page))), page
-        assert "::\n\n" not in text.replace(".. code-block::", ""), page
+        assert "::\n\n" not in re.sub(r"\.\. (code-block|math)::", "", text), page
+
+
+# What Markdown's pages show besides lines of Python, by its first words, and what runs it.
+ELSEWHERE_IN_MARKDOWN = {
+    "pip install": ".ci/run, jobs main, suite and clean; mpiexec in tests/distributed",
+    "from importlib.metadata": "tests/onnx/test_readme.py",
+    "python benchmarks/": "nothing: minutes of a quiet machine",
+}
+
+
+def test_no_block_of_markdown_escapes(pytestconfig):
+    run_as_doctests = {DOCS.parent / path for path in pytestconfig.getini("testpaths")}
+    used = set()
+    for page in MARKDOWN:
+        for found in MARKDOWN_BLOCK.finditer(page.read_text(encoding="utf-8")):
+            text = textwrap.dedent(found["fence"] or found["indented"] or "")
+            if text.startswith(">>> "):
+                assert page in run_as_doctests, page
+            elif found["kind"] != "{include}":
+                known = [start for start in ELSEWHERE_IN_MARKDOWN if text.startswith(start)]
+                assert known, f"nothing runs this block of {page}: {text}"
+                used.update(known)
+    assert used == set(ELSEWHERE_IN_MARKDOWN)
 
 
 def test_files_that_pages_name_are_there():
