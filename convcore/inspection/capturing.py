@@ -208,7 +208,7 @@ def capture(
     detach : bool
         Whether tensors are kept outside the graph. With False a loss may be computed of them.
     file : path, optional
-        An npz file that values are written to instead, as they come, under
+        An .npz or .safetensors file that values are written to instead, as they come, under
         ``"{pass}/{output or grad}/{name}"``. It is there after the block, unless that raised.
     limit : int, optional
         Bytes to keep, or to write: what would pass them is left out, with one warning.

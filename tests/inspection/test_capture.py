@@ -259,12 +259,55 @@ def test_values_stream_into_a_file(tmp_path):
         assert set(read.files) == names and len(names) == 12
         conv = F.conv2d(x, net.conv.weight, net.conv.bias, padding=1)
         np.testing.assert_array_equal(read[found["conv"]], conv.detach().numpy())
-    with pytest.raises(ValueError, match=r"stream into .npz"):
+    with pytest.raises(ValueError, match=r"stream into .npz or .safetensors"):
         inspection.capture(net, file="seen.pt").__enter__()
 
 
-def test_an_error_keeps_the_older_file(tmp_path):
+def test_values_stream_into_safetensors_that_the_library_reads(tmp_path):
+    library = pytest.importorskip("safetensors.numpy")
+
+    class Mixed(nn.Module):
+        def forward(self, x):
+            return {"most": x.t().max(), "at": x.argmax(1), "positive": x > 0, "wide": x.double()}
+
+    net, file, x = Mixed(), tmp_path / "seen.safetensors", convcore.randn(3, 5)
+    with inspection.capture(net, file=file) as found:
+        net(x)
+        net(-x)
+        assert not file.exists()
+    read = library.load_file(file)
+    assert list(tmp_path.iterdir()) == [file]
+    assert set(found.output.values()) <= set(read) and len(read) == 2 * len(found.output)
+    for number, given in ((1, x), (2, -x)):
+        for name, value in net(given).items():
+            np.testing.assert_array_equal(read[f"{number}/output/output[{name}]"], value.numpy())
+    np.testing.assert_array_equal(convcore.load(file)["1/output/t"], x.t())
+    with (
+        pytest.raises(TypeError, match="have no complex128"),
+        inspection.capture(nn.Identity(), file=file) as found,
+    ):
+        found._calls._model(convcore.ones(1, dtype=convcore.complex128))
+    assert len(library.load_file(file)) == len(read)
+
+
+def test_bfloat16_streams_where_the_format_has_it(tmp_path):
+    pytest.importorskip("ml_dtypes")
+    x, file = convcore.randn(2, 3).bfloat16(), tmp_path / "seen.safetensors"
+    with inspection.capture(nn.Identity(), file=file) as found:
+        found._calls._model(x)
+    pytest.importorskip("safetensors")
+    assert convcore.load(file)["1/output/output"].equal(x)
     file = tmp_path / "seen.npz"
+    with (
+        pytest.raises(TypeError, match=r"npz files have no bfloat16: stream into .safetensors"),
+        inspection.capture(nn.Identity(), file=file) as found,
+    ):
+        found._calls._model(x)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_an_error_keeps_the_older_file(tmp_path, suffix):
+    file = tmp_path / f"seen{suffix}"
     file.write_bytes(b"old")
     with pytest.raises(ZeroDivisionError), inspection.capture(nn.ReLU(), file=file) as found:
         found._calls._model(convcore.ones(2))

@@ -49,13 +49,50 @@ def content(obj: Any, metadata: Mapping[str, str] | None) -> bytes:
     arrays, texts = naming.arrays_and_metadata(obj, metadata, "safetensors")
     if METADATA in arrays:
         raise ValueError(f"obj[{METADATA!r}]: safetensors files have no tensor of that name")
-    names = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
     for name, array in arrays.items():
-        if array.dtype not in names and array.dtype.name != "bfloat16":
-            raise TypeError(
-                f"obj[{name!r:.99}]: safetensors files have no {array.dtype}: cast it first"
-            )
+        _code(f"obj[{name!r:.99}]", array)
     return _library("numpy").save(arrays, texts or None)
+
+
+_CODES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
+
+
+def _code(what: str, array: np.ndarray) -> str:
+    """Return the format's name of an array's dtype."""
+    name = "BF16" if array.dtype.name == "bfloat16" else _CODES.get(array.dtype)
+    if name is None:
+        raise TypeError(f"{what}: safetensors files have no {array.dtype}: cast it first")
+    return name
+
+
+def entry(name: str, array: np.ndarray, start: int) -> dict[str, Any]:
+    """Return what a header says of an array whose memory begins at a place.
+
+    Raises
+    ------
+    TypeError
+        The format has no such dtype.
+    """
+    places = [start, start + array.nbytes]
+    return {"dtype": _code(name, array), "shape": list(array.shape), "data_offsets": places}
+
+
+def memory_of(array: np.ndarray) -> Any:
+    """Return an array's memory as a file has it: C order, little-endian."""
+    order = "<u2" if array.dtype.name == "bfloat16" else array.dtype.newbyteorder("<")
+    dense = np.ascontiguousarray(array)
+    dense = dense.view("u2") if array.dtype.name == "bfloat16" else dense
+    return dense.astype(order, copy=False).reshape(-1).view(np.uint8)
+
+
+def header(entries: Mapping[str, dict[str, Any]]) -> bytes:
+    """Return what stands before the arrays' memory: the length of a table, and the table.
+
+    Spaces make its length a multiple of 8, as the library does.
+    """
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 def read(file: Any) -> dict[str, Tensor]:
