@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import nn, overrides
+from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
@@ -250,7 +251,7 @@ class _Where:
 def _floats(value: Any) -> Iterator[Tensor]:
     """Yield the floating-point tensors in a nested value."""
     for _, tensor in leaves("", value):
-        if tensor._array.dtype.kind in "fc" and not tensor.is_meta:
+        if tensor._array.dtype.kind in INEXACT and not tensor.is_meta:
             yield tensor
 
 

@@ -46,6 +46,13 @@ def test_forward_names_module_function_line_and_range():
     assert "input 0: float32 2: -4 to 9" in str(error)
 
 
+def test_nan_of_bfloat16_is_found():
+    pytest.importorskip("ml_dtypes")
+    x = convcore.tensor([-4.0, 9.0], dtype=convcore.bfloat16)
+    with pytest.raises(inspection.NonFiniteError, match=r"sqrt made NaN"), inspection.find_nan():
+        Root()(x)
+
+
 def test_backward_names_the_forward_call():
     net = nn.Sequential(nn.Identity(), Root())
     x = convcore.tensor([0.0, 9.0], requires_grad=True)

@@ -25,6 +25,12 @@ def test_feature_maps_are_the_first_images_channels():
     assert "3 of 5 feature maps of 4 x 3" in figure.get_suptitle()
 
 
+def test_bfloat16_is_drawn_as_its_numbers():
+    pytest.importorskip("ml_dtypes")
+    maps = convcore.rand(1, 2, 4, 3).bfloat16()
+    assert np.array_equal(images(pictures.feature_maps(maps)), maps[0].float().numpy())
+
+
 def test_feature_maps_have_one_scale_or_each_its_own():
     maps = np.stack([np.arange(4.0).reshape(2, 2), 10 + np.arange(4.0).reshape(2, 2)])
     together = pictures.feature_maps(maps)

@@ -199,6 +199,15 @@ def test_link_of_a_box_is_reached_and_followed_without_a_mouse(written, image):
     assert text.count("<details") == text.count("<summary>") == 5
 
 
+def test_a_net_in_bfloat16_gets_statistics_pictures_and_its_nan(written, image):
+    pytest.importorskip("ml_dtypes")
+    net = small().bfloat16()
+    page = written(net, image.bfloat16())
+    assert "Feature maps" in page and "Kernels" in page and "its gradient" in page
+    net[0].weight.data[0] = float("nan")
+    assert "0.conv2d gets NaN: its parameter 0.weight" in written(net, image.bfloat16())
+
+
 def test_optimized_net_gets_a_report(written, image):
     net = convcore.optimize_for_inference(small().eval())
     net(image)

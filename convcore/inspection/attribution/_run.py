@@ -11,6 +11,7 @@ import numpy as np
 from convcore import nn
 from convcore._creation import arange
 from convcore._tensor import Tensor, wrap
+from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
 
@@ -37,7 +38,8 @@ def check_input(model: Any, input: Any, target: Any = None) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"input must be a Tensor, got {type(input).__name__}")
     if input._array.dtype.kind != "f":
-        raise TypeError(f"input must be of a floating-point dtype, got {input.dtype}")
+        wide = ": explain model.float()" if input.is_floating_point() else ""
+        raise TypeError(f"input must be of NumPy's floating-point dtypes, got {input.dtype}{wide}")
     if not input._array.ndim or not input._array.size:
         raise ValueError(f"input must be a batch (N, ...), got shape {tuple(input.shape)}")
     if not callable(target) and np.ndim(target) == 1 and len(target) != len(input):
@@ -71,7 +73,8 @@ def explaining(model: nn.Module) -> Iterator[None]:
     """Put a net in evaluation mode with recording on; restore its modes whatever happens.
 
     The nets of convcore.models fuse a batch norm with the ReLU after it unless a hook watches
-    either: an empty hook keeps the ReLU a node of its own.
+    either: an empty hook keeps the ReLU a node of its own. Autocast is off, for shares of a score
+    are no nearer to it than its own digits.
     """
     modes = [(module, module.training) for module in model.modules()]
     handles = []
@@ -80,7 +83,7 @@ def explaining(model: nn.Module) -> Iterator[None]:
             if isinstance(module, _FUSED):
                 handles.append(module.register_forward_hook(_nothing))
         model.eval()
-        with inference_mode(False):
+        with inference_mode(False), autocast("cpu", enabled=False):
             yield
     finally:
         for handle in handles:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from convcore._dtype import FLOATING
 from convcore._tensor import Tensor
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
         It is neither, not of real numbers, of another rank, or empty; ``name`` is the argument's.
     """
     array = np.asarray(value.detach()._array if isinstance(value, Tensor) else value)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in f"{FLOATING}iub":
         raise TypeError(f"{name} must be a tensor or array of numbers, got {array.dtype}")
     if array.ndim not in ndims or not array.size:
         ranks = " or ".join(map(str, ndims))

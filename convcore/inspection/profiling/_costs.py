@@ -101,7 +101,8 @@ class CostlyCall:
         image = self.result if self.transposed else x
         if len(image) < len(w):
             image = (1, *image)
-        wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+        # float16 and bfloat16 are computed as float32
+        wide = np.dtype(np.float32) if self.dtype.itemsize == 2 else self.dtype
         try:
             return plan_conv(make_geometry(image, w, *self.steps), wide, not self.dense)
         except (TypeError, ValueError):  # of a kind that no plan is made for

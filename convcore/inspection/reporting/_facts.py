@@ -70,7 +70,7 @@ def facts_of(model: nn.Module, given: tuple, title: str, times: bool) -> Facts:
 
 def _fresh(one: Any) -> Any:
     """Return a copy of a floating-point tensor that gradients are taken by."""
-    if isinstance(one, Tensor) and one._array.dtype.kind == "f":
+    if isinstance(one, Tensor) and one.is_floating_point():
         return one.detach().clone().requires_grad_()
     return one
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 
@@ -149,8 +148,3 @@ def heat(array: np.ndarray, what: str, most_pixels: int = 160) -> Image:
     """Return a map (H, W) in colours."""
     places, said = _scaled(_thinned(array, most_pixels))
     return Image(places[:, :, np.newaxis], f"{what}; {said}")
-
-
-def drawable(value: Any) -> bool:
-    """Return whether an array is one that images are drawn of: (N, 1 or 3, H, W) of floats."""
-    return value.ndim == 4 and value.shape[1] in (1, 3) and value.dtype.kind == "f"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from convcore.inspection.reporting import _charts, _images
 from convcore.inspection.reporting._calls import Call
 from convcore.inspection.reporting._facts import Facts
 from convcore.inspection.reporting._graph import draw
 from convcore.inspection.reporting._text import bytes_of, number, safe, seconds, shape
+from convcore.inspection.reporting._values import array_of
 
 __all__ = ["layers"]
 
@@ -159,7 +158,7 @@ def _figures(facts: Facts, call: Call, side: int) -> Iterator[str]:
         yield image.html(360)
     weight = getattr(call.module, "weight", None)
     if call.plan is not None and weight is not None:
-        image = _images.kernels(np.asarray(weight.detach()._array))
+        image = _images.kernels(array_of(weight))
         if image:
             yield image.html(240)
     for what, found in (("result", values.outputs), ("gradient", values.grads)):

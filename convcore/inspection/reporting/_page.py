@@ -15,6 +15,7 @@ from convcore.inspection.reporting._layers import layers
 from convcore.inspection.reporting._style import POLICY, STYLE
 from convcore.inspection.reporting._table import table
 from convcore.inspection.reporting._text import bytes_of, count, number, safe, seconds, shape
+from convcore.inspection.reporting._values import array_of
 
 __all__ = ["page"]
 
@@ -112,7 +113,7 @@ def _answer(facts: Facts) -> str:
 
 
 def _answer_parts(facts: Facts) -> Iterator[str]:
-    arrays = [np.asarray(x._array) for x in facts.given if isinstance(x, Tensor)]
+    arrays = [array_of(x) for x in facts.given if isinstance(x, Tensor)]
     image = _images.photograph(arrays[0]) if arrays else None
     if image:
         yield image.html(224)

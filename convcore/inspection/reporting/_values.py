@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
+from convcore._dtype import INEXACT, bfloat16
 from convcore._tensor import Tensor
 from convcore.autograd.differentiate import grad
 from convcore.inspection.attribution._run import scores
@@ -18,7 +19,7 @@ from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.statistics import NAMES, statistics
 
-__all__ = ["Values", "first_nonfinite", "score_of", "values_of"]
+__all__ = ["Values", "array_of", "first_nonfinite", "score_of", "values_of"]
 
 
 @dataclass
@@ -44,7 +45,7 @@ def score_of(result: Any) -> Tensor | None:
     """
     if is_scores(result):
         return scores(result, None).sum()
-    floats = [one for _, one in leaves("", result) if one._array.dtype.kind == "f"]
+    floats = [one for _, one in leaves("", result) if one.is_floating_point()]
     total: Any = None
     for one in floats:
         total = one.sum() if total is None else total + one.sum()
@@ -77,21 +78,26 @@ def values_of(model: nn.Module, given: tuple, run: Callable[[], Any]) -> Values:
         result, weight_grads = gradients(model, given, run)
     for name in seen.output:
         tensor = seen.output[name]
-        found.arrays[name] = np.asarray(tensor._array)
+        found.arrays[name] = array_of(tensor)
         found.outputs[name] = reduced(tensor)
     found.grads = {name: reduced(seen.grad[name]) for name in seen.grad}
     found.weights = {name: reduced(one) for name, one in model.named_parameters()}
     found.weight_grads = {name: reduced(one) for name, one in weight_grads.items()}
     if is_scores(result):
-        found.scores = np.asarray(result.detach()._array)
+        found.scores = array_of(result)
     return found
+
+
+def array_of(tensor: Tensor) -> np.ndarray:
+    """Return a tensor as an array of a dtype that NumPy knows itself."""
+    return np.asarray((tensor.float() if tensor.dtype is bfloat16 else tensor).detach()._array)
 
 
 def reduced(tensor: Tensor) -> dict[str, Any]:
     """Return all statistics of a tensor, and as 'inf' how many elements are infinite."""
     found = statistics(tensor.detach(), frozenset(NAMES))
     array = np.asarray(tensor._array)
-    found["inf"] = int(np.isinf(array).sum()) if array.dtype.kind in "fc" else 0
+    found["inf"] = int(np.isinf(array).sum()) if array.dtype.kind in INEXACT else 0
     return found
 
 

@@ -157,6 +157,23 @@ def test_a_net_that_detaches_is_refused(method, net):
 
 
 @over(METHODS)
+def test_autocast_is_off_within(method, net):
+    pytest.importorskip("ml_dtypes")
+    net, x = net.float(), images(2).float()
+    plain = method(net, x, 1)
+    with convcore.autocast("cpu"):
+        assert net(x).dtype == convcore.bfloat16
+        assert method(net, x, 1).equal(plain)
+
+
+@over(METHODS)
+def test_a_net_in_bfloat16_is_refused(method, net):
+    pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError, match=r"got torch.bfloat16: explain model.float\(\)"):
+        method(net.bfloat16(), images().bfloat16(), 0)
+
+
+@over(METHODS)
 def test_bad_arguments_are_named(method, net):
     with pytest.raises(TypeError, match="model must be a Module, got int"):
         method(3, images(), 0)
