@@ -70,15 +70,15 @@ class Capture:
         return self.output[name]
 
     def __enter__(self) -> Capture:
-        if self._path is not None:
-            self._stream = Stream(self._path)
+        stream = None if self._path is None else Stream(self._path)
         try:
             fused = FusedCalls(self._calls, self.made, self._to_compute, self._takes_recipes)
             self._calls.open(self, fused)
         except BaseException as error:
-            if self._stream is not None:
-                self._stream.abandon(error)
+            if stream is not None:
+                stream.abandon(error)
             raise
+        self._stream = stream
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:

@@ -187,6 +187,16 @@ def test_unknown_names_are_answered_with_the_nearest():
     assert is_clean(net)
 
 
+def test_a_module_that_was_not_called_is_said_to_be_that():
+    net = nn.Sequential(nn.ReLU(), nn.Module())
+    net.forward = net[0].forward
+    with (
+        pytest.raises(ValueError, match="no call fits '1', whose modules were not called"),
+        inspection.capture(net, "1"),
+    ):
+        net(convcore.ones(2))
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -324,6 +334,27 @@ def test_a_limit_leaves_out_what_passes_it():
         net(convcore.ones(1, 2, 3))
     assert list(found.output) == ["0", "1"]
     assert found.left_out == ["output of 2", "output of output"]
+
+
+@pytest.mark.parametrize("make", [inspection.capture, inspection.patch])
+def test_a_block_that_is_open_is_not_entered_again(make):
+    net = Block()
+    block = make(net)
+    with block, pytest.raises(RuntimeError, match="open already"):
+        block.__enter__()
+    assert is_clean(net)
+    net(convcore.randn(1, 2, 4, 4))
+
+
+def test_a_refused_second_entry_keeps_the_stream(tmp_path):
+    net, file = nn.ReLU(), tmp_path / "seen.npz"
+    block = inspection.capture(net, file=file)
+    with block:
+        with pytest.raises(RuntimeError, match="open already"):
+            block.__enter__()
+        net(convcore.ones(2))
+    with np.load(file) as read:
+        assert read.files == ["1/output/output"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])

@@ -71,8 +71,11 @@ class Calls:
         Raises
         ------
         RuntimeError
-            The net, or one inside it, is an optimized one whose layers are not fused yet.
+            The net, or one inside it, is an optimized one whose layers are not fused yet. It is
+            open already.
         """
+        if self._listener is not None:
+            raise RuntimeError("this block is open already: make another one")
         for module, name in self._names.items():
             if isinstance(module, OptimizedModule) and not module._fused:
                 raise RuntimeError(

@@ -64,10 +64,12 @@ class Selection:
         Raises
         ------
         ValueError
-            There is one; the message has the nearest names.
+            There is one; the message has the nearest names, or that its modules were not called.
         """
-        for glob in self._unused.values():
-            raise ValueError(f"{self._argument}: no call fits {glob!r}{nearest_of(glob, names)}")
+        for number, glob in self._unused.items():
+            uncalled = any(self._rules[number](name, None) for name in names)
+            why = ", whose modules were not called" if uncalled else nearest_of(glob, names)
+            raise ValueError(f"{self._argument}: no call fits {glob!r}{why}")
 
 
 def given_name(glob: str) -> bool:
