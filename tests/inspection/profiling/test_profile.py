@@ -22,6 +22,8 @@ NETS = {
     "mobilenet_v2": ((1, 3, 32, 32), {"num_classes": 10}),
     "unet": ((1, 3, 32, 32), {"init_features": 8}),
     "autoencoder": ((1, 3, 64, 64), {}),
+    **{f"resnet{n}": ((1, 3, 32, 32), {"num_classes": 10}) for n in (34, 50, 101)},
+    **{f"vgg{n}_bn": ((1, 3, 32, 32), {"num_classes": 10}) for n in (11, 13, 16, 19)},
 }
 
 
