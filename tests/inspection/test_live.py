@@ -136,7 +136,7 @@ def test_lines_say_what_is_not_finite(capsys):
     with views.Lines() as lines:
         lines.show(report)
     line = capsys.readouterr().err
-    assert line.startswith("step 3  loss nan  gradient 2.062  largest b 2  least a 0.5")
+    assert line.startswith("step 3  loss nan  gradient norm 2.062  largest 2 in b  least 0.5 in a")
     assert "dead units 1 of 4" in line and "find_nan" in line and line.count("\n") == 1
     assert "find_nan" not in views.line_of(Report(3, 1.0, None, {}))
 

@@ -24,9 +24,9 @@ def line_of(report: Report) -> str:
     total, extremes = report.total, report.extremes()
     if extremes is not None:
         least, largest = extremes
-        parts.append(f"gradient {_number(total.gradient)}")
-        parts.append(f"largest {largest} {_number(report.layers[largest].gradient)}")
-        parts.append(f"least {least} {_number(report.layers[least].gradient)}")
+        parts.append(f"gradient norm {_number(total.gradient)}")
+        parts.append(f"largest {_number(report.layers[largest].gradient)} in {largest}")
+        parts.append(f"least {_number(report.layers[least].gradient)} in {least}")
     if total.units:
         parts.append(f"dead units {_dead(total)}")
     if not is_finite(report):
