@@ -7,10 +7,13 @@ ones that are missing: dead, stopped, or busy with something else.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import traceback
 from typing import Any
+
+from convcore.distributed.monitor import Monitor, available
 
 __all__ = ["DistBackendError"]
 
@@ -19,8 +22,33 @@ _LOOK_EVERY = 0.1  # seconds between looks whether another rank has lost patienc
 _PRINTING_TIME = 0.3  # seconds in which the launcher prints what a rank wrote before it aborts
 _TAG = 20
 
-# The optimisation step that this rank is at, as errors name it; DistributedDataParallel counts.
-progress = {"step": 0}
+
+class Progress:
+    """The optimisation step that this rank is at, as errors name it."""
+
+    step = 0
+    monitor: Monitor | None = None  # of this machine's ranks, once there are several
+
+    @classmethod
+    def advance(cls) -> None:
+        """Count a step; DistributedDataParallel does."""
+        cls.step += 1
+        if cls.monitor is not None:
+            cls.monitor.follow(cls.step)
+
+    @classmethod
+    def enter(cls, mpi: Any, comm: Any) -> None:
+        """Have a monitor follow this rank; all ranks call this."""
+        if cls.monitor is None and available():
+            cls.monitor = Monitor(mpi, comm)
+        if cls.monitor is not None:
+            cls.monitor.follow(cls.step)
+
+    @classmethod
+    def leave(cls) -> None:
+        """Say that this rank ends by itself."""
+        if cls.monitor is not None:
+            cls.monitor.leave()
 
 
 class DistBackendError(RuntimeError):
@@ -81,20 +109,24 @@ def wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
         looked = now
         late = now - start > limit
         if late or watch.listen():
-            place = f"{what} at step {progress['step']}"
+            place = f"{what} at step {Progress.step}"
             cause = f"for more than {limit:g} s" if late else "which another rank gave up"
             raise DistBackendError(f"waited {cause}: {watch.report(place)}")
 
 
 def abort_on_error(mpi: Any) -> Any:
     """Have an error that nobody catches end all ranks; return the hook that was there before."""
-    before = sys.excepthook
+    before, own = sys.excepthook, os.getpid()
 
     def end_all(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if os.getpid() != own:  # a fork's
+            before(kind, error, trace)
+            return
+        Progress.leave()
         rank = mpi.COMM_WORLD.rank
         traceback.print_exception(kind, error, trace)
         print(
-            f"convcore: rank {rank} raised at step {progress['step']}: {kind.__name__}: {error}; "
+            f"convcore: rank {rank} raised at step {Progress.step}: {kind.__name__}: {error}; "
             "all ranks end",
             file=sys.stderr,
             flush=True,

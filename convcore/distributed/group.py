@@ -35,7 +35,9 @@ class ProcessGroup:
 
     Attributes
     ----------
-    comm : communicator of mpi4py, or a stand-in for one process
+    comm, layers : communicators of mpi4py, or a stand-in for one process
+        Of collectives, and of layers in a pass, which may come before or after collectives that a
+        hook begins.
     ranks : list of int
         The members, by their ranks among all processes.
     timeout : float
@@ -46,7 +48,9 @@ class ProcessGroup:
         self.comm = comm
         self.ranks = ranks
         self.timeout = timeout
-        self.watch = faults.Watch(comm.Dup()) if len(ranks) > 1 else None
+        several = len(ranks) > 1
+        self.layers = comm.Dup() if several else comm
+        self.watch = faults.Watch(comm.Dup()) if several else None
 
     def rank(self) -> int:
         """Return the number of this process in the group."""
@@ -154,7 +158,9 @@ def init_process_group(
     alone = comm.size == 1
     _State.group = ProcessGroup(comm if alone else comm.Dup(), [*range(comm.size)], limit)
     _State.mpi = mpi
-    _State.hook = None if alone else faults.abort_on_error(mpi)
+    if not alone:
+        _State.hook = faults.abort_on_error(mpi)
+        faults.Progress.enter(mpi, _State.group.comm)
 
 
 def init(timeout: float | timedelta | None = None) -> None:
@@ -176,6 +182,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     # On the way out of an error, as in a `finally`, the error is still to end all processes.
     if _State.hook is not None and sys.exc_info()[0] is None:
         sys.excepthook = _State.hook
+        faults.Progress.leave()
     _State.group = _State.hook = None
 
 

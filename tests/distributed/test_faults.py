@@ -41,6 +41,8 @@ TRAINING = """
                     raise ArithmeticError("no more")
                 finally:
                     dist.destroy_process_group()
+            if fault == "exit":
+                sys.exit(0)
             if fault == "elsewhere":
                 dist.barrier()
             if fault in ("SIGKILL", "SIGSTOP"):
@@ -83,7 +85,8 @@ def whole(tmp_path_factory):
             r"waits in [\w ]+ at step 5.*rank 1 does not answer: it died, hangs or is late",
         ),
         ("elsewhere", "rank 1 waits in barrier at step 5"),
-        ("SIGKILL", "(?s)BAD TERMINATION.*signal 9"),
+        ("SIGKILL", r"convcore: rank 1 of 3 died at step 5 \(process \d+ on"),
+        ("exit", "rank 1 does not answer"),
     ],
 )
 def test_a_fault_of_one_ends_all_by_name_and_a_new_run_goes_on(fault, says, whole, tmp_path):

@@ -18,8 +18,8 @@ import numpy as np
 
 from convcore._creation import zeros_like
 from convcore._tensor import Tensor
-from convcore.distributed import faults
 from convcore.distributed.alone import Alone
+from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup, _State
 
 __all__: list[str] = []
@@ -152,7 +152,7 @@ class Reducer:
                     self._put(self.parameters[i], bucket.received[place])
             bucket.reset()
         self._order, self._marked, self._launched = self._marked, [], 0
-        faults.progress["step"] += 1
+        Progress.advance()
 
     @staticmethod
     def _put(parameter: Any, average: np.ndarray) -> None:

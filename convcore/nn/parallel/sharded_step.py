@@ -15,7 +15,7 @@ import numpy as np
 from convcore import random
 from convcore._creation import tensor, zeros_like
 from convcore._tensor import Tensor
-from convcore.distributed import faults
+from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup
 from convcore.distributed.shard_tree import ShardTree
 from convcore.nn.modules.module import Module
@@ -113,7 +113,7 @@ class ShardedStep:
             self._put_buffers(before)
         *sums, extra = self.tree.total(self._zeros())
         self._finish(sums, extra, before, counters)
-        faults.progress["step"] += 1
+        Progress.advance()
         return tensor(float(extra[0]))
 
     def _size_of(self, batch: tuple) -> int:
