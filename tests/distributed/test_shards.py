@@ -80,7 +80,7 @@ def of_size(rank, size):
 @pytest.mark.parametrize("shards", [1, 2, 3, 5, 8, 13])
 def test_every_shard_has_one_rank_and_ranks_have_runs(shards):
     for size in (1, 2, 3, 4, 8, 20):
-        owned = [ShardTree(shards, of_size(rank, size)).own for rank in range(size)]
+        owned = [ShardTree(shards, of_size(rank, size), []).own for rank in range(size)]
         assert list(itertools.chain(*owned)) == [*range(shards)]
         lengths = [len(own) for own in owned]
         assert max(lengths) - min(lengths) <= 1
@@ -89,11 +89,12 @@ def test_every_shard_has_one_rank_and_ranks_have_runs(shards):
 def test_the_tree_pairs_what_its_root_says(alone):
     """The bits of the sum are those of the nested sums of the tree, written out."""
     x = np.random.default_rng(1).standard_normal((5, 100)).astype(np.float32)
-    tree = ShardTree(5, ProcessGroup(dist.group._State.group.comm, [0], 1))
+    tree = ShardTree(5, ProcessGroup(dist.group._State.group.comm, [0], 1), [x[0], x[0]])
     for shard in (0, 1, 2, 3, 4):
-        tree.add(shard, [x[shard].copy()])
-    (total,) = tree.total([x[0]])
+        tree.add(shard, [x[shard].copy(), None if shard == 2 else x[shard].copy()])
+    total, without = tree.total()
     np.testing.assert_array_equal(total, ((x[0] + x[1]) + (x[2] + x[3])) + x[4])
+    np.testing.assert_array_equal(without, ((x[0] + x[1]) + x[3]) + x[4])
     assert middle((0, 5)) == 4 and siblings((0, 5))[(0, 4)] == (4, 5)
 
 

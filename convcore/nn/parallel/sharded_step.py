@@ -14,10 +14,10 @@ import numpy as np
 
 from convcore import random
 from convcore._creation import tensor, zeros_like
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, wrap
 from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup
-from convcore.distributed.shard_tree import ShardTree
+from convcore.distributed.shard_tree import Arrays, ShardTree
 from convcore.nn.modules.module import Module
 
 __all__: list[str] = []
@@ -57,6 +57,17 @@ def put(tensor: Tensor, array: np.ndarray) -> None:
     tensor._counter[0] += 1
 
 
+def add_to_grad(parameter: Tensor, array: np.ndarray) -> None:
+    """Add an array, which is the parameter's from then on, to its gradient."""
+    if parameter.grad is not None:
+        put(parameter.grad, parameter.grad._array + array)
+    elif array.strides == parameter._array.strides:
+        parameter.grad = wrap(array)
+    else:
+        parameter.grad = zeros_like(parameter.detach())
+        put(parameter.grad, array)
+
+
 def seed_of(seed: int, shard: int) -> int:
     """Mix the seed of a step and the number of a shard, so that no two shards draw alike.
 
@@ -88,9 +99,8 @@ class ShardedStep:
         self.buffers = list(module.buffers())
         self.group = group
         self.dim = dim
-        self.tree = ShardTree(shards, group)
-        self.floating = [*self.parameters, *filter(is_floating, self.buffers)]
-        self.dtypes = list(dict.fromkeys(t._array.dtype for t in self.floating))
+        floating = [*self.parameters, *filter(is_floating, self.buffers)]
+        self.tree = ShardTree(shards, group, [*(t._array for t in floating), np.empty(1)])
 
     def run(self, loss_of: Callable[..., Tensor], batch: tuple) -> Tensor:
         """Add the batch's gradients to ``.grad`` and return its mean loss."""
@@ -100,9 +110,11 @@ class ShardedStep:
         grads = [p.grad for p in self.parameters]
         counters = before
         try:
-            for shard in self.tree.own:
-                self._put_buffers(before)
-                self.tree.add(shard, self._shard(loss_of, batch, shard, count, seed, before))
+            with random.fork_rng():
+                for shard in self.tree.own:
+                    self._put_buffers(before)
+                    self.tree.add(shard, self._shard(loss_of, batch, shard, count, seed, before))
+            if self.tree.own:
                 counters = [b._array.copy() for b in self.buffers]
         except BaseException:
             self.tree.clear()
@@ -111,10 +123,11 @@ class ShardedStep:
             for parameter, grad in zip(self.parameters, grads, strict=True):
                 parameter.grad = grad
             self._put_buffers(before)
-        *sums, extra = self.tree.total(self._zeros())
-        self._finish(sums, extra, before, counters)
+        *sums, loss = self.tree.total()
+        self._finish(sums, before, counters)
         Progress.advance()
-        return tensor(float(extra[0]))
+        assert loss is not None, "not all shards are empty"
+        return tensor(float(loss[0]))
 
     def _size_of(self, batch: tuple) -> int:
         sizes = {t.shape[self.dim] if t.ndim > self.dim else 0 for t in tensors_in(batch)}
@@ -139,82 +152,41 @@ class ShardedStep:
         count: int,
         seed: int,
         before: list[np.ndarray],
-    ) -> list[np.ndarray]:
+    ) -> Arrays:
         """Return gradients, changes of buffers, and loss of a shard, by its share of the batch."""
         shards = self.tree.root[1]
         start, end = shard * count // shards, (shard + 1) * count // shards
         if start == end:
-            return self._zeros()
+            return [None] * self.tree.width
         share = (end - start) / count
         for parameter in self.parameters:
             parameter.grad = None
-        with random.fork_rng():
-            random.manual_seed(seed_of(seed, shard))
-            loss = loss_of(*cut(batch, self.dim, start, end))
-            if not isinstance(loss, Tensor) or loss._array.size != 1:
-                raise TypeError(f"loss_of must return a Tensor of one element, but got {loss!r}")
-            loss.backward(tensor(share, dtype=loss.dtype).expand(loss.shape))
-        values = [None if p.grad is None else p.grad._array for p in self.parameters]
-        values += [
+        random.manual_seed(seed_of(seed, shard))
+        loss = loss_of(*cut(batch, self.dim, start, end))
+        if not isinstance(loss, Tensor) or loss._array.size != 1:
+            raise TypeError(f"loss_of must return a Tensor of one element, but got {loss!r}")
+        loss.backward(tensor(share, dtype=loss.dtype).expand(loss.shape))
+        changes = [
             (b._array - old) * b._array.dtype.type(share)
             for b, old in zip(self.buffers, before, strict=True)
             if is_floating(b)
         ]
-        extra = np.array(
-            [loss.item() * share, *(p.grad is not None for p in self.parameters)], float
-        )
-        return [*self._joined(values), extra]
-
-    def _joined(self, values: list[Any]) -> list[np.ndarray]:
-        """Join arrays, each like one of ``floating`` or None for zeros, into one of each dtype."""
-        places = self.floating
-        return [
-            np.concatenate(
-                [
-                    np.zeros(t._array.size, dtype) if value is None else value.reshape(-1)
-                    for t, value in zip(places, values, strict=True)
-                    if t._array.dtype == dtype
-                ]
-            )
-            for dtype in self.dtypes
-        ]
-
-    def _zeros(self) -> list[np.ndarray]:
-        return [*self._joined([None] * len(self.floating)), np.zeros(1 + len(self.parameters))]
+        grads = [None if p.grad is None else p.grad._array for p in self.parameters]
+        return [*grads, *changes, np.array([loss.item() * share])]
 
     def _put_buffers(self, arrays: list[np.ndarray]) -> None:
         for buffer, array in zip(self.buffers, arrays, strict=True):
             put(buffer, array)
 
-    def _finish(
-        self,
-        sums: list[np.ndarray],
-        extra: np.ndarray,
-        before: list[np.ndarray],
-        counters: list[np.ndarray],
-    ) -> None:
+    def _finish(self, sums: Arrays, before: list[np.ndarray], counters: list[np.ndarray]) -> None:
         """Give gradients and buffers what all shards gave."""
-        starts = dict.fromkeys(self.dtypes, 0)
-        flat = dict(zip(self.dtypes, sums, strict=True))
-
-        def taken(like: Tensor) -> np.ndarray:
-            dtype, size = like._array.dtype, like._array.size
-            start = starts[dtype]
-            starts[dtype] += size
-            return flat[dtype][start : start + size].reshape(like._array.shape)
-
-        for parameter, used in zip(self.parameters, extra[1:], strict=True):
-            array = taken(parameter)
-            if not used:
-                continue
-            if parameter.grad is None:
-                parameter.grad = zeros_like(parameter.detach())
-                put(parameter.grad, array)
-            else:
-                put(parameter.grad, parameter.grad._array + array)
+        for parameter, array in zip(self.parameters, sums, strict=False):
+            if array is not None:
+                add_to_grad(parameter, array)
+        changes = iter(sums[len(self.parameters) :])
         for buffer, old, counter in zip(self.buffers, before, counters, strict=True):
             if is_floating(buffer):
-                new = old + taken(buffer)
+                new = old + next(changes)
             else:  # a count of batches: the last shard's
                 new = np.array(counter, order="C")
                 whole = new.reshape(-1).view(np.uint8)
