@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from convcore import _hints
+from convcore import _hints, distributed
 from convcore._creation import ones, tensor, zeros
 from convcore._dtype import long
 from convcore._tensor import Tensor
+from convcore.distributed.group import resolve
 from convcore.nn import functional, init
+from convcore.nn.modules._synced import synced_batch_norm
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
@@ -219,11 +222,42 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the batches of all processes; in one process, of its batch.
+    """Batch normalization over the batches of all processes, in training; else of its own batch.
 
-    Parameters are those of `BatchNorm2d`, and ``process_group``, which is ignored. An input has two
-    axes or more.
+    Mean and variance are of all elements of a channel, wherever they are: with
+    `DistributedDataParallel`, outputs and gradients are those of `BatchNorm2d` on the joined batch,
+    also where parts differ in size or are empty. Where the wrapper trains in shards, statistics
+    are a shard's.
+
+    Parameters
+    ----------
+    num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        As in `BatchNorm2d`.
+    process_group : ProcessGroup
+        The processes; those of the default group by default.
+
+    Raises
+    ------
+    ValueError
+        In forward: an input of fewer than two axes, or of another number of channels; one value a
+        channel in all processes, in training.
+
+    Notes
+    -----
+    A forward pass in training gathers 2 num_features + 1 numbers of each process, a backward pass
+    adds up as many. It is composed of elementwise functions, which take longer than `BatchNorm2d`.
+
+    Examples
+    --------
+    >>> from convcore import nn
+    >>> SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(2)))[0]
+    SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
+
+    # What DistributedDataParallel says of its training: whether losses are weighed by the sizes of
+    # batches, and whether a batch is a shard, which is computed as if alone.
+    _weighed = False
+    _alone = False
 
     def __init__(
         self,
@@ -245,6 +279,20 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise each channel; in training, with the statistics of all processes' batches."""
+        if not self.training or self._alone or not distributed.is_initialized():
+            return super().forward(input)
+        group = resolve(self.process_group)
+        if group.size() == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        if input.shape[1] != self.num_features:
+            raise ValueError(
+                f"input must have {self.num_features} channels in axis 1, but has {input.shape[1]}"
+            )
+        return self._by(partial(synced_batch_norm, group, self._weighed), input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -14,6 +14,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.distributed import buffers
 from convcore.distributed.group import ProcessGroup, resolve
+from convcore.nn.modules.batchnorm import SyncBatchNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.parallel.reducer import Reducer
 from convcore.nn.parallel.sharded_step import ShardedStep, tensors_in
@@ -118,6 +119,9 @@ class DistributedDataParallel(Module):
         self.shards = shards
         self._in_step = False
         self._samples = 0
+        for layer in module.modules():
+            if isinstance(layer, SyncBatchNorm):
+                layer._weighed, layer._alone = dim is not None, shards is not None
         _check_alike(module, group)
         if init_sync:
             _copy_from_first([*module.parameters(), *module.buffers()], group)
