@@ -1,8 +1,8 @@
 """A monitor process on each machine that names a rank that was killed, and the step it was at.
 
 Launchers kill all other ranks at once when one dies, so that none of these can tell; theirs is a
-message about a process. The monitor is no child of the launcher. It waits on handles of the
-ranks' processes, which the system closes (Linux's pidfd), and reads steps from a file that all map.
+message about a process. The monitor is no child of the launcher. Each rank holds a named pipe open,
+which the system closes when the rank ends, however it does, and maps a file that has its step.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import atexit
 import mmap
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,23 +24,21 @@ __all__: list[str] = []
 # Alone, without this package: it starts in some 15 ms and holds 8 MB.
 _PROGRAM = """
 import os, select, signal, sys
-file, total, *ranks = map(int, sys.argv[1:])
+folder, total, *ranks = sys.argv[1:]
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-handles, events = {}, select.poll()
+file = os.open(f"{folder}/steps", os.O_RDONLY)
+places, events = {}, select.poll()
 for place in range(len(ranks) // 2):
-    try:
-        handle = os.pidfd_open(ranks[2 * place + 1])
-    except ProcessLookupError:
-        continue
-    handles[handle] = place
-    events.register(handle, select.POLLIN)
+    pipe = os.open(f"{folder}/{place}", os.O_RDONLY | os.O_NONBLOCK)
+    places[pipe] = place
+    events.register(pipe, select.POLLIN)
 os.write(1, b".")
 os.close(1)
 died = False
-while handles and not died:
-    for handle, _ in events.poll():  # several only where this process had no turn for long
-        events.unregister(handle)
-        place = handles.pop(handle)
+while places and not died:
+    for pipe, _ in events.poll():  # several only where this process had no turn for long
+        events.unregister(pipe)
+        place = places.pop(pipe)
         rank, process = ranks[2 * place : 2 * place + 2]
         step = int.from_bytes(os.pread(file, 8, 8 * place), sys.byteorder, signed=True)
         if step >= 0:
@@ -51,8 +51,8 @@ _process: Any = None  # kept, for it is meant to outlive this one
 
 
 def available() -> bool:
-    """Return whether this system has handles of processes."""
-    return hasattr(os, "pidfd_open")
+    """Return whether this system has named pipes."""
+    return hasattr(os, "mkfifo")
 
 
 class Monitor:
@@ -67,23 +67,23 @@ class Monitor:
     def __init__(self, mpi: Any, comm: Any):
         node = comm.Split_type(mpi.COMM_TYPE_SHARED, comm.rank)
         members = node.gather((comm.rank, os.getpid()))
-        file, path = tempfile.mkstemp("convcore") if node.rank == 0 else (-1, "")
-        if members is not None:
-            os.ftruncate(file, 8 * node.size)
-            _start(file, comm.size, members)
-        path = node.bcast(path)
-        if node.rank:
-            file = os.open(path, os.O_RDWR)
-        with open(file, "r+b") as opened:
-            steps = np.frombuffer(mmap.mmap(opened.fileno(), 8 * node.size), np.int64)
+        folder = None if members is None else _start(comm.size, members)
+        folder = node.bcast(folder)
+        pipe = os.open(folder / str(node.rank), os.O_WRONLY)
+        with open(folder / "steps", "r+b") as file:
+            steps = np.frombuffer(mmap.mmap(file.fileno(), 8 * node.size), np.int64)
         self._own = steps[node.rank : node.rank + 1]
         node.Barrier()
         if node.rank == 0:
-            os.unlink(path)
+            shutil.rmtree(folder)
         node.Free()
         atexit.register(self.leave)
-        # Loaders' workers end without their parent.
-        os.register_at_fork(after_in_child=lambda: atexit.unregister(self.leave))
+
+        def forget() -> None:  # loaders' workers end without their parent
+            atexit.unregister(self.leave)
+            os.close(pipe)
+
+        os.register_at_fork(after_in_child=forget)
 
     def follow(self, step: int) -> None:
         """Note the step that this rank is at."""
@@ -94,13 +94,16 @@ class Monitor:
         self._own[0] = _LEFT
 
 
-def _start(file: int, total: int, members: list[tuple[int, int]]) -> None:
-    """Start the process that watches, and wait until it does."""
-    numbers = [str(number) for member in members for number in member]
+def _start(total: int, members: list[tuple[int, int]]) -> Path:
+    """Start the process that watches; return the folder of its files, when it has opened them."""
     global _process
+    folder = Path(tempfile.mkdtemp(prefix="convcore"))
+    (folder / "steps").write_bytes(bytes(8 * len(members)))
+    for place in range(len(members)):
+        os.mkfifo(folder / str(place))
+    numbers = [str(number) for member in members for number in member]
     _process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _PROGRAM, str(file), str(total), *numbers],
-        pass_fds=[file],
+        [sys.executable, "-I", "-S", "-c", _PROGRAM, str(folder), str(total), *numbers],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,  # or the launcher would kill it with the ranks
@@ -108,3 +111,4 @@ def _start(file: int, total: int, members: list[tuple[int, int]]) -> None:
     assert _process.stdout is not None
     _process.stdout.read()
     _process.stdout.close()
+    return folder

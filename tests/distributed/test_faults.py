@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import mpi
 import pytest
@@ -103,3 +106,14 @@ def test_a_fault_of_one_ends_all_by_name_and_a_new_run_goes_on(fault, says, whol
         assert all(gone(pid) for pid in pids)
     resumed = mpi.run(TRAINING, 2, tmp_path, "none", "0", "0", "9")
     assert {line for line in resumed if line.startswith("weights")} == whole
+
+
+def test_ranks_that_get_signals_at_random_moments_end_all_and_lose_nothing():
+    mpi.mpiexec()
+    script = Path(__file__).resolve().parents[1] / "fuzz" / "killed_ranks.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--count=2"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("2 runs, 0 not as they have to be")

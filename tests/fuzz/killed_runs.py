@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,17 @@ class Images(Dataset):
         return self.images[number] + 0.1 * noise, number % 4
 
 
-def train(file: Path, kind: str) -> str:
+def backward_of(net: nn.Module) -> Callable:
+    """Return what computes the gradients of a batch."""
+    return lambda loss_of, *batch: loss_of(*batch).backward()
+
+
+def train(
+    file: Path,
+    kind: str,
+    backward_of: Callable[[nn.Module], Callable] = backward_of,
+    saves: bool = True,
+) -> str:
     """Train from where the file stands, and return the digest of all that was learnt."""
     convcore.manual_seed(2)
     np.random.seed(3)
@@ -67,17 +78,19 @@ def train(file: Path, kind: str) -> str:
     loader = DataLoader(Images(kind != "thread"), batch_size=8, shuffle=True, **workers)
     state = TrainingState(model=net, optimizer=sgd, schedule=schedule, loader=loader)
     state.resume(file)
+    backward = backward_of(net)
     while state.epoch < EPOCHS:
         for images, labels in loader:
             sgd.zero_grad()
-            nn.functional.cross_entropy(net(images), labels).backward()
+            backward(lambda x, y: nn.functional.cross_entropy(net(x), y), images, labels)
             sgd.step()
             state.step += 1
-            if state.step % 2 == 0:
+            if saves and state.step % 2 == 0:
                 state.save(file)
         schedule.step()
         state.epoch += 1
-        state.save(file)
+        if saves:
+            state.save(file)
     learnt = [value.numpy().tobytes() for value in net.state_dict().values()]
     learnt += [entry["momentum_buffer"].numpy().tobytes() for entry in sgd.state.values()]
     learnt.append(convcore.get_rng_state().numpy().tobytes())
