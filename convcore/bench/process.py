@@ -34,6 +34,8 @@ _REMOVED = (
     "DNNL_MAX_CPU_ISA",
     "ATEN_CPU_CAPABILITY",
 )
+# What launched processes have to end by themselves, between two steps of training.
+_LEAVE_SECONDS = 10
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Also printed, because they move threads about or change how long an idle one spins.
 _PRINTED = (
@@ -177,7 +179,7 @@ class WorkerProcess:
     def close(self) -> None:
         """End the worker, whatever it is doing."""
         if self._launched:
-            self._process.terminate()  # so that the launcher ends what it started
+            self._leave()
         else:
             self._process.kill()
         self._process.wait()
@@ -185,6 +187,16 @@ class WorkerProcess:
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
+
+    def _leave(self) -> None:
+        """Let launched processes end by themselves, for one that is killed is reported as dead."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()  # so that the launcher ends what it started
 
     def __enter__(self) -> WorkerProcess:
         """Return the worker itself."""
