@@ -11,7 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from convcore.cli.errors import UsageError, count, require_extra
+from convcore.cli.errors import UsageError, count, require_extra, require_place, seed
 
 # Seconds of an epoch on two cores, for the estimate at the start; progress then goes by the clock.
 _DIGITS_EPOCH, _RESNET_DIGITS_EPOCH, _PATCHES_EPOCH = 0.25, 0.55, 2.5
@@ -120,7 +120,7 @@ def _add_training(subjects: argparse._SubParsersAction) -> None:
 
 
 def _add_seed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="random seed; default: 0")
+    parser.add_argument("--seed", type=seed, default=0, help="random seed; default: 0")
 
 
 def _add_scale(parser: argparse.ArgumentParser, default: str) -> None:
@@ -137,8 +137,7 @@ def _prepare(arguments: argparse.Namespace, *modules: str) -> None:
     """Raise for a missing package or a picture that cannot be written, before anything runs."""
     require_extra("demo", "sklearn", "matplotlib", *modules)
     output: Path = arguments.output
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"--output: there is no directory {output.parent}")
+    require_place("--output", output)
     from matplotlib.figure import Figure
 
     allowed = Figure().canvas.get_supported_filetypes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+from pathlib import Path
 
 
 class UsageError(Exception):
@@ -15,6 +16,21 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, got {text!r}")
     return int(text)
+
+
+def seed(text: str) -> int:
+    """Parse a seed of random numbers, which all that draws here takes."""
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be a whole number below 2**32, got {text!r}")
+    return int(text)
+
+
+def require_place(option: str, file: Path) -> None:
+    """Raise a `UsageError` unless a file can be there: before anything runs, not after it."""
+    if not file.absolute().parent.is_dir():
+        raise UsageError(f"{option}: there is no directory {file.parent}")
+    if file.is_dir():
+        raise UsageError(f"{option}: {file} is a directory, not a file")
 
 
 def require_extra(extra: str, *modules: str) -> None:

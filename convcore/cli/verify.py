@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from convcore.bench.process import ISAS
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, seed
 from convcore.cli.machine import cpu_name
 from convcore.cli.terminal import fitted
 
@@ -32,7 +32,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--long", action="store_true", help="an hour instead of under a minute")
     parser.add_argument("--seconds", type=float, metavar="S", help="so long, in all")
-    parser.add_argument("--seed", type=int, default=0, help="of the drawn cases; default 0")
+    parser.add_argument("--seed", type=seed, default=0, help="of the drawn cases; default 0")
     parser.add_argument("--isa", choices=ISAS[1:], help="only this instruction set")
     parser.add_argument("--case", metavar="TEXT", help="only this case, as a failure prints it")
     parser.set_defaults(run=run)

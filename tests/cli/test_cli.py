@@ -244,6 +244,10 @@ def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
         (["bench", "--isa", "avx2", "--env", "keep"], "one of the two"),
         (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
         (["demo", "photo", "--output", "/no/such/directory/x.png"], "no directory"),
+        (["bench", "--csv", "/"], "--csv: / is a directory"),
+        (["demo", "maps", "--output", "/"], "--output: / is a directory"),
+        (["inspect", "lenet", "--output", "/"], "--output: / is a directory"),
+        (["run", "/"], "'/' is a directory without a __main__.py"),
     ],
 )
 def test_unusable_argument_is_one_sentence(arguments, word, capsys):
@@ -253,6 +257,35 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     said = capsys.readouterr().err
     assert word in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["verify", "--seed", "-1"], "argument --seed: must be a whole number below 2**32"),
+        (["inspect", "lenet", "--seed", "1" + 22 * "0"], "must be a whole number below 2**32"),
+        (["bench", "--nets", ","], "argument --nets: must be names"),
+        (["run-model", "x.onnx", "-i", "x.jpg", "--std", "1,0,1"], "must be above 0"),
+        (["run-model", "x.onnx", "-i", "x.jpg", "--mean", "nan"], "must be numbers"),
+        (["run-model", "x.onnx", "-i", "x.jpg", "--largest", "-3"], "must be above 0"),
+        (["run-model", "x.onnx", "-i", "x.jpg", "--largest", "1,2"], "must be one number"),
+    ],
+)
+def test_value_that_means_nothing_is_refused_before_anything_runs(arguments, word, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert word in capsys.readouterr().err
+
+
+def test_a_module_that_is_not_there_is_named():
+    command = [sys.executable, "-P", "-m", "convcore", "run", "-m"]
+    for name in ("no_such_module", "no_such.module"):
+        done = subprocess.run(
+            [*command, name], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2
+        assert done.stderr == f"convcore run: there is no module {name!r}\n"
 
 
 def test_bfloat16_is_no_peer_of_layers(monkeypatch, capsys):

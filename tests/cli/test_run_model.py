@@ -101,7 +101,10 @@ REFUSED = {
     "other dtype": (["net.onnx", "--input", "whole.npy"], "is float32, got an array of int64"),
     "numbers": (["net.onnx", "--input", "color.png", "--mean", "1,2"], "--mean has 2 numbers"),
     "labels": (["net.onnx", "--input", "x.npy", "--labels", "no.txt"], "--labels no.txt"),
-    "output": (["net.onnx", "--input", "x.npy", "--output", "no/y.npz"], "--output no/y.npz"),
+    "output": (
+        ["net.onnx", "--input", "x.npy", "--output", "no/y.npz"],
+        "--output: there is no directory no",
+    ),
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.bench.layers import DTYPES, FIELDS, FORMATS, PASSES
 from convcore.bench.process import ISAS, worker_environment
-from convcore.cli.errors import UsageError, count, require_extra
+from convcore.cli.errors import UsageError, count, require_extra, require_place, seed
 from convcore.cli.machine import cpu_name
 from convcore.cli.terminal import columns
 
@@ -111,7 +111,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
 
 def _add_how(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rounds", type=count, metavar="R", help="samples a cell, taken in turn")
-    group.add_argument("--seed", type=int, default=0, help="of the arrays' random numbers")
+    group.add_argument("--seed", type=seed, default=0, help="of the arrays' random numbers")
     group.add_argument(
         "--isa",
         choices=ISAS,
@@ -171,7 +171,10 @@ def _some_of(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in text.split(",") if name))
+    names = tuple(dict.fromkeys(name for name in text.split(",") if name))
+    if not names:
+        raise argparse.ArgumentTypeError(f"must be names with commas between them, got {text!r}")
+    return names
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -246,11 +249,10 @@ def environment_of(arguments: argparse.Namespace, threads: int) -> dict[str, str
 
 
 def require_folders(arguments: argparse.Namespace, *options: str) -> None:
-    """Raise UsageError for a file in a directory that does not exist."""
+    """Raise UsageError for a file that cannot be where it is to be."""
     for option in options:
-        file = getattr(arguments, option)
-        if file is not None and not file.absolute().parent.is_dir():
-            raise UsageError(f"--{option}: there is no directory {file.parent}")
+        if (file := getattr(arguments, option)) is not None:
+            require_place(f"--{option}", file)
 
 
 def machine_now() -> dict[str, Any]:

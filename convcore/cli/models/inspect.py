@@ -7,7 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import one_line, open_with_zeros
 from convcore.cli.models.pictures import SUFFIXES, read_picture
 from convcore.cli.models.summary import default_sizes, maker, sizes
@@ -51,7 +51,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("report.html"), help="default: %(default)s"
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed; default: 0")
+    parser.add_argument("--seed", type=seed, default=0, help="random seed; default: 0")
     parser.set_defaults(run=run)
 
 
@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     import convcore
     from convcore import inspection
 
-    if not arguments.output.absolute().parent.is_dir():
-        raise UsageError(f"--output: there is no directory {arguments.output.parent}")
+    require_place("--output", arguments.output)
     convcore.manual_seed(arguments.seed)
     model, expected = _model(arguments)
     given = _input(arguments, expected)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-from convcore.cli.errors import UsageError, count
+from convcore.cli.errors import UsageError, count, require_place
 from convcore.cli.models.files import axes_of, fits, one_line, open_model
 from convcore.cli.models.pictures import SUFFIXES, read_picture
 
@@ -45,11 +46,11 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         help="of a photograph: subtracted from its values, which are from 0 to 1",
     )  # fmt: skip
     parser.add_argument(
-        "--std", type=_numbers, default=[1.0], metavar="R,G,B",
+        "--std", type=_positive, default=[1.0], metavar="R,G,B",
         help="of a photograph: what its values are divided by then",
     )  # fmt: skip
     parser.add_argument(
-        "--largest", type=float, default=1.0, metavar="N",
+        "--largest", type=_one_positive, default=1.0, metavar="N",
         help="of a photograph: its brightest value, for nets that take 0 to 255",
     )  # fmt: skip
     parser.add_argument(
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Call the net and print its outputs."""
     import convcore
 
+    if arguments.output is not None:
+        require_place("--output", arguments.output)
     net, infos = open_model(str(arguments.model))
     labels = None if arguments.labels is None else _lines(arguments.labels)
     inputs = [convcore.from_numpy(array) for array in _inputs(arguments, infos)]
@@ -231,11 +234,30 @@ def _lines(file: Path) -> list[str]:
 
 
 def _numbers(text: str) -> list[float]:
-    """Parse numbers with commas between them."""
+    """Parse finite numbers with commas between them."""
     try:
-        return [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}") from None
+        found = []
+    if not found or not all(map(isfinite, found)):
+        raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}")
+    return found
+
+
+def _positive(text: str) -> list[float]:
+    """Parse numbers above 0 with commas between them."""
+    found = _numbers(text)
+    if min(found) <= 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
+    return found
+
+
+def _one_positive(text: str) -> float:
+    """Parse one number above 0."""
+    found = _positive(text)
+    if len(found) > 1:
+        raise argparse.ArgumentTypeError(f"must be one number, got {text!r}")
+    return found[0]
 
 
 def _size(text: str) -> tuple[int, int]:

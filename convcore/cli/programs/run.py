@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -33,6 +34,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _require_program(path: str) -> None:
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    if os.path.isdir(path) and not os.path.exists(os.path.join(path, "__main__.py")):
+        raise UsageError(f"{path!r} is a directory without a __main__.py")
+
+
+def _require_module(name: str) -> None:
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise  # something that a package of it imports
+        found = None
+    if found is None:
+        raise UsageError(f"there is no module {name!r}")
+
+
 def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
     """Return what runs the program that a command line names, once all is prepared for it.
 
@@ -45,14 +64,15 @@ def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
     program: list[str] = arguments.module if as_module else arguments.program
     if not program:
         raise UsageError("name a script, or -m and a module")
-    if not as_module and not os.path.exists(program[0]):
-        raise UsageError(f"there is no file {program[0]!r}")
+    if not as_module:
+        _require_program(program[0])
     from convcore.compat import as_torch
 
     as_torch()
     sys.argv = program
     if as_module:
         sys.path.insert(0, os.getcwd())
+        _require_module(program[0])
         return partial(runpy.run_module, program[0], run_name="__main__", alter_sys=True)
     sys.path.insert(0, os.path.dirname(os.path.abspath(program[0])))
     return partial(runpy.run_path, program[0], run_name="__main__")
