@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "determinism.md"
 
 
-def trained(look=None):
+def trained(look=None, autocast=False):
     """Return a digest of all that three steps of a small net leave behind."""
     convcore.manual_seed(0)
     net = nn.Sequential(
@@ -42,7 +42,8 @@ def trained(look=None):
     optimizer = convcore.optim.AdamW(net.parameters(), lr=0.01)
     for _ in range(3):
         optimizer.zero_grad()
-        loss = F.cross_entropy(net(images), labels)
+        with convcore.autocast("cpu", dtype=convcore.bfloat16, enabled=autocast):
+            loss = F.cross_entropy(net(images), labels)
         loss.backward()
         optimizer.step()
     digest = hashlib.sha256(loss.detach().numpy().tobytes())
@@ -59,6 +60,16 @@ def test_training_has_the_same_bits_for_any_number_of_threads(threads):
         threads(count)
         digests.add(trained())
     assert len(digests) == 1
+
+
+def test_autocast_has_the_same_bits_for_any_number_of_threads(threads):
+    pytest.importorskip("ml_dtypes")
+    digests = set()
+    for count in (1, 2, 3, 8):
+        threads(count)
+        digests.add(trained(autocast=True))
+    assert len(digests) == 1
+    assert digests != {trained()}
 
 
 @pytest.mark.subprocess
