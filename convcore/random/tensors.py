@@ -72,7 +72,7 @@ def randn(
 
 
 def randint(
-    *limits: int,
+    *limits: int | Sequence[int],
     low: int = 0,
     high: int | None = None,
     size: Sequence[int] | None = None,
