@@ -92,14 +92,14 @@ def _multiply(a: Array, b: Array) -> Array:
         if product is not None:
             return product
     shape, kernel = _kernel(a.dtype, a.shape, a.strides, b.shape, b.strides)
+    nothing_to_add = 0 in (*shape, a.shape[-1])
+    if kernel is None and not nothing_to_add:
+        return _multiply(_with_rows(a), _with_rows(b))
     c = memory.empty(shape, a.dtype)
     if kernel is not None:
         kernel.run(a, b, c)
-    elif c.size:
-        if a.shape[-1] == 0:
-            c[...] = 0
-        else:
-            return _multiply(_with_rows(a), _with_rows(b))
+    else:
+        c[...] = 0
     return c
 
 
