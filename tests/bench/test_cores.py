@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from scripts import load_script
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
 SPEC = "8,256,14,14,256,1"
 
 
 @pytest.fixture
 def cores(monkeypatch):
-    """Return the script as a module."""
-    if not (SCRIPTS / "cores.py").is_file():
-        pytest.skip("the benchmarks are in the source tree only")
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    monkeypatch.delitem(sys.modules, "cores", raising=False)
-    import cores
-
-    return cores
+    return load_script(monkeypatch, "cores")
 
 
 def record(*threads):

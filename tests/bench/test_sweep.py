@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
+from scripts import load_script
 
 from convcore.bench.layers import parse_layer
 from convcore.bench.problem import draw_operands
 from convcore.engine.conv.algorithms import winograd
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture
 def sweep(monkeypatch):
-    """Return the script as a module."""
-    if not (SCRIPTS / "sweep.py").is_file():
-        pytest.skip("the benchmarks are in the source tree only")
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    monkeypatch.delitem(sys.modules, "sweep", raising=False)
-    import sweep
-
-    return sweep
+    return load_script(monkeypatch, "sweep")
 
 
 def prepare(sweep, spec, kept=False):

@@ -1,4 +1,4 @@
-"""What was measured becomes pages of the site: each record, and a chart of the nets' ratios."""
+"""What was measured becomes pages of the site, one for each record."""
 
 from __future__ import annotations
 
@@ -30,31 +30,3 @@ def test_a_new_record_becomes_a_page(records, tmp_path):
     pages = records.pages(tmp_path)
     assert list(pages) == ["new"]
     assert records.command_of(pages["new"]) == "convcore bench --new"
-
-
-def test_ratios_of_nets_are_those_of_the_table(records):
-    text = """
-## Nets
-
-| net | task | ms | PyTorch / convcore | OpenVINO / convcore |
-| --- | --- | --- | --- | --- |
-| LeNet | training step | 4.1 | 1.18 (1.1-1.2) |  |
-| LeNet | inference | 0.7 | 2.00 (1.9-2.1) | 0.9 (0.8-1.0) |
-
-## Every library and format
-
-| net | task | ms | PyTorch / convcore | OpenVINO / convcore |
-| LeNet | inference of one | 0.7 | 9.00 | 0.9 |
-"""
-    assert records.net_ratios(text) == {
-        "training step": {"LeNet": 1.18},
-        "inference": {"LeNet": 2.0},
-    }
-
-
-def test_chart_has_every_net(records, tmp_path):
-    pytest.importorskip("matplotlib")
-    ratios = records.net_ratios(records.pages()["nets"])
-    assert ratios and all(len(nets) >= 6 for nets in ratios.values())
-    records.draw_nets(ratios, tmp_path / "nets.svg")
-    assert (tmp_path / "nets.svg").stat().st_size > 1000

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import itertools
 import platform
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import load_script
 
 from convcore import engine
 from convcore.bench.layers import PASSES, parse_layer, pass_calls
@@ -22,7 +20,6 @@ from convcore.kernels.runtime import _threads
 from convcore.verify.cases import Case, parse_case
 from convcore.verify.checks import _FACTORS, _taken
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "benchmarks"
 LAYERS = ("1,16,14,14,16,3,1,1", "1,3,14,14,16,3,2,1", "1,16,9,9,16,3,1,1,1,16")
 LAYERS += ("1,16,9,9,16,3,1,1,1,4", "1,16,9,9,16,1", "1,16,14,14,16,3,2,1")
 CASES = tuple(
@@ -137,15 +134,9 @@ def test_floating_point_mode_is_left_as_it_was(bits, threads):
 
 
 def test_errors_on_real_layers_are_within_the_stated_bounds(monkeypatch):
-    if not SCRIPTS.is_dir():
-        pytest.skip("the benchmarks are in the source tree only")
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    numerics = importlib.import_module("numerics")
-    try:
-        layers = [parse_layer(spec) for spec in ("1,64,14,14,64,3,1,1", "1,400,9,9,32,3,1,1")]
-        largest, own, found, _ = numerics.measure(layers, list(numerics.KINDS))
-    finally:
-        del sys.modules["numerics"]
+    numerics = load_script(monkeypatch, "numerics")
+    layers = [parse_layer(spec) for spec in ("1,64,14,14,64,3,1,1", "1,400,9,9,32,3,1,1")]
+    largest, own, found, _ = numerics.measure(layers, list(numerics.KINDS))
     assert not found
     assert ("winograd", "normal") in largest
     # The bound for numbers of one sign is not there for nothing, nor is the one of Winograd.
