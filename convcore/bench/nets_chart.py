@@ -50,7 +50,7 @@ def save_nets_chart(file: Path, cells: Sequence[NetCell], peers: Sequence[str]) 
             mine = [cell for cell in drawn if (cell.threads, cell.task) == (count, task)]
             _draw(axes, mine, [OURS, *(peer for peer in peers if peer != BASE)])
             axes.set_title(f"{task}, {counted(count)}", fontsize=10)
-        row[0].set_ylabel("PyTorch's time / its own", fontsize=9)
+        row[0].set_ylabel("times as fast as PyTorch", fontsize=9)
     handles, labels = [], []
     for axes in panels.flat:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
