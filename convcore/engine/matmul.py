@@ -27,6 +27,9 @@ _TILE = 256
 _FEW_ROWS = {True: range(5, 13), False: range(3, 33)}
 _FEW_ROWS_WORK = 1 << 20
 
+# Products whose `_offsets` are kept, 16 bytes each: with 256 shapes, 16 MiB in all.
+_MOST_KEPT = 4096
+
 
 def matmul(a: Array, b: Array) -> Array:
     """Return the matrix product of two arrays.
@@ -91,13 +94,14 @@ def _multiply(a: Array, b: Array) -> Array:
         product = matmul_bfloat16(a, b)
         if product is not None:
             return product
-    shape, kernel = _kernel(a.dtype, a.shape, a.strides, b.shape, b.strides)
+    layout = a.dtype, a.shape, a.strides, b.shape, b.strides
+    shape, kernel, offsets = _kernel(*layout)
     nothing_to_add = 0 in (*shape, a.shape[-1])
     if kernel is None and not nothing_to_add:
         return _multiply(_with_rows(a), _with_rows(b))
     c = memory.empty(shape, a.dtype)
     if kernel is not None:
-        kernel.run(a, b, c)
+        kernel.run(a, b, c, _offsets(*layout, shape[:-2]) if offsets is None else offsets)
     else:
         c[...] = 0
     return c
@@ -110,14 +114,18 @@ def _kernel(
     a_strides: tuple[int, ...],
     b_shape: tuple[int, ...],
     b_strides: tuple[int, ...],
-) -> tuple[tuple[int, ...], MatmulKernel | None]:
-    """Return the product's shape, and what computes it where operands need not be copied."""
+) -> tuple[tuple[int, ...], MatmulKernel | None, np.ndarray | None]:
+    """Return the product's shape, its kernel and its `_offsets`.
+
+    There is no kernel where operands have to be copied first, and no table of offsets where it is
+    not worth its memory.
+    """
     lead = _lead(a_shape, b_shape)
     m, k, n = *a_shape[-2:], b_shape[-1]
     shape = (*lead, m, n)
     left, right = _stored(a_shape, a_strides, dtype), _stored(b_shape, b_strides, dtype)
     if not math.prod((*shape, k)) or left is None or right is None:
-        return shape, None
+        return shape, None, None
     (trans_a, lda), (trans_b, ldb) = left, right
     fields = {
         "batch": math.prod(lead),
@@ -137,11 +145,9 @@ def _kernel(
         "tile_m": min(m, _TILE),
         "tile_n": min(n, _TILE),
     }
-    offsets = [
-        _offsets(one, strides, lead, dtype.itemsize)
-        for one, strides in ((a_shape, a_strides), (b_shape, b_strides))
-    ]
-    return shape, MatmulKernel(dtype.char, fields, np.stack(offsets, axis=-1))
+    few = math.prod(lead) <= _MOST_KEPT
+    offsets = _offsets(dtype, a_shape, a_strides, b_shape, b_strides, lead) if few else None
+    return shape, MatmulKernel(dtype.char, fields), offsets
 
 
 def _lead(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,14 +184,24 @@ def _with_rows(array: Array) -> Array:
 
 
 def _offsets(
-    shape: tuple[int, ...], strides: tuple[int, ...], lead: tuple[int, ...], itemsize: int
+    dtype: np.dtype[Any],
+    a_shape: tuple[int, ...],
+    a_strides: tuple[int, ...],
+    b_shape: tuple[int, ...],
+    b_strides: tuple[int, ...],
+    lead: tuple[int, ...],
 ) -> np.ndarray:
-    """Return the offset of each product's operand, in elements, in the order of the result."""
-    offsets = np.zeros((1,) * len(lead), np.int64)
+    """Return where each product's operands begin, (products, 2), in elements."""
+    operands = (a_shape, a_strides), (b_shape, b_strides)
+    return np.stack([_starts(*one, lead) // dtype.itemsize for one in operands], axis=-1)
+
+
+def _starts(shape: tuple[int, ...], strides: tuple[int, ...], lead: tuple[int, ...]) -> np.ndarray:
+    """Return where an operand of each product begins, in bytes, in the order of the result."""
+    starts = np.zeros((1,) * len(lead), np.int64)
     missing = len(lead) - (len(shape) - 2)
     for axis, (count, stride) in enumerate(zip(shape[:-2], strides[:-2], strict=True)):
-        steps = np.arange(count) * (stride // itemsize)
         one = [1] * len(lead)
         one[missing + axis] = -1
-        offsets = offsets + steps.reshape(one)
-    return np.ascontiguousarray(np.broadcast_to(offsets, lead)).reshape(-1)
+        starts = starts + (np.arange(count) * stride).reshape(one)
+    return np.broadcast_to(starts, lead).reshape(-1)

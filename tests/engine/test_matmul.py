@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,3 +92,16 @@ def test_products_of_few_rows_are_exact_and_the_same_on_any_threads(rows, transp
             engine.set_num_threads(before)
         assert reference.error_in_eps(results[0], exact, bound, np.dtype("float32")) <= 4
         assert len({result.tobytes() for result in results}) == 1
+
+
+def test_many_products_of_many_shapes_are_not_remembered(rng):
+    tracemalloc.start()
+    try:
+        for products in range(60_000, 60_010):
+            a = rng.integers(-4, 5, (products, 1, 2)).astype("float32")
+            assert (engine.matmul(a, a.mT) == (a * a).sum(-1, keepdims=True)).all()
+        del a
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 60_000 * 16

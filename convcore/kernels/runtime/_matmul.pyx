@@ -81,32 +81,32 @@ cdef class MatmulKernel:
     ----------
     kind : one of 'fdFD'
     fields : the fields of a job
-    offsets : int64 (batch, 2), where each product's a and b begin, in elements
     """
     cdef Job job
     cdef int code
-    cdef object offsets
     cdef Py_ssize_t items
 
-    def __init__(self, str kind, dict fields, offsets):
+    def __init__(self, str kind, dict fields):
         self.job = fields
         self.code = "fdFD".index(kind)
-        self.offsets = offsets
         cdef Job job = self.job
         self.items = job.batch * (
             ((job.m + job.tile_m - 1) // job.tile_m) * ((job.n + job.tile_n - 1) // job.tile_n)
         )
         check_sizes(max(job.m, job.n, job.k, job.lda, job.ldb))
 
-    def run(self, a, b, c):
-        """Write c = a @ b, contiguous (batch, m, n)."""
+    def run(self, a, b, c, offsets):
+        """Write c = a @ b, contiguous (batch, m, n).
+
+        offsets: int64 (batch, 2), where each product's a and b begin, in elements.
+        """
         cdef Job *job = &self.job
         cdef int threads = thread_count(self.items, 1.0 * job.batch * job.m * job.n * job.k)
         cdef Buffers arrays = Buffers()
         cdef void *a_ptr = arrays.borrow(a, False)
         cdef void *b_ptr = arrays.borrow(b, False)
         cdef void *c_ptr = arrays.borrow(c, True)
-        cdef int64_t *where = <int64_t *>arrays.borrow(self.offsets, False)
+        cdef int64_t *where = <int64_t *>arrays.borrow(offsets, False)
         if not job.few_rows:
             threads = acquire_blas(threads)
         try:
