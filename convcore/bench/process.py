@@ -242,4 +242,8 @@ def serve_standard_streams(
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     name, threads = sys.argv[1:]
-    serve(make(name, int(threads)), sys.stdin if commands is None else commands, answers)
+    try:
+        serve(make(name, int(threads)), sys.stdin if commands is None else commands, answers)
+    except BrokenPipeError:  # who asked was killed meanwhile
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, answers.fileno())  # for what is left in the buffer at the end

@@ -3,8 +3,9 @@
 ``import convcore`` does not load it. Sub-commands import what they need when they run, so that
 ``convcore --help`` is fast and ``convcore info`` needs no extra.
 
-Exit codes: 0 success, 1 a wrong result, 2 a usage error or a missing extra, 130 interrupted, 141
-nobody reads the output any longer, as after ``| head -1``.
+Exit codes: 0 success, 1 a wrong result, or the machine lacks memory, room or descriptors, 2 a usage
+error or a missing extra, 130 interrupted, 141 nobody reads the output any longer, as after
+``| head -1``.
 """
 
 from __future__ import annotations
@@ -16,16 +17,22 @@ from collections.abc import Sequence
 import convcore
 from convcore._hints import stale_kernels
 from convcore.cli import bench, completion, demo, info, plan, verify
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, lacking
 from convcore.cli.models import inspect, run_model, summary
 from convcore.cli.overview import overview
 from convcore.cli.parser import Parser
 from convcore.cli.programs import run, watch
-from convcore.cli.terminal import reader_is_gone, silence_output
+from convcore.cli.terminal import (
+    open_standard_streams,
+    output_fault,
+    reader_is_gone,
+    silence_output,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with ``argv``, by default ``sys.argv[1:]``; return the exit code."""
+    open_standard_streams()
     try:
         try:
             return _run(argv)
@@ -36,6 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         silence_output()
         return 141
+    except OSError:
+        fault = output_fault()
+        if fault is None:
+            raise
+        silence_output()
+        print(f"convcore: standard output: {lacking(fault)}", file=sys.stderr)
+        return 1
+
+
+# Commands that run somebody's program, whose errors are shown as Python shows them.
+_PROGRAMS = ("run", "watch")
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -55,7 +73,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except Exception as error:
         if stale := stale_kernels(error):
             raise stale from error
-        raise
+        said = None if arguments.command in _PROGRAMS else lacking(error)
+        if said is None or isinstance(error, BrokenPipeError) or output_fault():
+            raise
+        print(f"convcore {arguments.command}: {said}", file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

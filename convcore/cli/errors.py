@@ -1,9 +1,12 @@
-"""Usage errors, without a traceback: wrong commands and options, missing packages."""
+"""Errors without a traceback: usage errors, missing packages, what the machine lacks."""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.util
+import os
+import re
 from pathlib import Path
 
 
@@ -27,10 +30,34 @@ def seed(text: str) -> int:
 
 def require_place(option: str, file: Path) -> None:
     """Raise a `UsageError` unless a file can be there: before anything runs, not after it."""
-    if not file.absolute().parent.is_dir():
-        raise UsageError(f"{option}: there is no directory {file.parent}")
-    if file.is_dir():
-        raise UsageError(f"{option}: {file} is a directory, not a file")
+    try:
+        if not file.absolute().parent.is_dir():
+            raise UsageError(f"{option}: there is no directory {file.parent}")
+        if file.is_dir():
+            raise UsageError(f"{option}: {file} is a directory, not a file")
+        if file.is_char_device():  # /dev/full refuses nothing, too, and /dev/null takes it
+            with file.open("wb", buffering=0) as stream:
+                stream.write(b"")
+    except OSError as error:
+        raise UsageError(f"{option}: {file}: {lacking(error)}") from None
+
+
+# What the dynamic linker and the interpreter say of a library that does not fit.
+_NO_ROOM = re.compile(r"failed to map segment|annot allocate memory|Too many open files")
+
+
+def lacking(error: BaseException) -> str | None:
+    """Return in words what the machine refused: memory, descriptors, room on a disk, a file."""
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}".removesuffix(": ")
+    if isinstance(error, OSError) and error.errno is not None:
+        if error.errno == errno.ENOENT and error.filename is None:
+            return "the current directory is gone"
+        where = f": {error.filename}" if error.filename is not None else ""
+        return os.strerror(error.errno) + where
+    if isinstance(error, ImportError) and _NO_ROOM.search(str(error)):
+        return f"out of memory or descriptors: {error}"
+    return None
 
 
 def require_extra(extra: str, *modules: str) -> None:

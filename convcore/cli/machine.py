@@ -1,4 +1,4 @@
-"""CPU information: name, instruction sets and load."""
+"""CPU information: name, instruction sets and load; the machine's memory."""
 
 from __future__ import annotations
 
@@ -41,6 +41,14 @@ def cpu_flags() -> frozenset[str]:
     """Return the CPU's flags as Linux spells them; empty where they cannot be read."""
     info = _cpuinfo()
     return frozenset(info.get("flags", info.get("Features", "")).split())
+
+
+def memory_bytes() -> int | None:
+    """Return the machine's memory in bytes; None where it is not known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def load_average() -> float | None:

@@ -1,4 +1,4 @@
-"""Text for a terminal of any width, and the end of a pipe that nobody reads any longer."""
+"""Text for a terminal of any width; streams that are closed, full, or read by nobody any longer."""
 
 from __future__ import annotations
 
@@ -67,6 +67,22 @@ def reader_is_gone() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)  # the errors alone, which need not be asked for
     return bool(poll.poll(0))
+
+
+def output_fault() -> OSError | None:
+    """Return the error for which standard output takes nothing more, as on a full disk."""
+    try:
+        print(end="", flush=True)  # even without a buffer: an empty write tells of /dev/full
+    except OSError as error:
+        return error
+    return None
+
+
+def open_standard_streams() -> None:
+    """Open what a caller has closed: else the next file that is opened would get its number."""
+    for name, how in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, how, encoding="utf-8"))  # noqa: SIM115
 
 
 def silence_output() -> None:

@@ -245,6 +245,8 @@ def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
         (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
         (["demo", "photo", "--output", "/no/such/directory/x.png"], "no directory"),
         (["bench", "--csv", "/"], "--csv: / is a directory"),
+        (["bench", "--json", "/dev/full"], "--json: /dev/full: No space left on device"),
+        (["bench", "--layer", "1,99999999999,5,5,3,3"], "GiB for input, weight and output"),
         (["demo", "maps", "--output", "/"], "--output: / is a directory"),
         (["inspect", "lenet", "--output", "/"], "--output: / is a directory"),
         (["run", "/"], "'/' is a directory without a __main__.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from convcore.cli.bench.options import (
     suites_of,
 )
 from convcore.cli.errors import UsageError
-from convcore.cli.machine import load_average
+from convcore.cli.machine import load_average, memory_bytes
 from convcore.cli.parser import nearest
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _QUICK_SECONDS = 50.0
 _STARTING_SECONDS = 4.0
 # Each oracle holds a layer in float64, several times over.
 _MOST_ORACLES = 4
+# Bytes of an element in float64, in which the oracle computes.
+_ORACLE_BYTES = 8
 # Load average a CPU beyond which timings say something about other programs too.
 _BUSY = 0.25
 
@@ -63,9 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         # After Ctrl-C too: what was measured is shown and saved.
         if outcome.cells:
-            # Saved first: nobody may read what is printed any longer.
-            saved = list(save(files, outcome, request, machine, command_line(arguments)))
-            all_well = _report(console, request, outcome, machine, arguments.check)
+            # Saved first: nobody may read what is printed any longer.  Where that fails, as on a
+            # full disk, what was measured is printed still.
+            try:
+                saved = list(save(files, outcome, request, machine, command_line(arguments)))
+            finally:
+                all_well = _report(console, request, outcome, machine, arguments.check)
             for line in saved:
                 console.print(line, markup=False)
     if before is not None:
@@ -121,9 +127,25 @@ def _algorithm(arguments: argparse.Namespace) -> str | None:
 
 def _layers(specs: Sequence[str]) -> tuple[Layer, ...]:
     try:
-        return tuple(parse_layer(spec) for spec in specs)
+        layers = tuple(parse_layer(spec) for spec in specs)
     except ValueError as error:
         raise UsageError(f"--layer: {error}") from None
+    for layer in layers:
+        _check_memory(layer)
+    return layers
+
+
+def _check_memory(layer: Layer) -> None:
+    """Raise UsageError for a layer whose arrays the machine cannot hold."""
+    shapes = layer.geometry
+    sizes = (shapes.input_shape, shapes.weight_shape, shapes.output_shape)
+    needed = _ORACLE_BYTES * sum(math.prod(shape) for shape in sizes)
+    there = memory_bytes()
+    if there is not None and needed > there:
+        raise UsageError(
+            f"--layer: {layer.spec} needs {needed / 2**30:,.1f} GiB for input, weight and output "
+            f"in float64, and this machine has {there / 2**30:,.1f}"
+        )
 
 
 def _announcements(request: Request, load: float | None) -> list[str]:

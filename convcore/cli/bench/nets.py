@@ -58,8 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
         follow(_steps(arguments, effort, cells, console))
     finally:  # after Ctrl-C too, and before what nobody may read any longer
         if cells:
-            saved = list(_save(arguments, cells, peers))
-            print_nets(console, cells, peers, effort.rounds)
+            try:
+                saved = list(_save(arguments, cells, peers))
+            finally:  # on a full disk too
+                print_nets(console, cells, peers, effort.rounds)
     found = net_promises(cells, peers)
     print_promises(console, found)
     for line in saved:
