@@ -13,6 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.views import check_writable
 from convcore.functions.complex_parts import view_as_complex, view_as_real
+from convcore.optim._loaded import NUMBERS, check_states
 from convcore.optim.optimizer import Optimizer
 
 
@@ -39,9 +40,12 @@ class Composed(Optimizer):
             for name, value in self._later_options.items():
                 group.setdefault(name, value)
         for own in self.state.values():
-            step = own.get("step") if isinstance(own, dict) else None
-            if step is not None and not isinstance(step, Tensor):
-                own["step"] = counter(float(step))
+            for name in NUMBERS.intersection(own) if isinstance(own, dict) else ():
+                if isinstance(own[name], int | float):
+                    own[name] = counter(float(own[name]))
+
+    def _check_loaded(self, state: dict[Any, Any]) -> None:
+        check_states(state)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters that have a gradient; see `Optimizer.step`."""

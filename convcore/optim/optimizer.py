@@ -13,6 +13,7 @@ from typing import Any
 from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
+from convcore.optim._loaded import check_form, check_mapping, check_options
 
 __all__ = [
     "Optimizer",
@@ -263,14 +264,25 @@ class Optimizer(_hints.KeywordHints):
         Raises
         ------
         ValueError
-            The groups are not as many, or not as large, as this optimizer's.
+            The groups are not as many, or not as large, as this optimizer's; a part is missing.
+        TypeError
+            A part, an option or a parameter's state is of another type.
+        NotImplementedError
+            A tensor is on the meta device, and has no values.
+
+        Notes
+        -----
+        Where it raises, the optimizer stays as it was.
         """
-        state_dict = state_dict.copy()
+        check_mapping(state_dict)
+        state_dict = dict(state_dict)
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
             answer = hook(self, state_dict)
             state_dict = state_dict if answer is None else answer
+        check_form(state_dict)
         groups = copy.deepcopy(state_dict["param_groups"])
         self._check_sizes(groups)
+        check_options(groups, self.param_groups)
         saved = chain.from_iterable(group["params"] for group in groups)
         parameters = dict(zip(saved, self._all_parameters(), strict=True))
         state: defaultdict[Any, Any] = defaultdict(dict)
@@ -280,6 +292,7 @@ class Optimizer(_hints.KeywordHints):
                 state[parameter] = _fitted(value, parameter)
             else:
                 state[number] = value
+        self._check_loaded(state)
         for group, own in zip(groups, self.param_groups, strict=True):
             group["params"] = own["params"]
             if "param_names" in own:
@@ -287,6 +300,9 @@ class Optimizer(_hints.KeywordHints):
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
+
+    def _check_loaded(self, state: dict[Any, Any]) -> None:
+        """Raise TypeError for parameters' states, by parameter, that steps could not use."""
 
     def _check_sizes(self, groups: list[dict]) -> None:
         if len(groups) != len(self.param_groups):
@@ -434,6 +450,8 @@ def _fitted(value: Any, parameter: Tensor, name: Any = None) -> Any:
     The step count, "step", keeps its own: half precision cannot count far.
     """
     if isinstance(value, Tensor):
+        if value.device != parameter.device:
+            value = value.to(parameter.device)  # raises: from the meta device there is nothing
         if name != "step" and parameter.is_floating_point():
             value = value.to(parameter.dtype)
         return value
