@@ -24,21 +24,16 @@ class MetaArray(np.ndarray):
         """Forget what is written in place; anything else is an error."""
         if any(isinstance(out, MetaArray) for out in kwargs.get("out", ())):
             return self
-        refuse()
+        return self.refuse()
 
-    def astype(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError."""
-        refuse()
+    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError: there are no values to compute with; kernels call it."""
+        raise NotImplementedError(
+            "tensors on the device 'meta' have no values to compute with; "
+            "Module.to_empty(device='cpu') gives a module memory"
+        )
 
-    copy = __array_function__ = astype
-
-
-def refuse() -> NoReturn:
-    """Raise NotImplementedError: there are no values to compute with."""
-    raise NotImplementedError(
-        "tensors on the device 'meta' have no values to compute with; "
-        "Module.to_empty(device='cpu') gives a module memory"
-    )
+    copy = astype = __array_function__ = refuse
 
 
 def meta(shape: tuple[int, ...], dtype: np.dtype) -> MetaArray:

@@ -6,6 +6,7 @@ import pytest
 
 import convcore
 from convcore import nn
+from convcore.nn import functional as F
 
 
 def test_a_module_is_built_without_memory_and_filled_by_a_state():
@@ -46,3 +47,40 @@ def test_there_are_no_values_to_compute_with():
     for compute in (lambda: made + 1, lambda: made * made, lambda: made.clone()):
         with pytest.raises(NotImplementedError, match="'meta' have no values"):
             compute()
+
+
+def on_meta(*shape):
+    return convcore.ones(*shape, device="meta")
+
+
+IMAGES = convcore.ones(1, 2, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda: F.linear(convcore.ones(2, 3), on_meta(4, 3)),
+        lambda: convcore.ones(2, 3) @ on_meta(3),
+        lambda: convcore.bmm(convcore.ones(1, 2, 3), on_meta(1, 3, 2)),
+        lambda: F.conv2d(IMAGES, on_meta(2, 2, 3, 3)),
+        lambda: F.conv2d(IMAGES, convcore.ones(2, 2, 3, 3), on_meta(2)),
+        lambda: F.conv_transpose2d(IMAGES, on_meta(2, 2, 3, 3)),
+        lambda: F.layer_norm(convcore.ones(2, 3), (3,), on_meta(3)),
+        lambda: F.batch_norm(IMAGES, None, None, on_meta(2), training=True),
+        lambda: F.group_norm(IMAGES, 2, None, on_meta(2)),
+    ],
+)
+def test_layers_with_weights_on_meta_are_refused(compute):
+    with pytest.raises(NotImplementedError, match="'meta' have no values"):
+        compute()
+
+
+def test_nothing_is_copied_from_meta(lib):
+    layer = lib.nn.Linear(2, 3)
+    before = layer.weight.detach().clone()
+    wrong = lib.nn.Linear(2, 3, device="meta").state_dict()
+    with pytest.raises(RuntimeError, match="Cannot copy out of meta tensor; no data!"):
+        layer.load_state_dict(wrong)
+    assert (layer.weight == before).all()
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        lib.ones(2).copy_(lib.ones(2, device="meta"))

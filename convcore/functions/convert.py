@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation, _dtype
-from convcore._creation.arguments import element
+from convcore._creation.arguments import checked_number, element
 from convcore._creation.memory import check_format, empty_array, empty_preserving
 from convcore._device import check_device, is_meta, unavailable
 from convcore._device import device as _device
-from convcore._meta import meta
+from convcore._meta import MetaArray, meta
 from convcore._tensor import (
     Tensor,
     channels_last,
@@ -87,7 +87,15 @@ def copied(array: np.ndarray, dtype: np.dtype, memory_format: _Format) -> np.nda
 
 
 def store(out: np.ndarray, values: np.ndarray) -> None:
-    """Write values of any dtype into an array; they may broadcast."""
+    """Write values of any dtype into an array; they may broadcast.
+
+    Raises
+    ------
+    NotImplementedError
+        The values are on the meta device, where there are none, and the array is not.
+    """
+    if isinstance(values, MetaArray) and not isinstance(out, MetaArray):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if values.dtype.kind == "c" and out.dtype.kind not in "cb":
         values = values.real
     if values.dtype is out.dtype:
@@ -290,7 +298,8 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         The tensor has axes; the number does not fit into this tensor's dtype.
     """
     if not isinstance(value, Tensor):
-        return _overwrite(self, element(value, self._array.dtype), "FillBackward2")
+        number = checked_number("fill_", value, "value")
+        return _overwrite(self, element(number, self._array.dtype), "FillBackward2")
     if value._array.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "

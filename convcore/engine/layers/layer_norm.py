@@ -49,8 +49,9 @@ def _contiguous(x: Array) -> Array:
 def _parameters(weight: Array | None, bias: Array | None, length: int, dtype: np.dtype) -> Array:
     """Return (2, length): weight and bias, or ones and zeros."""
     parameters = np.empty((2, length), dtype)
-    parameters[0] = 1 if weight is None else weight.reshape(-1)
-    parameters[1] = 0 if bias is None else bias.reshape(-1)
+    # Not by a subscript, which takes what tensors on the meta device have in place of values.
+    np.copyto(parameters[0], 1 if weight is None else weight.reshape(-1))
+    np.copyto(parameters[1], 0 if bias is None else bias.reshape(-1))
     return parameters
 
 

@@ -61,8 +61,9 @@ class _Plan(NamedTuple):
     def parameters(self, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
         """Return the kernel's parameters, with weight and bias wherever they stand."""
         parameters = np.empty((5, self.images * self.repeat, self.channels), dtype)
-        parameters[1] = 1 if weight is None else weight
-        parameters[2] = 0 if bias is None else bias
+        # Not by a subscript, which takes what tensors on the meta device have in place of values.
+        np.copyto(parameters[1], 1 if weight is None else weight)
+        np.copyto(parameters[2], 0 if bias is None else bias)
         return parameters
 
     def run(

@@ -38,6 +38,8 @@ def checked_array(name: str, value: Any) -> Array:
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
     check_dtype(name, value.dtype)
+    if hasattr(value, "refuse"):  # on the meta device: no values, and none of them must be read
+        value.refuse()
     return np.asarray(value)
 
 

@@ -11,12 +11,19 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 
+from numpy import ndarray
+
 
 cdef class Buffers:
     """Up to nine borrowed buffers."""
 
     cdef void *borrow(self, array, bint write) except? NULL:
-        """Return the address of the array's first element; BufferError if it may not be written."""
+        """Return the address of the array's first element; BufferError if it may not be written.
+
+        An array of the meta device has no values to give: its ``refuse`` raises.
+        """
+        if type(array) is not ndarray and hasattr(array, "refuse"):
+            array.refuse()
         PyObject_GetBuffer(
             array, &self.views[self.count], PyBUF_STRIDED if write else PyBUF_STRIDED_RO
         )
