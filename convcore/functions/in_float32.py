@@ -27,7 +27,8 @@ def in_float32(function: Function) -> Function:
     """Let a function take bfloat16, whose results, and their gradients, it rounds once.
 
     Tensors of another dtype beside those of bfloat16 are for the function to promote or to refuse,
-    unless they have no axes or hold integers.
+    unless they have no axes or hold integers.  Where none of bfloat16 has axes either, the result
+    stays as wide as they are.
     """
 
     @functools.wraps(function)
@@ -45,10 +46,13 @@ def in_float32(function: Function) -> Function:
 
 
 def _widened(function: Callable, args: tuple, kwargs: dict) -> Any:
-    for one in (*args, *kwargs.values()):
-        if isinstance(one, Tensor) and one._array.ndim and one._array.dtype.kind in "fc":
-            return function(*args, **kwargs)
+    arrays = [one._array for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
+    others = [array.ndim for array in arrays if array.dtype.kind in "fc"]
+    if any(others):
+        return function(*args, **kwargs)
     result = function(*map(_wide, args), **{name: _wide(one) for name, one in kwargs.items()})
+    if others and not any(array.ndim for array in arrays if array.dtype.kind == "V"):
+        return result  # of numbers alone: promoted
     if isinstance(result, Tensor):
         return _narrow(result)
     parts = [_narrow(one) for one in result]

@@ -92,13 +92,12 @@ def nanquantile(
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
 
 
+# The weight of the element above a place between two, and the place itself where one is taken.
 _BETWEEN = {
     "linear": lambda rank: rank - np.floor(rank),
-    "lower": lambda rank: np.zeros_like(rank),
-    "higher": lambda rank: np.ceil(rank) - np.floor(rank),
     "midpoint": lambda rank: (np.ceil(rank) - np.floor(rank)) / 2,
-    "nearest": lambda rank: np.rint(rank) - np.floor(rank),
 }
+_TAKEN = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}
 
 
 def _quantile(
@@ -106,7 +105,7 @@ def _quantile(
 ) -> Tensor:
     check_tensor(function, x)
     chances = _chances(function, x, q)
-    if interpolation not in _BETWEEN:
+    if interpolation not in _BETWEEN and interpolation not in _TAKEN:
         raise RuntimeError(
             f"{function}() interpolation must be one of linear, lower, higher, midpoint or "
             f"nearest, but got {interpolation}"
@@ -121,7 +120,11 @@ def _quantile(
         places = np.where(nan, last, chances.reshape(-1) * last)
     else:
         places = np.maximum(chances.reshape(-1) * (last - nan), 0)
-    found = movedim(_between(ordered, places, _BETWEEN[interpolation](places)), -1, 0)
+    if interpolation in _TAKEN:  # not by a weight of 0 or 1: beside an infinity that gives NaN
+        found = _at(ordered, _TAKEN[interpolation](places))
+    else:
+        found = _between(ordered, places, _BETWEEN[interpolation](places))
+    found = movedim(found, -1, 0)
     if keepdim and rank:
         kept = [*found._array.shape[:1], *(1,) * rank] if axis is None else None
         found = reshape(found, kept) if kept else unsqueeze(found, axis + 1)  # type: ignore
@@ -148,12 +151,15 @@ def _chances(function: str, x: Tensor, q: Any) -> np.ndarray:
 
 def _between(ordered: Tensor, places: np.ndarray, weight: np.ndarray) -> Tensor:
     """Return the elements at places along the last axis, interpolated by ``weight``."""
+    low, high = (_at(ordered, part(places)) for part in (np.floor, np.ceil))
+    weights = wrap(np.asarray(weight, ordered._array.dtype))
+    return lerp(low, high, expand(weights, low._array.shape))
+
+
+def _at(ordered: Tensor, places: np.ndarray) -> Tensor:
+    """Return the elements at whole places along the last axis."""
     shape = (*ordered._array.shape[:-1], places.shape[-1])
-    low, high = (
-        gather(ordered, -1, wrap(np.broadcast_to(part(places).astype(np.int64), shape).copy()))
-        for part in (np.floor, np.ceil)
-    )
-    return lerp(low, high, expand(wrap(np.asarray(weight, ordered._array.dtype)), shape))
+    return gather(ordered, -1, wrap(np.broadcast_to(places.astype(np.int64), shape).copy()))
 
 
 @in_float32

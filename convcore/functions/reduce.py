@@ -331,7 +331,8 @@ def _norm(array: np.ndarray, p: float, over: tuple[int, ...], keepdims: bool) ->
         return reduce(size, axis=over, keepdims=keepdims, **({"initial": 0} if p > 0 else {}))
     if p == 0:
         return np.count_nonzero(size, axis=over, keepdims=keepdims)
-    if p == 1:
+    one_each = math.prod([size.shape[axis] for axis in over]) == 1
+    if p == 1 or one_each:  # of one element alone, no power overflows
         return wide_total_of(np.asarray(size), over, keepdims)
     if p == 2:
         return np.sqrt(wide_total_of(np.asarray(np.square(size)), over, keepdims))

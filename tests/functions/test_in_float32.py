@@ -35,6 +35,15 @@ def test_other_dtypes_are_left_to_the_function():
     assert seen is convcore.bfloat16 and half.dtype is convcore.float32
 
 
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "xlogy"])
+def test_numbers_of_two_dtypes_are_promoted(name):
+    pytest.importorskip("ml_dtypes")
+    narrow, wide = convcore.tensor(1.5).bfloat16(), convcore.tensor(2.0)
+    function = getattr(convcore, name)
+    assert function(narrow, wide).dtype is function(wide, narrow).dtype is convcore.float32
+    assert function(convcore.stack([narrow]), wide).dtype is convcore.bfloat16
+
+
 def test_dtypes_that_do_not_go_together_are_refused_still():
     pytest.importorskip("ml_dtypes")
     a, g = convcore.ones(1, 1, 2, 2).bfloat16(), convcore.zeros(1, 1, 1, 2)

@@ -25,6 +25,25 @@ def test_quantiles_agree_with_pytorch(torch, rng, how, dim, keepdim):
     agree(torch, lambda m, x: m.quantile(x.detach(), 0.7, **options), x)
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_quantiles_beside_infinities_agree_with_pytorch(torch, how):
+    inf = np.inf
+    for values in ([1, 2, inf], [-inf, 2, 3], [inf, inf, inf], [1, inf, inf]):
+        for q in (0.0, 0.25, 0.5, 0.6, 0.75, 1.0):
+            found, expected = (
+                lib.quantile(lib.tensor(values, dtype=lib.float32), q, interpolation=how).item()
+                for lib in (convcore, torch)
+            )
+            assert np.array_equal(found, expected, equal_nan=True), (values, q)
+
+
+def test_an_element_beside_an_infinity_is_itself():
+    x = convcore.tensor([1.0, np.inf], requires_grad=True)
+    convcore.quantile(x, 0.4, interpolation="nearest").backward()
+    assert x.grad.tolist() == [1, 0]
+    assert convcore.quantile(x.detach(), 1, interpolation="nearest").item() == np.inf
+
+
 def test_quantiles_are_numpys(rng):
     x = rng.normal(size=(5, 6))
     found = convcore.quantile(convcore.from_numpy(x), convcore.tensor([0.1, 0.9]).double(), dim=1)

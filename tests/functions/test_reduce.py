@@ -297,3 +297,17 @@ def test_the_dtype_of_out_is_computed_in(torch, name):
         assert function(lib, given, out=out).tolist() == ([3, 5] if "sum" in name else [2, 6])
         with pytest.raises(RuntimeError, match="to have dtype float, but got long int instead"):
             function(lib, given, out=out, dtype=lib.float32)
+
+
+@pytest.mark.parametrize("p", [2, 3, 0.5])
+def test_a_norm_of_one_element_is_its_size(torch, p):
+    for value in (1e30, 1e-30, 1e30 + 1e30j):
+        for shape in ((), (1,), (1, 1)):
+            found, expected = (
+                lib.full(shape, value, dtype=getattr(lib, kind)).norm(p)
+                for lib in (convcore, torch)
+                for kind in ["complex64" if isinstance(value, complex) else "float32"]
+            )
+            assert found.item() == pytest.approx(expected.item(), rel=1e-6)
+    rows = convcore.tensor([[1e30], [2.0]]).norm(p, 1)
+    assert rows.tolist() == pytest.approx([1e30, 2])
