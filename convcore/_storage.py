@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._creation.arguments import checked_number, number_as
 from convcore._device import device as _device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.engine.runtime import shared
@@ -129,20 +130,42 @@ class _Storage:
         return hash(self.data_ptr())
 
 
+def _elements_of(function: str, name: str, data: Any, dtype: np.dtype) -> np.ndarray:
+    """Return the memory that a storage is made of: an array itself, numbers, or so many zeros."""
+    if isinstance(data, np.ndarray) and data.dtype == dtype:
+        return data
+    if isinstance(data, int):
+        if data < 0:
+            raise RuntimeError(f"{function}(): argument '{name}' must not be negative, got {data}")
+        return np.zeros(data, dtype)
+    if not isinstance(data, tuple | list | np.ndarray):
+        raise TypeError(
+            f"{function}(): argument '{name}' must be int or a sequence of numbers, not "
+            f"{type(data).__name__}"
+        )
+    numbers = [number_as(checked_number(function, one, name), dtype) for one in data]
+    return np.array(numbers, dtype)
+
+
 class UntypedStorage(_Storage):
     """The bytes that a tensor and its views share.
 
     Parameters
     ----------
-    memory : ndarray of uint8, or other numbers from 0 to 255; or how many bytes, which are zero
+    memory : ndarray of uint8, or other ints from 0 to 255; or how many bytes, which are zero
+
+    Raises
+    ------
+    TypeError
+        ``memory`` is something else.
+    RuntimeError
+        It is a number below 0, or holds one that is no byte.
     """
 
     __slots__ = ("__dict__", "__weakref__")
 
     def __init__(self, memory: Any = 0):
-        if isinstance(memory, int):
-            memory = np.zeros(memory, np.uint8)
-        self._elements = np.asarray(memory, np.uint8)
+        self._elements = _elements_of("UntypedStorage", "memory", memory, np.dtype(np.uint8))
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -179,13 +202,39 @@ class TypedStorage(_Storage):
 
     Parameters
     ----------
-    wrap_storage : UntypedStorage
-    dtype : dtype
+    data : sequence of numbers, or how many elements, which are zero
+    wrap_storage : UntypedStorage, optional
+        The memory itself, in the place of ``data``.
+    dtype : dtype, optional
+        The default one if it is not given.
+
+    Raises
+    ------
+    TypeError
+        An argument is something else.
     """
 
     __slots__ = ("_untyped_storage", "dtype")
 
-    def __init__(self, *, wrap_storage: UntypedStorage, dtype: _dtype.dtype):
+    def __init__(
+        self,
+        data: Any = 0,
+        *,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: _dtype.dtype | None = None,
+    ):
+        dtype = _dtype.get_default_dtype() if dtype is None else dtype
+        if not isinstance(dtype, _dtype.dtype):
+            kind = type(dtype).__name__
+            raise TypeError(f"TypedStorage(): argument 'dtype' must be torch.dtype, not {kind}")
+        if wrap_storage is None:
+            elements = _elements_of("TypedStorage", "data", data, dtype.numpy)
+            wrap_storage = UntypedStorage(elements.view(np.uint8))
+        elif not isinstance(wrap_storage, UntypedStorage):
+            kind = type(wrap_storage).__name__
+            raise TypeError(
+                f"TypedStorage(): argument 'wrap_storage' must be UntypedStorage, not {kind}"
+            )
         self._untyped_storage = wrap_storage
         self.dtype = dtype
         self._elements = wrap_storage._elements.view(dtype.numpy)

@@ -101,3 +101,41 @@ def test_a_storage_of_so_many_bytes(torch):
         storage.note = "kept"
         assert weakref.ref(storage)() is storage and (storage.nbytes(), storage.note) == (3, "kept")
         assert m.UntypedStorage([1, 2]).tolist() == [1, 2] and len(m.UntypedStorage()) == 0
+
+
+def test_storages_are_made_of_numbers_or_a_size(torch):
+    for make in (
+        lambda lib: lib.TypedStorage(),
+        lambda lib: lib.TypedStorage([1, 2]),
+        lambda lib: lib.TypedStorage([1, 2], dtype=lib.int32),
+        lambda lib: lib.UntypedStorage([1, 2]),
+    ):
+        ours, theirs = make(convcore), make(torch)
+        assert ours.tolist() == theirs.tolist() and ours.nbytes() == theirs.nbytes()
+    assert convcore.TypedStorage(3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: convcore.TypedStorage(convcore.ones(2)), "'data' must be int or a sequence"),
+        (
+            lambda: convcore.TypedStorage("2"),
+            "'data' must be int or a sequence of numbers, not str",
+        ),
+        (lambda: convcore.TypedStorage(["2"]), "'data' must be Number, not str"),
+        (lambda: convcore.TypedStorage(wrap_storage=convcore.ones(2)), "must be UntypedStorage"),
+        (lambda: convcore.TypedStorage(2, dtype="float32"), "'dtype' must be torch.dtype, not str"),
+        (lambda: convcore.UntypedStorage("2"), "'memory' must be int or a sequence"),
+    ],
+)
+def test_what_no_storage_is_made_of_is_named(make, what):
+    with pytest.raises(TypeError, match=what):
+        make()
+
+
+def test_sizes_and_bytes_of_storages_that_cannot_be_are_refused():
+    with pytest.raises(RuntimeError, match="'memory' must not be negative, got -1"):
+        convcore.UntypedStorage(-1)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        convcore.UntypedStorage([256])
