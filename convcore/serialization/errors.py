@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import struct
+import zipfile
+import zlib
 
 __all__ = ["CheckpointError"]
 
@@ -12,3 +15,26 @@ class CheckpointError(pickle.UnpicklingError, ValueError, RuntimeError):
 
     It is an `UnpicklingError`, a ValueError and a RuntimeError, whichever of them PyTorch raises.
     """
+
+
+# What a reader's own errors say about the file that it reads, the narrower class first.
+_FAULTS: tuple[tuple[type[Exception], str], ...] = (
+    (zipfile.BadZipFile, "it is no whole zip archive ({})"),
+    (zlib.error, "what is compressed in it cannot be read ({})"),
+    (EOFError, "it ends too early"),
+    (struct.error, "a number in it is cut off"),
+    (LookupError, "its pickle takes an object that it has not put there"),
+    (UnicodeError, "a text in it cannot be decoded ({})"),
+    (RecursionError, "its objects are nested too deeply"),
+    (OverflowError, "a number in it is too large"),
+    (NotImplementedError, "a part of it is of a kind that is not read ({})"),
+    (OSError, "it leads to a place where there is nothing"),
+)
+
+
+def damage(error: Exception) -> str:
+    """Return what is wrong with a file, told from the error that a reader of it has met."""
+    for kind, text in _FAULTS:
+        if isinstance(error, kind):
+            return text.format(error)
+    return f"its parts do not go together ({type(error).__name__}: {error})"

@@ -16,7 +16,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
-from convcore.serialization.errors import CheckpointError
+from convcore.serialization.errors import CheckpointError, damage
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
 
@@ -156,13 +156,18 @@ def _opened(f: Any, weights_only: bool) -> Iterator[tuple[Any, bytes]]:
         try:
             yield file, head
         except CheckpointError as error:
-            error.add_note(f"The file is {f!r:.999}.")
+            error.add_note(f"The file is {_named(f)}.")
             raise
         except Exception as error:
             if _is_none_of_the_files(error, weights_only):
                 raise
-            said = f"{type(error).__name__}: {error}"
-            raise CheckpointError(f"{f!r:.999} is damaged: {said:.999}") from error
+            raise CheckpointError(f"{_named(f)} is damaged: {damage(error):.999}") from error
+
+
+def _named(f: Any) -> str:
+    """Return the name of a file, or what kind of object it is read from."""
+    name = os.fspath(f) if isinstance(f, (str, os.PathLike)) else getattr(f, "name", None)
+    return f"{name!r:.999}" if isinstance(name, (str, bytes)) else f"the {type(f).__name__}"
 
 
 def _first_bytes(file: Any, count: int) -> bytes:
