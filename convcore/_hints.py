@@ -7,11 +7,13 @@ below the text, ``str(error)`` is without it.  Nothing here runs before somethin
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Self, TypeVar
 
 from convcore._dtype import INEXACT
@@ -405,18 +407,43 @@ def missing_name(module: str, name: str) -> AttributeError:
     return hinted(error, compat.explanation(module.replace("convcore", "torch", 1), name))
 
 
-def name_constructor(cls: type) -> None:
-    """Have errors of calls name a public class, not the private one that has its `__init__`."""
-    init: Any = cls.__init__  # type: ignore[misc]
-    if getattr(init, "__qualname__", "").startswith("_") and isinstance(init, FunctionType):
-        own = FunctionType(
-            init.__code__, init.__globals__, init.__name__, init.__defaults__, init.__closure__
-        )
-        own.__dict__.update(init.__dict__)
-        own.__kwdefaults__, own.__annotations__ = init.__kwdefaults__, init.__annotations__
-        own.__doc__, own.__module__ = init.__doc__, init.__module__
-        own.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = own  # type: ignore[misc]
+def name_methods(cls: type, methods: Iterable[str]) -> None:
+    """Have errors of calls name a public class, not the private one that has its methods."""
+    for name in methods:
+        method = getattr(cls, name, None)
+        if isinstance(method, FunctionType) and method.__qualname__.startswith("_"):
+            setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
+
+
+def _renamed(function: FunctionType, qualname: str) -> FunctionType:
+    """Return a copy of a function under another name."""
+    own = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    own.__dict__.update(function.__dict__)
+    own.__kwdefaults__, own.__annotations__ = function.__kwdefaults__, function.__annotations__
+    own.__doc__, own.__module__, own.__qualname__ = function.__doc__, function.__module__, qualname
+    return own
+
+
+def hint_keyword(error: TypeError, function: Callable) -> None:
+    """Add to the error of a call the keyword that was meant; later Pythons name it themselves."""
+    found = re.fullmatch(r"(.+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    plain: Any = inspect.unwrap(function)
+    if found and found[1] == getattr(plain, "__qualname__", "") and not hasattr(error, "__notes__"):
+        names = _keywords(plain.__code__)
+        meant = nearest(found[2], names)
+        hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
+
+
+def _keywords(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the arguments that may be given by keyword; not that of self."""
+    first = max(code.co_varnames[:1] == ("self",), code.co_posonlyargcount)
+    return code.co_varnames[first : code.co_argcount + code.co_kwonlyargcount]
 
 
 class KeywordHints:
@@ -437,9 +464,7 @@ def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
     code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
     if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
         return
-    first = max(1, code.co_posonlyargcount)  # after self
-    last = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[first:last]
+    names = _keywords(code)
     for name in given:
         if name not in names:
             meant = nearest(name, names)

@@ -1,7 +1,7 @@
 """Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -976,6 +976,7 @@ class Tensor:
     lerp_ = lerp
     std = _variance.std
     var = _variance.var
+    def __dir__(self) -> Iterable[str]: ...
 
 def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory."""

@@ -343,6 +343,35 @@ def test_unknown_keyword_like_none_lists_them():
     assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], learning_rate=0.1)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda x: convcore.sum(x, dims=1), "did you mean 'dim'"),
+        (lambda x: convcore.matmul(x, oter=x), "did you mean 'other'"),
+        (lambda x: convcore.masked_select(x, maks=x > 0), "did you mean 'mask'"),
+        (lambda x: nn.ReLU()(inptu=x), "did you mean 'input'"),
+        (lambda x: nn.Linear(2, 2)(x=x), "it takes input$"),
+    ],
+)
+def test_unknown_keyword_of_a_call_suggests_one(call, meant):
+    assert re.search(meant, hint(call, convcore.zeros(2, 2)))
+
+
+def test_unknown_keyword_inside_a_module_is_not_that_of_the_module():
+    class Net(nn.Module):
+        def forward(self, biass):
+            return dict.fromkeys(biass, bias=1)
+
+    assert "biass" not in hint(Net(), [1])
+
+
+@pytest.mark.parametrize("layer", [nn.Conv2d(1, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.MSELoss()])
+def test_missing_argument_of_a_call_names_the_public_class(layer):
+    with pytest.raises(TypeError, match=rf"^{type(layer).__name__}\.forward\(\) missing"):
+        layer()
+
+
 def test_missing_argument_names_the_public_class():
     with pytest.raises(TypeError, match=r"^Conv2d\.__init__\(\) missing 1 .*'kernel_size'"):
         nn.Conv2d(3, 8)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
-from convcore import Tensor, overrides
+from convcore import overrides
 from convcore.compat import errors, inert, names
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
@@ -161,11 +161,6 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__dict__["torch"] = module  # PyTorch has torch.torch, too
 
 
-def _missing_method(self: Tensor, name: str) -> Any:
-    """Raise the error of a method or attribute that Tensor has not."""
-    raise errors.missing_attribute("torch.Tensor", name)
-
-
 class _Door:
     """Whether the door is open: how often it was entered, and what has to be undone."""
 
@@ -197,7 +192,6 @@ class _Door:
         if cls.entered == 1:
             sys.meta_path.insert(0, cls.finder)
             overrides.install()
-            Tensor.__getattr__ = _missing_method  # type: ignore[attr-defined]
             importlib.import_module("torch")
 
     @classmethod
@@ -212,7 +206,6 @@ class _Door:
             kind.__module__ = module
         cls.labels.clear()
         overrides.uninstall()
-        del Tensor.__getattr__  # type: ignore[attr-defined]
 
 
 class as_torch(contextlib.AbstractContextManager):

@@ -62,4 +62,8 @@ def explain(path: str) -> str:
     why = scope.reason(path)
     if why:
         return f"{path} is out of scope for convcore: {why}"
-    return f"{path} is missing: PyTorch has it, and convcore does not have it yet"
+    use = scope.instead(path)
+    return (
+        f"{path} is missing: PyTorch has it, and convcore does not have it yet"
+        f"{f'; use {use}' if use else ''}"
+    )

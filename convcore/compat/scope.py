@@ -33,18 +33,23 @@ _PATTERNS = (
     ("torch.xpu*", "cuda"),
     ("torch.mtia*", "cuda"),
     ("torch.Tensor.*pu", "cuda"),
+    ("torch.Tensor.mtia", "cuda"),
+    ("torch.Tensor.is_maia", "cuda"),
+    ("torch.Tensor.record_stream", "cuda"),
     ("torch.cudnn_*", "cuda"),
     ("torch.miopen_*", "cuda"),
     ("torch.*cuda*", "cuda"),
     ("torch.sparse*", "sparse"),
     ("torch.*sparse*", "sparse"),
     ("torch.*.*sparse*", "sparse"),
-    ("torch.*crow_indices*", "sparse"),
-    ("torch.*ccol_indices*", "sparse"),
+    ("torch.*row_indices*", "sparse"),
+    ("torch.*col_indices*", "sparse"),
+    ("torch.Tensor.dense_dim", "sparse"),
     ("torch.*coalesce*", "sparse"),
-    ("torch.*hspmm", "sparse"),
+    ("torch.*spmm", "sparse"),
+    ("torch.*saddmm", "sparse"),
     ("torch.*sspaddmm", "sparse"),
-    ("torch.smm", "sparse"),
+    ("torch.*smm", "sparse"),
     ("torch.*quant*", "quantized"),
     ("torch.*q_scale", "quantized"),
     ("torch.*q_zero_point", "quantized"),
@@ -81,6 +86,7 @@ _PATTERNS = (
     ("torch.classes*", "extension"),
     ("torch.nested*", "nested"),
     ("torch.*nested*", "nested"),
+    ("torch.Tensor.to_padded_tensor", "nested"),
     ("torch.utils.mobile*", "mobile"),
     ("torch.*mkldnn*", "mobile"),
     ("torch.*vulkan*", "mobile"),
@@ -90,6 +96,51 @@ _PATTERNS = (
     ("torch.utils._python_dispatch.*", "dispatch"),
     ("torch._*", "private"),
 )
+
+# What to use instead of a missing name, whatever module it is of: torch.geqrf or Tensor.geqrf.
+_INSTEAD = {
+    "chalf": "to(torch.complex64)",
+    "const_data_ptr": "data_ptr()",
+    "dim_order": "stride()",
+    "grad_dtype": "grad.dtype",
+    "hash_tensor": "hash(tensor.numpy().tobytes())",
+    "index": "tensor[indices]",
+    "nonzero_static": "nonzero()",
+    "resize": "resize_ or reshape",
+    "resize_as": "resize_as_ or reshape_as",
+    "slice_inverse": "slice_scatter",
+    "storage_type": "untyped_storage()",
+    "volatile": "torch.no_grad()",
+    **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "torch.linalg.qr"),
+    **{name: f"torch.linalg.{name}" for name in ("eig", "lstsq", "solve")},
+    "symeig": "torch.linalg.eigh",
+    **dict.fromkeys(("frobenius_norm", "nuclear_norm"), "torch.linalg.matrix_norm"),
+    **{name: f"torch.nn.{name}" for name in ("ModuleDict", "ParameterDict")},
+    "Container": "torch.nn.Module",
+    **dict.fromkeys(("lstm", "gru"), "torch.nn.LSTM or torch.nn.GRU"),
+    **dict.fromkeys(("rnn_relu", "rnn_tanh"), "torch.nn.RNN"),
+    **dict.fromkeys(("rnn_relu_cell", "rnn_tanh_cell"), "torch.nn.RNNCell"),
+    **dict.fromkeys(("lstm_cell", "gru_cell"), "torch.nn.LSTMCell or torch.nn.GRUCell"),
+    "convolution": "torch.nn.functional.conv2d",
+    "embedding_bag": "torch.nn.functional.embedding_bag",
+    **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), "torch.nn.functional.grid_sample"),
+    "grid_sampler": "torch.nn.functional.grid_sample",
+    **{
+        f"native_{name}": f"torch.nn.functional.{name}"
+        for name in ("batch_norm", "channel_shuffle", "dropout", "group_norm", "layer_norm")
+    },
+    **{
+        f"{name}_": f"torch.nn.functional.{name}(..., inplace=True)"
+        for name in ("alpha_dropout", "dropout", "feature_alpha_dropout", "rrelu")
+    },
+    "IterDataPipe": "torch.utils.data.IterableDataset",
+    "MapDataPipe": "torch.utils.data.Dataset",
+}
+
+
+def instead(path: str) -> str:
+    """Return what to use instead of a missing name such as 'torch.geqrf'; '' if unknown."""
+    return _INSTEAD.get(path.rpartition(".")[2], "")
 
 
 @functools.lru_cache(4096)

@@ -82,7 +82,9 @@ def _section(module: str, found: dict[str, list[str]]) -> Iterator[str]:
         yield from ("", "| differs | how |", "| --- | --- |")
         yield from (f"| `{n}` | {DIFFERENCES[f'{module}.{n}']} |" for n in found["differs"])
     if found["missing"]:
-        yield from ("", f"Missing: {_listed(found['missing'])}.")
+        known = {name: scope.instead(f"{module}.{name}") for name in found["missing"]}
+        shown = (f"`{name}`{f' (use `{use}`)' if use else ''}" for name, use in known.items())
+        yield from ("", f"Missing: {', '.join(shown)}.")
     reasons: dict[str, list[str]] = {}
     for name in found["out of scope"]:
         reasons.setdefault(scope.reason(f"{module}.{name}"), []).append(name)

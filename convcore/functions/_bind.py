@@ -13,7 +13,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
-from convcore.functions import arithmetic
+from convcore.functions import _not_here, arithmetic
 
 # The order is that of the names in the package and of Tensor's methods.
 _NAMES = (
@@ -64,6 +64,7 @@ def bind() -> None:
         methods.update(found)
     for name, function in methods.items():
         setattr(Tensor, name, function)
+    _not_here.bind()
     traversal.add = arithmetic.add
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from convcore.compat import errors, names, scope
+import convcore
+from convcore.compat import errors, names, scope, table
 from convcore.compat import torch as compat_torch
 
 HELPERS = Path(__file__).parents[1] / "helpers"
@@ -47,3 +50,11 @@ def test_what_is_not_there_is_explained():
         f"torch.nn has no attribute 'NoSuchLayer', neither in convcore nor in PyTorch "
         f"{names.VERSION}"
     )
+
+
+def test_what_to_use_instead_is_there_and_of_a_missing_name():
+    missing = {name for module in table.MODULES for name in table.sorted_out(module)["missing"]}
+    assert set(scope._INSTEAD) <= missing
+    for use in scope._INSTEAD.values():
+        for path in re.findall(r"torch(?:\.\w+)+", use):
+            assert functools.reduce(getattr, path.split(".")[1:], convcore), path

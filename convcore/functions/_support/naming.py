@@ -1,5 +1,7 @@
 """Errors that name the argument: an AttributeError from deep inside, made a TypeError afterwards.
 
+An unknown keyword gets a hint at the one that was meant.
+
 Nothing is checked before a call: what an argument lacks is looked up once the call has failed.
 """
 
@@ -13,17 +15,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from convcore import _hints
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import typename
 
 Function = TypeVar("Function", bound=Callable)
 
-# What a call may fail with because of an argument that is no tensor, or too large a number.
-UNNAMED = (AttributeError, OverflowError)
+# What a call may fail with because an argument is no tensor, too large a number, or unknown.
+UNNAMED = (AttributeError, OverflowError, TypeError)
 
 
 def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
     """Return the error to raise for one of a call: it names the argument, if one is to blame."""
+    if isinstance(error, TypeError):
+        _hints.hint_keyword(error, function)
+        return error
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

@@ -25,7 +25,7 @@ A layer takes its parameters in ``__init__`` and calls a function of `convcore.n
 
 from typing import TYPE_CHECKING
 
-from convcore._hints import name_constructor
+from convcore._hints import name_methods
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
@@ -52,7 +52,7 @@ from convcore.nn.modules.transformer import *  # noqa: F403
 from convcore.nn.modules.upsampling import *  # noqa: F403
 
 for _class in [value for value in vars().values() if isinstance(value, type)]:
-    name_constructor(_class)
+    name_methods(_class, ("__init__", "forward"))
 del _class
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list

@@ -153,7 +153,11 @@ class Module(Members, State, Conversion, _hints.KeywordHints):
             raise AttributeError("cannot call module before Module.__init__() call") from None
         if watched:
             return HookedCall(self, args, kwargs)()
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except TypeError as error:
+            _hints.hint_keyword(error, self.forward)
+            raise
 
     if TYPE_CHECKING:  # a call has the arguments and the result of the subclass's forward
 
