@@ -28,7 +28,8 @@ _HEAD = f"""\
 # PyTorch's names
 
 Each public name of PyTorch {names.VERSION}, module by module: what convcore has, what differs and
-how, what is missing, and what is out of scope and why.  Made by
+how, what is missing and what to use instead, and what is out of scope and why.  Look a name up
+with the browser's search in the page.  Made by
 `python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
 
 These differences are not listed name by name.  A call that PyTorch refuses because it lacks a

@@ -37,8 +37,9 @@ def page(found: Summary) -> str:
 
 def _row(tag: str, cells: tuple[str, ...]) -> str:
     sides = ("left",) * 3 + ("right",) * 2
+    style = "white-space: pre; padding: 0.1em 0.5em; text-align:"
     texts = [
-        f'<{tag} style="text-align: {side}; white-space: pre">{html.escape(cell)}</{tag}>'
+        f'<{tag} style="{style} {side}">{html.escape(cell)}</{tag}>'
         for side, cell in zip(sides, cells, strict=True)
     ]
     return f"<tr>{''.join(texts)}</tr>"
