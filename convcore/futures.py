@@ -60,7 +60,7 @@ class Future(Generic[_T]):
 
         An exception in the callback becomes a RuntimeError in the future that is returned.
         """
-        following: Future[Any] = Future()
+        following: Future[Any] = self._new()
 
         def call(_: Any) -> None:
             try:
@@ -77,6 +77,10 @@ class Future(Generic[_T]):
 
         self._future.add_done_callback(call)
         return following
+
+    def _new(self) -> Future[Any]:
+        """Return a future that this one's value completes."""
+        return Future()
 
     def add_done_callback(self, callback: Callable[[Future[_T]], None]) -> None:
         """Call ``callback(self)`` when this future is done, at once if it is."""

@@ -28,9 +28,10 @@ FLOORS = (
     (f"{TENSORS} random",),
     ("autograd",),
     ("functions",),
+    ("futures",),
     ("distributed",),  # DistributedDataParallel and DistributedSampler stand on it
     (
-        *("nn", "utils", "cuda", "backends", "amp", "overrides", "futures"),
+        *("nn", "utils", "cuda", "backends", "amp", "overrides"),
         *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
     ("optim", "func"),

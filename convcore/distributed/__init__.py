@@ -6,8 +6,9 @@ MPI, so that a script for many runs in one as it is.
 
 group.py has the groups, collectives.py and exchanges.py what all do together, messages.py what two
 do, work.py communications that go on, shard_tree.py sums in one order for any number of ranks,
-faults.py what ends all when one fails, monitor.py names one that was killed, buffers.py tensors as
-MPI sees them, _mpi.py MPI itself, alone.py what one process has in its place.
+agreement.py sees that all do the same, faults.py ends all when one fails, monitor.py names one that
+was killed, buffers.py tensors as MPI sees them, _mpi.py MPI itself, alone.py what one process has
+instead.
 """
 
 from typing import TYPE_CHECKING

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from typing import Any
 
 # Where launchers (MPICH's, Open MPI's, Slurm's) say how many processes they started.
@@ -19,6 +21,27 @@ def launched() -> int:
     )
 
 
+def _imported() -> Any:
+    """Import MPI so that it ends with this process, not with one that it forks.
+
+    mpi4py finalizes MPI wherever Python ends; in a forked process that breaks the parent's.
+    """
+    import mpi4py
+
+    ours = "mpi4py.MPI" not in sys.modules
+    if ours:
+        mpi4py.rc.finalize = False
+    from mpi4py import MPI
+
+    def finalize(process: int = os.getpid()) -> None:
+        if os.getpid() == process and not MPI.Is_finalized():
+            MPI.Finalize()
+
+    if ours:
+        atexit.register(finalize)
+    return MPI
+
+
 def load() -> Any:
     """Return mpi4py's module `MPI`; None where it is not installed and one process runs.
 
@@ -30,7 +53,7 @@ def load() -> Any:
         The library gives one process's threads no turns at MPI.
     """
     try:
-        from mpi4py import MPI
+        MPI = _imported()
     except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py without a library
         if launched() == 1:
             return None

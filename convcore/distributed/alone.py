@@ -22,6 +22,17 @@ class Alone:
 
     rank, size = 0, 1
 
+    def Dup(self) -> Alone:
+        """Return itself, for nothing can be mixed up."""
+        return self
+
+    def Idup(self) -> tuple[Alone, Done]:
+        """Return itself."""
+        return self, Done()
+
+    def Free(self) -> None:
+        """Do nothing."""
+
     def Iallreduce(self, sent: np.ndarray, received: np.ndarray, op: Any = None) -> Done:
         """Copy: a sum of one summand is the summand."""
         received[...] = sent

@@ -39,6 +39,11 @@ def checked_list(tensors: Any, name: str, size: int) -> list[Tensor]:
     return [checked(tensor, f"{name}[{i}]") for i, tensor in enumerate(tensors)]
 
 
+def described(tensor: Tensor) -> str:
+    """Return how many elements of which dtype a tensor has, as processes tell one another."""
+    return f"{tensor.numel()} x {str(tensor.dtype).removeprefix('torch.')}"
+
+
 def as_bytes(array: np.ndarray) -> np.ndarray:
     """View a contiguous array as bytes, which MPI moves whatever they mean."""
     return array.reshape(-1).view(np.uint8)
@@ -50,13 +55,19 @@ def moved(tensor: Tensor) -> np.ndarray:
 
 
 def added(tensor: Tensor) -> np.ndarray:
-    """Copy a tensor's elements, in order, in a type that MPI can add."""
+    """Copy a tensor's elements, in order; bool, which MPI cannot add, as uint8."""
     array = np.array(tensor._array, order="C", ndmin=1).reshape(-1)
-    if array.dtype == np.bool_:
-        return array.astype(np.uint8)
-    if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
-        return array.astype(np.float32)
-    return array
+    return array.astype(np.uint8) if array.dtype == np.bool_ else array
+
+
+def is_half(dtype: np.dtype) -> bool:
+    """Return whether a dtype is a floating one of two bytes, which MPI does not know."""
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
+def for_mpi(array: np.ndarray) -> np.ndarray:
+    """View an array in a type that MPI knows, of the same size."""
+    return array.view(np.uint16) if is_half(array.dtype) else array
 
 
 def store(tensor: Tensor, array: np.ndarray) -> None:

@@ -3,11 +3,13 @@
 All processes call the same functions in the same order, with tensors of the same shape and dtype.
 Results go into tensors that are given, in place. With ``async_op=True`` a function returns at
 once, with a `Work` whose `wait` ends it; else it returns None when its result is there. Each
-raises `DistBackendError` when the group's time limit has passed, and ValueError without a group.
+raises `DistBackendError` when the group's time limit has passed, or another process called another
+function or with another size, dtype or operation; and ValueError without a group.
 """
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.distributed import buffers
 from convcore.distributed.alone import Alone
-from convcore.distributed.group import ProcessGroup, _State, resolve
+from convcore.distributed.group import ProcessGroup, _State, members_only, resolve
 from convcore.distributed.work import ReduceOp, Work
 
 __all__ = [
@@ -39,21 +41,45 @@ def _nothing() -> None:
 
 
 def _begun(
-    group: ProcessGroup, what: str, request: Any, finish: Callable[[], None], async_op: bool
+    group: ProcessGroup,
+    what: str,
+    request: Any,
+    finish: Callable[[], None],
+    async_op: bool,
+    *results: Tensor,
 ) -> Work | None:
-    work = Work(group, what, request, finish)
+    work = Work(group, what, group.agreed(request, what), finish, results)
     if async_op:
         return work
     work.wait()
     return None
 
 
-def _mpi_op(op: ReduceOp, group: ProcessGroup) -> Any:
+_UFUNCS = {"SUM": np.add, "PROD": np.multiply, "MIN": np.minimum, "MAX": np.maximum}
+
+
+def _check_op(op: Any) -> None:
     if not isinstance(op, ReduceOp):
         raise TypeError(f"op must be a ReduceOp, but got {type(op).__name__}")
+
+
+def _mpi_op(op: ReduceOp, group: ProcessGroup, dtype: np.dtype) -> Any:
+    """Return MPI's operation for elements of a dtype."""
     if isinstance(group.comm, Alone):
         return None
-    return getattr(_State.mpi, "SUM" if op is ReduceOp.AVG else op.value)
+    name = "SUM" if op is ReduceOp.AVG else op.value
+    return _half_op(name, dtype) if buffers.is_half(dtype) else getattr(_State.mpi, name)
+
+
+@functools.cache
+def _half_op(name: str, dtype: np.dtype) -> Any:
+    """Make an operation on floating numbers of two bytes, rounded after each."""
+
+    def combine(these: Any, those: Any, _: Any) -> None:
+        into = np.frombuffer(those, dtype)
+        _UFUNCS[name](np.frombuffer(these, dtype), into, out=into)
+
+    return _State.mpi.Op.Create(combine, commute=True)
 
 
 def _finish_reduction(
@@ -64,10 +90,11 @@ def _finish_reduction(
     buffers.store(tensor, received != 0 if tensor._array.dtype == np.bool_ else received)
 
 
-def _reduction(tensor: Any, op: ReduceOp, group: ProcessGroup) -> np.ndarray:
+def _reduction(tensor: Any, op: ReduceOp) -> np.ndarray:
     """Return what a reduction sends, or raise for what cannot be reduced."""
+    _check_op(op)
     sent = buffers.added(buffers.checked(tensor))
-    if op is ReduceOp.AVG and sent.dtype.kind not in "fc":
+    if op is ReduceOp.AVG and not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"ReduceOp.AVG needs floating point numbers, but tensor is {tensor.dtype}")
     if op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR) and sent.dtype.kind not in "iu":
         raise ValueError(f"{op} needs integers, but tensor is {tensor.dtype}")
@@ -76,6 +103,7 @@ def _reduction(tensor: Any, op: ReduceOp, group: ProcessGroup) -> np.ndarray:
     return sent
 
 
+@members_only
 def all_reduce(
     tensor: Tensor,
     op: ReduceOp = ReduceOp.SUM,
@@ -114,17 +142,19 @@ def all_reduce(
     >>> convcore.distributed.destroy_process_group()
     """
     group = resolve(group)
-    mpi_op = _mpi_op(op, group)
-    sent = _reduction(tensor, op, group)
+    sent = _reduction(tensor, op)
     received = np.empty_like(sent)
-    request = group.comm.Iallreduce(sent, received, mpi_op)
+    mpi_op = _mpi_op(op, group, sent.dtype)
+    request = group.comm.Iallreduce(buffers.for_mpi(sent), buffers.for_mpi(received), mpi_op)
 
     def finish() -> None:
         _finish_reduction(tensor, received, op, group)
 
-    return _begun(group, "all_reduce", request, finish, async_op)
+    what = f"all_reduce of {buffers.described(tensor)}, {op.name}"
+    return _begun(group, what, request, finish, async_op, tensor)
 
 
+@members_only
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
@@ -139,16 +169,17 @@ def reduce(
     """
     group = resolve(group)
     root = _place(group, dst, group_dst, "dst")
-    mpi_op = _mpi_op(op, group)
-    sent = _reduction(tensor, op, group)
+    sent = _reduction(tensor, op)
     received = np.empty_like(sent)
-    request = group.comm.Ireduce(sent, received, mpi_op, root)
+    mpi_op = _mpi_op(op, group, sent.dtype)
+    request = group.comm.Ireduce(buffers.for_mpi(sent), buffers.for_mpi(received), mpi_op, root)
 
     def finish() -> None:
         if group.rank() == root:
             _finish_reduction(tensor, received, op, group)
 
-    return _begun(group, "reduce", request, finish, async_op)
+    what = f"reduce of {buffers.described(tensor)}, {op.name}, to rank {group.ranks[root]}"
+    return _begun(group, what, request, finish, async_op, tensor)
 
 
 def _place(group: ProcessGroup, rank: int | None, in_group: int | None, name: str) -> int:
@@ -162,6 +193,7 @@ def _place(group: ProcessGroup, rank: int | None, in_group: int | None, name: st
     return group.place_of(group.ranks[0] if rank is None else rank, name)
 
 
+@members_only
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
@@ -174,9 +206,11 @@ def broadcast(
     root = _place(group, src, group_src, "src")
     buffer = buffers.moved(buffers.checked(tensor))
     request = group.comm.Ibcast(buffer, root)
-    return _begun(group, "broadcast", request, lambda: buffers.store(tensor, buffer), async_op)
+    what = f"broadcast of {buffers.described(tensor)} from rank {group.ranks[root]}"
+    return _begun(group, what, request, lambda: buffers.store(tensor, buffer), async_op, tensor)
 
 
+@members_only
 def all_gather(
     tensor_list: list[Tensor],
     tensor: Tensor,
@@ -195,9 +229,11 @@ def all_gather(
         for target, part in zip(targets, received, strict=True):
             buffers.store(target, part[: sent.size])
 
-    return _begun(group, "all_gather", request, finish, async_op)
+    what = f"all_gather of {buffers.described(tensor)}"
+    return _begun(group, what, request, finish, async_op, *targets)
 
 
+@members_only
 def all_gather_into_tensor(
     output_tensor: Tensor,
     input_tensor: Tensor,
@@ -222,7 +258,8 @@ def all_gather_into_tensor(
     def finish() -> None:
         buffers.store(target, buffers.as_bytes(received)[: group.size() * sent.size])
 
-    return _begun(group, "all_gather_into_tensor", request, finish, async_op)
+    what = f"all_gather_into_tensor of {buffers.described(input_tensor)}"
+    return _begun(group, what, request, finish, async_op, target)
 
 
 def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str, pattern: str = "tensor") -> None:
@@ -234,6 +271,7 @@ def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str, pattern: str 
             )
 
 
+@members_only
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -256,9 +294,11 @@ def gather(
         for target, part in zip(targets, received, strict=True):
             buffers.store(target, part[: sent.size])
 
-    return _begun(group, "gather", request, finish, async_op)
+    what = f"gather of {buffers.described(tensor)} to rank {group.ranks[root]}"
+    return _begun(group, what, request, finish, async_op, *targets)
 
 
+@members_only
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
@@ -277,9 +317,11 @@ def scatter(
         _check_alike(sources, tensor, "scatter_list")
         sent = np.stack([buffers.moved(source) for source in sources])
     request = group.comm.Iscatter(sent, buffer, root)
-    return _begun(group, "scatter", request, lambda: buffers.store(tensor, buffer), async_op)
+    what = f"scatter of {buffers.described(tensor)} from rank {group.ranks[root]}"
+    return _begun(group, what, request, lambda: buffers.store(tensor, buffer), async_op, tensor)
 
 
+@members_only
 def barrier(
     group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
 ) -> Work | None:
@@ -288,6 +330,7 @@ def barrier(
     return _begun(group, "barrier", group.comm.Ibarrier(), _nothing, async_op)
 
 
+@members_only
 def all_gather_object(object_list: list, obj: Any, group: ProcessGroup | None = None) -> None:
     """Put an object of each process into a list, in every process, by pickle.
 
@@ -301,7 +344,7 @@ def all_gather_object(object_list: list, obj: Any, group: ProcessGroup | None = 
         raise ValueError(f"object_list must have {group.size()} places, but has {len(object_list)}")
     own = np.frombuffer(pickle.dumps(obj), np.uint8)
     sizes = np.empty((group.size(), 1), np.int64)
-    group.wait(group.comm.Iallgather(np.array([own.size]), sizes), "all_gather_object")
+    group.complete(group.comm.Iallgather(np.array([own.size]), sizes), "all_gather_object")
     longest = int(sizes.max())
     received = np.empty((group.size(), longest), np.uint8)
     sent = np.zeros(longest, np.uint8)
@@ -311,6 +354,7 @@ def all_gather_object(object_list: list, obj: Any, group: ProcessGroup | None = 
         object_list[i] = pickle.loads(row[:size].tobytes())
 
 
+@members_only
 def broadcast_object_list(
     object_list: list,
     src: int | None = None,
@@ -323,7 +367,8 @@ def broadcast_object_list(
     root = _place(group, src, group_src, "src")
     data = np.frombuffer(pickle.dumps(list(object_list)), np.uint8).copy()
     size = np.array([data.size])
-    group.wait(group.comm.Ibcast(size, root), "broadcast_object_list")
+    what = f"broadcast_object_list from rank {group.ranks[root]}"
+    group.complete(group.comm.Ibcast(size, root), what)
     data = data if group.rank() == root else np.empty(int(size[0]), np.uint8)
     group.wait(group.comm.Ibcast(data, root), "broadcast_object_list")
     object_list[:] = pickle.loads(data.tobytes())

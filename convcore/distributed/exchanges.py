@@ -14,11 +14,12 @@ from convcore.distributed import buffers
 from convcore.distributed.collectives import (
     _begun,
     _check_alike,
+    _check_op,
     _finish_reduction,
     _mpi_op,
     _reduction,
 )
-from convcore.distributed.group import ProcessGroup, resolve
+from convcore.distributed.group import ProcessGroup, members_only, resolve
 from convcore.distributed.work import ReduceOp, Work
 
 __all__ = ["all_to_all", "all_to_all_single", "reduce_scatter", "reduce_scatter_tensor"]
@@ -33,14 +34,18 @@ def _scattered(
     async_op: bool,
 ) -> Work | None:
     received = np.empty(sent.size // group.size(), sent.dtype)
-    request = group.comm.Ireduce_scatter_block(sent, received, _mpi_op(op, group))
+    request = group.comm.Ireduce_scatter_block(
+        buffers.for_mpi(sent), buffers.for_mpi(received), _mpi_op(op, group, sent.dtype)
+    )
 
     def finish() -> None:
         _finish_reduction(output, received, op, group)
 
-    return _begun(group, what, request, finish, async_op)
+    what += f" of {buffers.described(output)}, {op.name}"
+    return _begun(group, what, request, finish, async_op, output)
 
 
+@members_only
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
@@ -68,13 +73,14 @@ def reduce_scatter(
         An argument is no tensor, or of another shape or dtype; the list has another length.
     """
     group = resolve(group)
-    _mpi_op(op, group)
+    _check_op(op)
     inputs = buffers.checked_list(input_list, "input_list", group.size())
     _check_alike(inputs, buffers.checked(output, "output"), "input_list", "output")
-    sent = np.concatenate([_reduction(tensor, op, group) for tensor in inputs])
+    sent = np.concatenate([_reduction(tensor, op) for tensor in inputs])
     return _scattered(output, sent, op, group, "reduce_scatter", async_op)
 
 
+@members_only
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
@@ -88,7 +94,6 @@ def reduce_scatter_tensor(
     The rest as `reduce_scatter`.
     """
     group = resolve(group)
-    _mpi_op(op, group)
     buffers.checked(output, "output")
     buffers.checked(input, "input")
     if input.dtype != output.dtype or input.numel() != group.size() * output.numel():
@@ -96,7 +101,7 @@ def reduce_scatter_tensor(
             f"input must have {group.size()} times the {output.numel()} elements of output, of "
             f"{output.dtype}, but has {input.numel()} of {input.dtype}"
         )
-    sent = _reduction(input, op, group)
+    sent = _reduction(input, op)
     return _scattered(output, sent, op, group, "reduce_scatter_tensor", async_op)
 
 
@@ -105,6 +110,7 @@ def _bytes_of(tensors: list[Tensor]) -> tuple[np.ndarray, list[int]]:
     return np.concatenate(parts), [part.size for part in parts]
 
 
+@members_only
 def all_to_all(
     output_tensor_list: list[Tensor],
     input_tensor_list: list[Tensor],
@@ -141,7 +147,7 @@ def all_to_all(
         for target, part in zip(targets, np.split(received, ends), strict=True):
             buffers.store(target, part)
 
-    return _begun(group, "all_to_all", request, finish, async_op)
+    return _begun(group, "all_to_all", request, finish, async_op, *targets)
 
 
 def _rows(tensor: Tensor, splits: Sequence[int] | None, name: str, size: int) -> list[int]:
@@ -163,6 +169,7 @@ def _rows(tensor: Tensor, splits: Sequence[int] | None, name: str, size: int) ->
     return [split * row for split in splits]
 
 
+@members_only
 def all_to_all_single(
     output: Tensor,
     input: Tensor,
@@ -199,6 +206,5 @@ def all_to_all_single(
     sent_sizes = _rows(input, input_split_sizes, "input", group.size())
     received = buffers.moved(output)
     request = group.comm.Ialltoallv((buffers.moved(input), sent_sizes), (received, sizes))
-    return _begun(
-        group, "all_to_all_single", request, lambda: buffers.store(output, received), async_op
-    )
+    what = f"all_to_all_single of {output.dtype}"
+    return _begun(group, what, request, lambda: buffers.store(output, received), async_op, output)

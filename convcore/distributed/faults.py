@@ -18,9 +18,11 @@ from convcore.distributed.monitor import Monitor, available
 __all__ = ["DistBackendError"]
 
 _ANSWER_TIME = 2.0  # seconds in which a rank that waits answers
-_LOOK_EVERY = 0.1  # seconds between looks whether another rank has lost patience
+_LOOK_EVERY = 0.1  # seconds between looks whether another rank has lost patience, or left
+_LEAVING_TIME = 2.0  # seconds in which what a rank sent before it left arrives
 _PRINTING_TIME = 0.3  # seconds in which the launcher prints what a rank wrote before it aborts
 _TAG = 20
+_abandoned: list[Any] = []  # requests whose wait failed: MPI may still write to their buffers
 
 
 class Progress:
@@ -45,10 +47,15 @@ class Progress:
             cls.monitor.follow(cls.step)
 
     @classmethod
-    def leave(cls) -> None:
-        """Say that this rank ends by itself."""
+    def leave(cls, with_all: bool = False) -> None:
+        """Say that this rank ends by itself, or that it ends all."""
         if cls.monitor is not None:
-            cls.monitor.leave()
+            cls.monitor.leave(with_all)
+
+    @classmethod
+    def left(cls) -> dict[int, int]:
+        """Return the ranks of this machine that ended by themselves, and at which step."""
+        return {} if cls.monitor is None else cls.monitor.left()
 
 
 class DistBackendError(RuntimeError):
@@ -62,11 +69,15 @@ class Watch:
     ----------
     comm : communicator of mpi4py
         Of its own, so that nothing else is received from it.
+    ranks : list of int
+        The members, by their ranks among all processes.
     """
 
-    def __init__(self, comm: Any):
+    def __init__(self, comm: Any, ranks: list[int]):
         self.comm = comm
+        self.ranks = ranks
         self.heard: dict[int, str] = {}
+        self._seen_leaving: dict[int, float] = {}
 
     def listen(self) -> bool:
         """Take what other ranks told; return whether any ever did."""
@@ -75,19 +86,28 @@ class Watch:
             self.heard[from_rank] = place
         return bool(self.heard)
 
+    def left(self) -> bool:
+        """Return whether a member left so long ago that nothing more comes from it."""
+        now = time.monotonic()
+        times = [self._seen_leaving.setdefault(r, now) for r in Progress.left() if r in self.ranks]
+        return any(now - seen > _LEAVING_TIME for seen in times)
+
     def report(self, place: str) -> str:
         """Tell all others where this rank waits, and return who waits where and who does not."""
-        others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
-        self._sent = [self.comm.isend((self.comm.rank, place), rank, _TAG) for rank in others]
+        left = Progress.left()
+        others = [one for one, rank in enumerate(self.ranks) if rank not in left]
+        others.remove(self.comm.rank)
+        self._sent = [self.comm.isend((self.comm.rank, place), one, _TAG) for one in others]
         end = time.monotonic() + _ANSWER_TIME
-        while time.monotonic() < end and len(self.heard) < len(others):
+        while time.monotonic() < end and not self.heard.keys() >= set(others):
             self.listen()
             time.sleep(0.01)
-        lines = [f"rank {self.comm.rank} waits in {place}"]
-        lines += [f"rank {rank} waits in {self.heard[rank]}" for rank in sorted(self.heard)]
-        missing = [rank for rank in others if rank not in self.heard]
-        lines += [f"rank {rank} does not answer: it died, hangs or is late" for rank in missing]
-        return "; ".join(lines)
+        heard = {one: f"waits in {self.heard[one]}" for one in sorted(self.heard)}
+        missing = dict.fromkeys(others, "does not answer: it died, hangs or is late")
+        lines = {self.comm.rank: f"waits in {place}"} | heard | (missing | heard)
+        said = [f"rank {self.ranks[one]} {line}" for one, line in lines.items()]
+        said += [f"rank {r} left at step {step}" for r, step in left.items() if r in self.ranks]
+        return "; ".join(said)
 
 
 def wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
@@ -96,22 +116,36 @@ def wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
     Raises
     ------
     DistBackendError
-        It took longer than ``limit`` seconds, here or at another rank of the group.
+        It took longer than ``limit`` seconds, here or at another rank of the group; or a rank that
+        has not begun it left.
     """
+    try:
+        _wait(request, what, watch, limit)
+    except BaseException:
+        _abandoned.append(request)
+        raise
+
+
+def _wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
     start = looked = time.monotonic()
     polls = 0
     while not request.Test():
         polls += 1
         time.sleep(0 if polls < 100 else 2e-4)
         now = time.monotonic()
-        if watch is None or now - looked < _LOOK_EVERY:
+        if now - looked < _LOOK_EVERY:
             continue
         looked = now
-        late = now - start > limit
-        if late or watch.listen():
-            place = f"{what} at step {Progress.step}"
-            cause = f"for more than {limit:g} s" if late else "which another rank gave up"
-            raise DistBackendError(f"waited {cause}: {watch.report(place)}")
+        place = f"{what} at step {Progress.step}"
+        if now - start > limit:
+            cause = f"for more than {limit:g} s"
+        elif watch is not None and watch.listen():
+            cause = "which another rank gave up"
+        elif watch is not None and not getattr(request, "begun_by_all", False) and watch.left():
+            cause = "for a rank that left"
+        else:
+            continue
+        raise DistBackendError(f"waited {cause}: {watch.report(place) if watch else place}")
 
 
 def abort_on_error(mpi: Any) -> Any:
@@ -122,15 +156,13 @@ def abort_on_error(mpi: Any) -> Any:
         if os.getpid() != own:  # a fork's
             before(kind, error, trace)
             return
-        Progress.leave()
-        rank = mpi.COMM_WORLD.rank
+        Progress.leave(with_all=True)
         traceback.print_exception(kind, error, trace)
-        print(
-            f"convcore: rank {rank} raised at step {Progress.step}: {kind.__name__}: {error}; "
-            "all ranks end",
-            file=sys.stderr,
-            flush=True,
-        )
+        says = f"raised at step {Progress.step}: {kind.__name__}: {error}"
+        if issubclass(kind, KeyboardInterrupt):
+            says = f"was interrupted at step {Progress.step}"
+        text = f"convcore: rank {mpi.COMM_WORLD.rank} {says}; all ranks end"
+        print(text, file=sys.stderr, flush=True)
         time.sleep(_PRINTING_TIME)
         mpi.COMM_WORLD.Abort(1)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
+import warnings
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from convcore.distributed import _mpi, faults
+from convcore.distributed.agreement import Agreement
 from convcore.distributed.alone import Alone
 
 __all__ = [
+    "GroupMember",
     "ProcessGroup",
     "default_pg_timeout",
     "destroy_process_group",
@@ -29,6 +35,8 @@ __all__ = [
 
 default_pg_timeout = timedelta(minutes=30)
 
+_Parameters, _Result = ParamSpec("_Parameters"), TypeVar("_Result")
+
 
 class ProcessGroup:
     """Processes that communicate; made by `init_process_group` and `new_group`.
@@ -36,8 +44,8 @@ class ProcessGroup:
     Attributes
     ----------
     comm, layers : communicators of mpi4py, or a stand-in for one process
-        Of collectives, and of layers in a pass, which may come before or after collectives that a
-        hook begins.
+        Of collectives, and of what layers and shards send in a pass, which may come before or after
+        what a hook begins.
     ranks : list of int
         The members, by their ranks among all processes.
     timeout : float
@@ -49,8 +57,10 @@ class ProcessGroup:
         self.ranks = ranks
         self.timeout = timeout
         several = len(ranks) > 1
-        self.layers = comm.Dup() if several else comm
-        self.watch = faults.Watch(comm.Dup()) if several else None
+        self.layers = comm.Dup()
+        self.watch = faults.Watch(comm.Dup(), ranks) if several else None
+        self._lines = comm.Dup() if several else None
+        self.destroyed = False
 
     def rank(self) -> int:
         """Return the number of this process in the group."""
@@ -78,12 +88,58 @@ class ProcessGroup:
         """Wait for a request; see `faults.wait`."""
         faults.wait(request, what, self.watch, self.timeout if limit is None else limit)
 
+    def agreed(self, request: Any, what: str) -> Any:
+        """Return a request of a collective, which raises where other ranks began another."""
+        if self._lines is None:
+            return request
+        return Agreement(self._lines, self.ranks, what, request)
+
+    def complete(self, request: Any, what: str) -> None:
+        """Wait for a collective that all ranks have to begin alike."""
+        self.wait(self.agreed(request, what), what)
+
+    def free(self) -> None:
+        """Give back the communicators, of which MPI has some 2,000."""
+        self.destroyed = True
+        own = [self._lines, self.watch and self.watch.comm, self.layers, self.comm]
+        for comm in own:
+            if comm is not None:
+                comm.Free()
+
+
+class GroupMember:
+    """What `new_group` returns in a process that is no member: functions do nothing with it."""
+
+    NON_GROUP_MEMBER: Any = type("NonGroupMember", (), {"__repr__": lambda _: "NON_GROUP_MEMBER"})()
+
+
+def members_only(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Have a function communicate in members of its group, and in no process that one forks.
+
+    It warns and returns None in a process that is no member.
+    """
+
+    @functools.wraps(function)
+    def called(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
+        if any(one is GroupMember.NON_GROUP_MEMBER for one in (*args, *kwargs.values())):
+            text = f"Running {function.__name__} on global rank {get_rank()} which does not belong "
+            warnings.warn(text + "to the given group.", stacklevel=2)
+            return None
+        if _State.process not in (None, os.getpid()):
+            name = function.__name__
+            raise RuntimeError(f"{name} cannot be called in a process that a rank forks")
+        return function(*args, **kwargs)
+
+    return called
+
 
 class _State:
-    """The default group, MPI's module, and the hook of errors that was there before."""
+    """The default group, the others, MPI's module, and the hook of errors that was there before."""
 
     group: ProcessGroup | None = None
+    others: ClassVar[list[ProcessGroup]] = []
     mpi: Any = None
+    process: int | None = None  # that MPI was initialized in
     hook: Any = None
 
 
@@ -151,16 +207,20 @@ def init_process_group(
         raise RuntimeError("trying to initialize the default process group twice!")
     limit = seconds(default_pg_timeout if timeout is None else timeout)
     mpi = _mpi.load() if backend or _mpi.launched() > 1 else None
-    comm: Any = Alone() if mpi is None else mpi.COMM_WORLD
-    for name, expected, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
+    world: Any = Alone() if mpi is None else mpi.COMM_WORLD
+    places = ("world_size", world_size, world.size), ("rank", rank, world.rank)
+    for name, expected, found in places:
         if expected not in (-1, found):
             raise ValueError(f"{name} is {found}, as the launcher says, but got {expected}")
-    alone = comm.size == 1
-    _State.group = ProcessGroup(comm if alone else comm.Dup(), [*range(comm.size)], limit)
     _State.mpi = mpi
-    if not alone:
+    _State.process = None if mpi is None else os.getpid()
+    if world.size > 1:
         _State.hook = faults.abort_on_error(mpi)
-        faults.Progress.enter(mpi, _State.group.comm)
+    comm, request = world.Idup()
+    faults.wait(request, "init_process_group", None, limit)
+    _State.group = ProcessGroup(comm, [*range(world.size)], limit)
+    if world.size > 1:
+        faults.Progress.enter(mpi, comm)
 
 
 def init(timeout: float | timedelta | None = None) -> None:
@@ -169,21 +229,29 @@ def init(timeout: float | timedelta | None = None) -> None:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave the default group; another group is only forgotten.
+    """Leave a group; the default group with all others.
 
     Raises
     ------
     ValueError
-        There is no default group.
+        There is no default group, or the group has been left.
     """
-    default = resolve(None)
-    if group not in (None, default):
+    if group is GroupMember.NON_GROUP_MEMBER:
         return
+    default, left = resolve(None), resolve(group)
     # On the way out of an error, as in a `finally`, the error is still to end all processes.
-    if _State.hook is not None and sys.exc_info()[0] is None:
+    if failing := sys.exc_info()[0] is not None:
+        left.destroyed = True
+    for one in [*_State.others, default] if left is default else [left]:
+        if not failing and not one.destroyed:
+            one.free()
+    if left is not default:
+        return
+    if _State.hook is not None and not failing:
         sys.excepthook = _State.hook
         faults.Progress.leave()
     _State.group = _State.hook = None
+    _State.others = []
 
 
 def is_available() -> bool:
@@ -210,11 +278,13 @@ def resolve(group: ProcessGroup | None) -> ProcessGroup:
     Raises
     ------
     ValueError
-        There is none.
+        There is none; this process is no member; the group was destroyed.
     TypeError
         It is no group.
     """
     found = _State.group if group is None else group
+    if found is GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("Invalid process group specified: this process is no member of it")
     if not isinstance(found, ProcessGroup | None):
         kind = type(found).__name__
         raise TypeError(f"argument 'group' must be ProcessGroup or None, not {kind}")
@@ -223,17 +293,25 @@ def resolve(group: ProcessGroup | None) -> ProcessGroup:
             "Default process group has not been initialized, please make sure to call "
             "init_process_group."
         )
+    if found.destroyed:
+        raise ValueError("the process group was destroyed by destroy_process_group")
     return found
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """Return the number of this process in a group, from 0 on; ValueError without a group."""
-    return resolve(group).rank()
+    """Return the number of this process in a group, from 0 on; -1 where it is no member.
+
+    ValueError without a group.
+    """
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """Return the number of processes in a group; ValueError without a group."""
-    return resolve(group).size()
+    """Return the number of processes in a group; -1 where this process is no member.
+
+    ValueError without a group.
+    """
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).size()
 
 
 rank, world_size = get_rank, get_world_size
@@ -255,7 +333,7 @@ def new_group(
     timeout: float | timedelta | None = None,
     backend: str | None = None,
     pg_options: Any = None,
-) -> ProcessGroup | None:
+) -> ProcessGroup:
     """Make a group of some processes; all processes of the default group call this.
 
     Parameters
@@ -270,7 +348,7 @@ def new_group(
 
     Returns
     -------
-    ProcessGroup, or None in a process that is no member
+    ProcessGroup, or GroupMember.NON_GROUP_MEMBER in a process that is no member
 
     Raises
     ------
@@ -285,7 +363,14 @@ def new_group(
         raise ValueError(f"ranks must be different ones of {default.ranks}, but got {ranks}")
     limit = default.timeout if timeout is None else seconds(timeout)
     if isinstance(default.comm, Alone):
-        return ProcessGroup(Alone(), members, limit)
+        return _kept(ProcessGroup(Alone(), members, limit))
+    # All come, and with the same list, before what has no time limit.
+    default.complete(default.comm.Ibarrier(), f"new_group of {members}")
     member = default.rank() in members
     comm = default.comm.Split(0 if member else _State.mpi.UNDEFINED, default.rank())
-    return ProcessGroup(comm, members, limit) if member else None
+    return _kept(ProcessGroup(comm, members, limit)) if member else GroupMember.NON_GROUP_MEMBER
+
+
+def _kept(group: ProcessGroup) -> ProcessGroup:
+    _State.others.append(group)
+    return group

@@ -10,14 +10,14 @@ from convcore._tensor import Tensor
 from convcore.distributed import buffers
 from convcore.distributed.alone import Alone
 from convcore.distributed.collectives import _nothing, _place
-from convcore.distributed.group import ProcessGroup, _State, resolve
+from convcore.distributed.group import ProcessGroup, _State, members_only, resolve
 from convcore.distributed.work import Work
 
 __all__ = ["irecv", "isend", "recv", "send"]
 
 
 class _Receipt:
-    """A request for a message whose size has to be the tensor's.
+    """A request for a message whose size has to be the tensor's, which `check` says.
 
     Parameters
     ----------
@@ -30,20 +30,24 @@ class _Receipt:
         self._request = request
         self._size = size
         self._status = _State.mpi.Status()
+        self._done = False
+        self._found: int | str = 0  # bytes
 
     def Test(self) -> bool:
-        """Return whether the message is here; ValueError where it does not fit the tensor."""
+        """Return whether the message is here."""
         try:
-            done = self._request.Test(self._status)
+            self._done = self._done or self._request.Test(self._status)
+            self._found = self._status.Get_count()
         except _State.mpi.Exception as error:
             if error.Get_error_class() != _State.mpi.ERR_TRUNCATE:
                 raise
-            raise ValueError(f"tensor has {self._size} bytes, but the message has more") from error
-        if done and self._status.Get_count() != self._size:
-            raise ValueError(
-                f"tensor has {self._size} bytes, but the message has {self._status.Get_count()}"
-            )
-        return done
+            self._done, self._found = True, "more"
+        return self._done
+
+    def check(self) -> None:
+        """Raise ValueError where the message does not fit the tensor."""
+        if self._found != self._size:
+            raise ValueError(f"tensor has {self._size} bytes, but the message has {self._found}")
 
     def source(self) -> int:
         """Return the place in the group of the process that sent the message."""
@@ -63,6 +67,7 @@ def _check_other(group: ProcessGroup, place: int, name: str) -> None:
         raise ValueError(f"{name} must be another process than this one, rank {group.ranks[place]}")
 
 
+@members_only
 def isend(
     tensor: Tensor,
     dst: int | None = None,
@@ -84,6 +89,7 @@ def isend(
     return Work(group, "send", group.comm.Isend(sent, place, tag), _nothing)
 
 
+@members_only
 def send(
     tensor: Tensor,
     dst: int | None = None,
@@ -130,9 +136,15 @@ def _receipt(
         _check_other(group, place, "src")
     buffer = buffers.moved(tensor)
     receipt = _Receipt(group.comm.Irecv(buffer, place, tag), buffer.size)
-    return Work(group, "recv", receipt, lambda: buffers.store(tensor, buffer)), receipt
+
+    def finish() -> None:
+        receipt.check()
+        buffers.store(tensor, buffer)
+
+    return Work(group, "recv", receipt, finish), receipt
 
 
+@members_only
 def irecv(
     tensor: Tensor,
     src: int | None = None,
@@ -144,6 +156,7 @@ def irecv(
     return _receipt(tensor, src, resolve(group), tag, group_src)[0]
 
 
+@members_only
 def recv(
     tensor: Tensor,
     src: int | None = None,

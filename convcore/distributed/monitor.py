@@ -2,7 +2,8 @@
 
 Launchers kill all other ranks at once when one dies, so that none of these can tell; theirs is a
 message about a process. The monitor is no child of the launcher. Each rank holds a named pipe open,
-which the system closes when the rank ends, however it does, and maps a file that has its step.
+which the system closes when the rank ends, however it does, and maps a file that has its step, or
+-1 - step once it ends by itself, and at its end whether a rank ends all others.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ while places and not died:
         place = places.pop(pipe)
         rank, process = ranks[2 * place : 2 * place + 2]
         step = int.from_bytes(os.pread(file, 8, 8 * place), sys.byteorder, signed=True)
-        if step >= 0:
+        ended = any(os.pread(file, 8, 4 * len(ranks)))
+        if step >= 0 and not ended:
             died = True
             text = f"convcore: rank {rank} of {total} died at step {step} (process {process} on "
             os.write(2, f"{text}{os.uname().nodename}); all ranks end\\n".encode())
 """
-_LEFT = -1  # in place of a step: the rank ended by itself
 _process: Any = None  # kept, for it is meant to outlive this one
 
 
@@ -66,13 +67,14 @@ class Monitor:
 
     def __init__(self, mpi: Any, comm: Any):
         node = comm.Split_type(mpi.COMM_TYPE_SHARED, comm.rank)
-        members = node.gather((comm.rank, os.getpid()))
-        folder = None if members is None else _start(comm.size, members)
-        folder = node.bcast(folder)
+        members = node.allgather((comm.rank, os.getpid()))
+        folder = node.bcast(_start(comm.size, members) if node.rank == 0 else None)
         pipe = os.open(folder / str(node.rank), os.O_WRONLY)
         with open(folder / "steps", "r+b") as file:
-            steps = np.frombuffer(mmap.mmap(file.fileno(), 8 * node.size), np.int64)
-        self._own = steps[node.rank : node.rank + 1]
+            table = np.frombuffer(mmap.mmap(file.fileno(), 8 * node.size + 8), np.int64)
+        self._steps, self._ended = table[:-1], table[-1:]
+        self._ranks = [rank for rank, _ in members]
+        self._own = self._steps[node.rank : node.rank + 1]
         node.Barrier()
         if node.rank == 0:
             shutil.rmtree(folder)
@@ -89,16 +91,23 @@ class Monitor:
         """Note the step that this rank is at."""
         self._own[0] = step
 
-    def leave(self) -> None:
-        """Note that this rank ends by itself, or has said why it ends."""
-        self._own[0] = _LEFT
+    def leave(self, with_all: bool = False) -> None:
+        """Note that this rank ends by itself, or, having said why, ends all."""
+        self._ended[0] |= with_all
+        if self._own[0] >= 0:
+            self._own[0] = -1 - self._own[0]
+
+    def left(self) -> dict[int, int]:
+        """Return the ranks of this machine that ended by themselves, and at which step."""
+        steps = zip(self._ranks, self._steps.tolist(), strict=True)
+        return {rank: -1 - step for rank, step in steps if step < 0}
 
 
 def _start(total: int, members: list[tuple[int, int]]) -> Path:
     """Start the process that watches; return the folder of its files, when it has opened them."""
     global _process
     folder = Path(tempfile.mkdtemp(prefix="convcore"))
-    (folder / "steps").write_bytes(bytes(8 * len(members)))
+    (folder / "steps").write_bytes(bytes(8 * len(members) + 8))
     for place in range(len(members)):
         os.mkfifo(folder / str(place))
     numbers = [str(number) for member in members for number in member]

@@ -95,7 +95,9 @@ class ShardTree:
             return own
         message = _Message(self._like) if own is None else _Message.of(own, self._like)
         for buffer in message.buffers():
-            self.group.wait(self.group.comm.Ibcast(buffer, self.owner(0)), "the sum of all shards")
+            self.group.wait(
+                self.group.layers.Ibcast(buffer, self.owner(0)), "the sum of all shards"
+            )
         return message.arrays() if own is None else own
 
     def _sum_of(self, node: Node) -> Arrays | None:
@@ -120,12 +122,12 @@ class ShardTree:
 
     def _send(self, arrays: Arrays, to: int) -> None:
         for buffer in _Message.of(arrays, self._like).buffers():
-            self.group.wait(self.group.comm.Isend(buffer, to), f"a sum of shards for rank {to}")
+            self.group.wait(self.group.layers.Isend(buffer, to), f"a sum of shards for rank {to}")
 
     def _receive(self, source: int) -> Arrays:
         message = _Message(self._like)
         for buffer in message.buffers():
-            request = self.group.comm.Irecv(buffer, source)
+            request = self.group.layers.Irecv(buffer, source)
             self.group.wait(request, f"a sum of shards of rank {source}")
         return message.arrays()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
+from convcore._tensor import Tensor
 from convcore.distributed.group import ProcessGroup, seconds
+from convcore.futures import Future
 
 __all__ = ["ReduceOp", "Work"]
 
@@ -28,16 +30,47 @@ class ReduceOp(enum.Enum):
 class Work:
     """A communication that was begun with ``async_op=True``."""
 
-    def __init__(self, group: ProcessGroup, what: str, request: Any, finish: Callable[[], None]):
+    # MPI uses their buffers until they are done, also of one that nobody waits for.
+    _open: ClassVar[list[Work]] = []
+
+    def __init__(
+        self,
+        group: ProcessGroup,
+        what: str,
+        request: Any,
+        finish: Callable[[], None],
+        results: Sequence[Tensor] = (),
+    ):
+        Work._open = [one for one in Work._open if one._goes_on()]
+        Work._open.append(self)
         self._group = group
         self._what = what
         self._request = request
         self._finish: Callable[[], None] | None = finish
+        self._results = list(results)
+        self._future: WorkFuture | None = None
+
+    def _goes_on(self) -> bool:
+        if self._finish is None:
+            return False
+        # What failed has raised, here or where it was waited for; MPI may be at it still.
+        return getattr(self._request, "failed", False) or not self._request.Test()
 
     def _end(self) -> None:
         finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
+        if finish is None:
+            return
+        finish()
+        if self._future is not None:
+            self._future.set_result(self._results)
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """Return the future of the tensors that get the result; its `wait` is this one's."""
+        if self._future is None:
+            self._future = WorkFuture(self)
+            if self._finish is None:
+                self._future.set_result(self._results)
+        return self._future
 
     def is_completed(self) -> bool:
         """Return whether the result is there; asking moves the communication on."""
@@ -62,3 +95,24 @@ class Work:
             self._group.wait(self._request, self._what, limit)
             self._end()
         return True
+
+
+class WorkFuture(Future):
+    """A future that a communication completes: no thread does, so that asking moves it on."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+
+    def _new(self) -> Future[Any]:
+        return WorkFuture(self._work)
+
+    def done(self) -> bool:
+        """Return whether the value is there."""
+        self._work.is_completed()
+        return super().done()
+
+    def wait(self) -> Any:
+        """Wait for the communication, and return the value."""
+        self._work.wait()
+        return super().wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -87,9 +88,9 @@ def whole(tmp_path_factory):
             "SIGSTOP",
             r"waits in [\w ]+ at step 5.*rank 1 does not answer: it died, hangs or is late",
         ),
-        ("elsewhere", "rank 1 waits in barrier at step 5"),
+        ("elsewhere", r"at step 5: rank 0 began a step of [\w ]+; rank 1 began barrier"),
         ("SIGKILL", r"convcore: rank 1 of 3 died at step 5 \(process \d+ on"),
-        ("exit", "rank 1 does not answer"),
+        ("exit", "rank 1 left at step 5"),
     ],
 )
 def test_a_fault_of_one_ends_all_by_name_and_a_new_run_goes_on(fault, says, whole, tmp_path):
@@ -106,6 +107,69 @@ def test_a_fault_of_one_ends_all_by_name_and_a_new_run_goes_on(fault, says, whol
         assert all(gone(pid) for pid in pids)
     resumed = mpi.run(TRAINING, 2, tmp_path, "none", "0", "0", "9")
     assert {line for line in resumed if line.startswith("weights")} == whole
+
+
+ENDINGS = """
+    import os, sys, convcore as torch, convcore.distributed as dist
+
+    how = sys.argv[1]
+    dist.init_process_group("mpi")  # with its own time limit, half an hour
+    me = dist.get_rank()
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    if how == "leave" and me == 1:
+        sys.exit(0)
+    if how == "fork" and (child := os.fork()) == 0:
+        assert dist.get_rank() == me  # as a dataset asks in a loader's worker
+        dist.all_reduce(x)
+    if how == "fork":
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    dist.all_reduce(x)
+    print(f"{me} has {x.item():g}", flush=True)
+"""
+
+
+def test_a_rank_that_leaves_is_not_waited_for(tmp_path):
+    start = time.monotonic()
+    process = mpi.start(ENDINGS, 3, tmp_path, "leave")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0 and time.monotonic() - start < 20
+    assert re.search("waited for a rank that left: .*; rank 1 left at step 0", errors), errors
+
+
+def test_a_forked_process_may_end_and_may_not_communicate(tmp_path):
+    process = mpi.start(ENDINGS, 2, tmp_path, "fork")
+    printed, errors = process.communicate(timeout=60)
+    assert (process.returncode, sorted(printed.split("\n"))) == (0, ["", "0 has 4", "1 has 4"]), (
+        errors
+    )
+    assert errors.count("RuntimeError: all_reduce cannot be called in a process that a rank") == 2
+    assert "MPI" not in errors
+
+
+BUSY = """
+    import sys, time, convcore as torch, convcore.distributed as dist
+    dist.init_process_group("mpi")
+    print("ready", flush=True)
+    if dist.get_rank() == 1 and sys.argv[1:] == ["busy"]:
+        x = torch.ones(1500, 1500)
+        while True:
+            x @ x  # whose signals are seen late
+    while True:
+        dist.barrier()
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["busy"]])
+def test_ctrl_c_is_no_death(arguments, tmp_path):
+    process = mpi.start(BUSY, 2, tmp_path, *arguments)
+    for _ in range(2):
+        assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert "rank 0 was interrupted at step 0; all ranks end" in errors, errors
+    assert "died" not in errors and "raised" not in errors, errors
 
 
 def test_ranks_that_get_signals_at_random_moments_end_all_and_lose_nothing():

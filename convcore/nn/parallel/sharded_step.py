@@ -7,6 +7,7 @@ is added in one fixed tree (distributed/shard_tree.py).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -24,9 +25,11 @@ __all__: list[str] = []
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """List the tensors in nested tuples, lists and dicts."""
+    """List the tensors in nested tuples, lists, dicts and dataclasses."""
     if isinstance(value, Tensor):
         return [value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, tuple | list):
@@ -105,7 +108,7 @@ class ShardedStep:
     def run(self, loss_of: Callable[..., Tensor], batch: tuple) -> Tensor:
         """Add the batch's gradients to ``.grad`` and return its mean loss."""
         count = self._size_of(batch)
-        seed = self._shared_seed()
+        seed = self._shared_seed(count)
         before = [b._array.copy() for b in self.buffers]
         grads = [p.grad for p in self.parameters]
         counters = before
@@ -138,10 +141,11 @@ class ShardedStep:
             )
         return sizes.pop()
 
-    def _shared_seed(self) -> int:
+    def _shared_seed(self, count: int) -> int:
         """Draw a seed; all ranks take the first rank's, and all draw."""
         seed = np.array([int(random.randint(0, 2**62, size=(1,)).item())])
-        self.group.wait(self.group.comm.Ibcast(seed, 0), "the seed of a step")
+        what = f"a step of {count} samples in {self.tree.root[1]} shards"
+        self.group.complete(self.group.comm.Ibcast(seed, 0), what)
         return int(seed[0])
 
     def _shard(
