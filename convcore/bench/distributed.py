@@ -60,8 +60,8 @@ class Run:
     """Of a step."""
     computing: list[float] = field(default_factory=list)
     """Of a step without communication; there is none for one rank."""
-    sending: list[float] = field(default_factory=list)
-    """Of reducing a step's gradients alone, with nothing else to do."""
+    overlap: float | None = None
+    """Part of the gradients' bytes that were reduced when the backward pass had ended."""
     buckets: list[int] = field(default_factory=list)
     """Bytes that are reduced at once."""
     schedule: Schedule | None = None
@@ -82,14 +82,13 @@ class Run:
         """Seconds by which communication makes a step longer."""
         return max(0.0, self.step - min(self.computing)) if self.computing else 0.0
 
-    @property
-    def overlap(self) -> float | None:
-        """Part of the communication, as long as it takes alone, that the step does not wait for."""
-        return max(0.0, 1 - self.exposed / min(self.sending)) if self.sending else None
-
     def efficiency(self, one: Run) -> float:
         """Return images of a second over those of as many times one rank."""
         return self.images / (self.setup.parts * one.images)
+
+    def ceiling(self, one: Run) -> float | None:
+        """Return `efficiency` without communication, which the machine's shared parts limit."""
+        return one.step / min(self.computing) if self.computing else None
 
     def as_data(self) -> dict[str, Any]:
         """Return the run for a JSON file."""
@@ -97,7 +96,7 @@ class Run:
         return {
             "net": self.net.name, "ranks": setup.ranks, "threads": setup.threads,
             "images": setup.parts * self.net.batch, "seconds": self.seconds,
-            "seconds_without_communication": self.computing, "seconds_to_reduce": self.sending,
+            "seconds_without_communication": self.computing, "overlap": self.overlap,
             "bucket_bytes": self.buckets,
         }  # fmt: skip
 
@@ -223,11 +222,9 @@ def _prepare(
         if setup.batches == 1:
             run.schedule = Schedule(**worker.ask("schedule", net=net))
         return
-    run.buckets = worker.ask("buckets")
+    run.buckets, run.overlap = worker.ask("buckets"), worker.ask("overlap")
     timed[f"{name}, alone"] = partial(worker.ask, "time", steps=steps, reduce=False)
     samples[f"{name}, alone"] = run.computing
-    timed[f"{name}, gradients"] = partial(worker.ask, "send")
-    samples[f"{name}, gradients"] = run.sending
 
 
 def nets_named(names: Sequence[str]) -> list[Net]:

@@ -70,17 +70,11 @@ class Rank:
 
     def buckets(self) -> list[int]:
         """Return the bytes of the net's buckets, which are reduced in each step."""
-        return [bucket.sent.nbytes for bucket in _buckets(self.net)]
+        return [bucket.nbytes for bucket in _buckets(self.net)]
 
-    def send(self) -> float:
-        """Return the seconds of reducing what a step reduces, with nothing else to do."""
-        tensors = [convcore.zeros(count // 4) for count in self.buckets()]
-        dist.barrier()
-        start = time.perf_counter()
-        for work in [dist.all_reduce(tensor, async_op=True) for tensor in tensors]:
-            work.wait()
-        dist.barrier()
-        return time.perf_counter() - start
+    def overlap(self) -> float:
+        """Return the part of the bytes that were reduced when the last step's pass had ended."""
+        return self.net._reducer.overlap
 
     def schedule(self, net: str) -> dict[str, Any]:
         """Return when a step's gradients are there, and more of `network.Schedule`."""
@@ -94,7 +88,7 @@ class Rank:
             )
         found = min((_timed(step, times) for _ in range(_TRIES)), key=lambda one: one["step"])
         ready = found.pop("ready")
-        buckets = [(b.sent.nbytes, max(ready[i] for i in b.slices)) for b in _buckets(model)]
+        buckets = [(b.nbytes, max(ready[i] for i in b.members)) for b in _buckets(model)]
         held = sum(buffer._array.nbytes for buffer in model.module.buffers())
         return {**found, "buckets": buckets, "buffers": held, "add": _seconds_to_add()}
 

@@ -154,6 +154,7 @@ def print_ranks(console: Console, runs: Sequence[Run], rounds: int) -> None:
     """Print a row a net and setup, then steps of many ranks on paper, with what they assume."""
     caption = f"Training, the least of {rounds} rounds in turn; a rank has a batch of its own:"
     _print(console, caption, tables.ranks(runs))
+    console.print("Overlap: what is reduced when the backward pass ends. Ceiling: without sending.")
     _print(console, "On paper, not run:", tables.paper(runs))
     for line in assumptions():
         console.print(f"- {line}")

@@ -113,7 +113,7 @@ def variants(cells: Sequence[NetCell]) -> Table:
 def ranks(runs: Sequence[Run]) -> Table:
     """Return a row a net and setup: its speed, what it sends, and what that costs."""
     headings = ("net", "ranks", "threads", "images", "ms a step", "steps a s", "images a s",
-                "MB sent", "overlap", "efficiency", "over threads")  # fmt: skip
+                "MB sent", "overlap", "efficiency", "ceiling", "over threads")  # fmt: skip
     return headings, [_ranks_row(run, runs) for run in runs]
 
 
@@ -127,6 +127,7 @@ def _ranks_row(run: Run, runs: Sequence[Run]) -> Sequence[str]:
         f"{sum(run.buckets) / 1e6:.3g}" if run.buckets else "",
         _percent(run.overlap),
         _percent(run.efficiency(one)),
+        _percent(run.ceiling(one)),
         "" if beside is None else f"{beside:.2f}",
     )
 

@@ -7,13 +7,14 @@ MPI, so that a script for many runs in one as it is.
 group.py has the groups, collectives.py and exchanges.py what all do together, messages.py what two
 do, work.py communications that go on, shard_tree.py sums in one order for any number of ranks,
 agreement.py sees that all do the same, faults.py ends all when one fails, monitor.py names one that
-was killed, buffers.py tensors as MPI sees them, _mpi.py MPI itself, alone.py what one process has
-instead.
+was killed. buffers.py has tensors as MPI sees them, buckets.py many gradients as one, algorithms/
+how these are reduced in fewer bytes; _mpi.py MPI itself, alone.py what one process has instead.
 """
 
 from typing import TYPE_CHECKING
 
 from convcore import _hints
+from convcore.distributed.buckets import GradBucket as GradBucket
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
 from convcore.distributed.exchanges import *
@@ -26,7 +27,7 @@ from convcore.distributed.messages import __all__ as _messages
 from convcore.distributed.work import ReduceOp as ReduceOp
 from convcore.distributed.work import Work as Work
 
-__all__ = ["DistBackendError", "ReduceOp", "Work"]
+__all__ = ["DistBackendError", "GradBucket", "ReduceOp", "Work"]
 __all__ += _collectives
 __all__ += _exchanges
 __all__ += _group

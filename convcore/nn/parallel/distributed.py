@@ -5,23 +5,29 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import distributed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
-from convcore.distributed import buffers
 from convcore.distributed.group import ProcessGroup, resolve
 from convcore.nn.modules.batchnorm import SyncBatchNorm
 from convcore.nn.modules.module import Module
-from convcore.nn.parallel.reducer import Reducer
+from convcore.nn.parallel.reducer import CommHook, Reducer
+from convcore.nn.parallel.replicas import check_alike, copy_from
 from convcore.nn.parallel.sharded_step import ShardedStep, tensors_in
 
 __all__ = ["DistributedDataParallel"]
 
 _MEGABYTE = 1024 * 1024
+
+
+class Uneven(NamedTuple):
+    """What `join` was asked for."""
+
+    by_all: bool
+    throws: bool
 
 
 class DistributedDataParallel(Module):
@@ -36,7 +42,7 @@ class DistributedDataParallel(Module):
     module : Module
         The submodule ``module``: keys of the state begin with "module.". Parameters and buffers
         become those of the first process.
-    device_ids, output_device, check_reduction, gradient_as_bucket_view, static_graph
+    device_ids, output_device, check_reduction
         Ignored: there is one device.
     dim : int or None
         The batch's axis in the inputs, whose sizes weigh the gradients; None weighs all alike.
@@ -50,6 +56,11 @@ class DistributedDataParallel(Module):
         About how many MiB of gradients are reduced at once; 25 by default.
     find_unused_parameters : bool
         Whether a forward pass may leave parameters unused, which costs a walk through its graph.
+    gradient_as_bucket_view : bool
+        Whether gradients are views of the buckets, which saves a copy of each; they change in the
+        next backward pass.
+    static_graph : bool
+        Whether all passes use the same parameters, so that one walk finds those that none uses.
     shards : int
         Train in `backward` with the same bits for any number of processes.
 
@@ -115,18 +126,24 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers
         self.process_group = group
         self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.static_graph = static_graph
         self.require_backward_grad_sync = True
         self.shards = shards
         self._in_step = False
         self._samples = 0
+        self._unused: list[int] | None = None
+        self._uneven: Uneven | None = None
+        self._source = 0
         for layer in module.modules():
             if isinstance(layer, SyncBatchNorm):
                 layer._weighed, layer._alone = dim is not None, shards is not None
-        _check_alike(module, group)
+        check_alike(module, group)
         if init_sync:
-            _copy_from_first([*module.parameters(), *module.buffers()], group)
+            copy_from(0, [*module.parameters(), *module.buffers()], group)
         size = int(cap * _MEGABYTE)
-        self._reducer = Reducer(named, group, min(size, _MEGABYTE), size)
+        sizes = min(size, _MEGABYTE), size
+        self._reducer = Reducer(named, group, *sizes, as_views=gradient_as_bucket_view)
         for i, (_, parameter) in enumerate(named):
             parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
 
@@ -147,11 +164,10 @@ class DistributedDataParallel(Module):
         self._samples += self._size_of((inputs, kwargs))
         if not self.require_backward_grad_sync:
             return self.module(*inputs, **kwargs)
-        self._reducer.prepare(self._factor())
-        if self.broadcast_buffers:
-            _copy_from_first(list(self.module.buffers()), self.process_group)
+        samples, self._samples = self._samples, 0
+        self._begin_pass(samples)
         output = self.module(*inputs, **kwargs)
-        if self.find_unused_parameters:
+        if self.find_unused_parameters or self.static_graph:
             self._mark_unused(output)
         return output
 
@@ -162,22 +178,36 @@ class DistributedDataParallel(Module):
             return 1
         return found[0].shape[self.dim]
 
-    def _factor(self) -> float:
-        """Return this process's share of the samples of all since the last reduction."""
-        own, self._samples = self._samples, 0
-        group = self.process_group
-        total = np.array([own])
-        sizes = np.empty((group.size(), 1), total.dtype)
-        group.wait(group.comm.Iallgather(total, sizes), "the sizes of batches")
-        if (sizes == own).all():
-            return 1 / group.size()
-        return own / int(sizes.sum())
+    def _begin_pass(self, samples: int, exhausted: bool = False) -> bool:
+        """Have all processes ready for a pass; return False where none has a batch any more."""
+        group = resolve(self.process_group)
+        own = np.array([samples, exhausted])
+        table = np.empty((group.size(), 2), own.dtype)
+        group.complete(group.comm.Iallgather(own, table), "a pass of DistributedDataParallel")
+        sizes, over = table[:, 0], table[:, 1]
+        if over.all():
+            return False
+        if self._uneven is not None and self._uneven.throws and over.any():
+            raise RuntimeError(
+                "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+            )
+        self._source = int(over.argmin())
+        alike = (sizes == samples).all() or (
+            self.dim is None and self._uneven is not None and self._uneven.by_all
+        )
+        share = 1 / group.size() if alike else samples / int(sizes.sum())
+        self._reducer.prepare(share, self._source)
+        if self.broadcast_buffers:
+            copy_from(self._source, list(self.module.buffers()), group)
+        return True
 
     def _mark_unused(self, output: Any) -> None:
-        used = _leaves_of(tensors_in(output))
-        for i, parameter in enumerate(self._reducer.parameters):
-            if id(parameter) not in used:
-                self._reducer.mark(i, used=False)
+        if self._unused is None or not self.static_graph:
+            used = _leaves_of(tensors_in(output))
+            parameters = enumerate(self._reducer.parameters)
+            self._unused = [i for i, parameter in parameters if id(parameter) not in used]
+        for i in self._unused:
+            self._reducer.mark(i, used=False)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -190,6 +220,72 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    @contextlib.contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[None]:
+        """Train on uneven numbers of batches: who has none left takes part with no samples.
+
+        At the end of the block all processes have the weights and buffers of one that was last.
+
+        Parameters
+        ----------
+        divide_by_initial_world_size : bool
+            With ``dim=None``: whether processes without batches still count in the mean. Along a
+            ``dim``, samples count.
+        enable : bool
+            False does nothing.
+        throw_on_early_termination : bool
+            Whether all processes raise RuntimeError as soon as one has no batch.
+
+        Raises
+        ------
+        RuntimeError
+            The wrapper has ``shards``, or a SyncBatchNorm, which all processes have to call.
+        """
+        if self.shards is not None or any(isinstance(m, SyncBatchNorm) for m in self.modules()):
+            raise RuntimeError("join() works neither with shards nor with SyncBatchNorm")
+        self._uneven = Uneven(divide_by_initial_world_size, throw_on_early_termination)
+        try:
+            yield
+            self._samples = 0
+            while enable and self._begin_pass(0, exhausted=True):
+                self._reducer.skip()
+        finally:
+            self._uneven = None
+        if enable:
+            whole = [*self.module.parameters(), *self.module.buffers()]
+            copy_from(self._source, whole, self.process_group)
+
+    def register_comm_hook(self, state: Any, hook: CommHook) -> None:
+        """Have a function reduce each bucket of gradients.
+
+        Parameters
+        ----------
+        state : any
+        hook : callable
+            ``hook(state, bucket)`` gets a `distributed.GradBucket` and returns a Future of a Tensor
+            of as many elements as its buffer, which become the gradients. The sum of the buffers of
+            all processes, divided by their number, is the mean over samples.
+
+        Raises
+        ------
+        TypeError
+            ``hook`` cannot be called.
+        RuntimeError
+            There is a hook already; the wrapper has ``shards``.
+        """
+        if not callable(hook):
+            raise TypeError(f"Communication hook must be callable, but got {type(hook).__name__}")
+        if self._reducer.hook is not None:
+            raise RuntimeError("register_comm_hook can only be called once")
+        if self.shards is not None:
+            raise RuntimeError("with shards, gradients are added in a fixed tree, not by a hook")
+        self._reducer.hook = state, hook
 
     def backward(self, loss_of: Callable[..., Tensor], *batch: Any) -> Tensor:
         """Compute the gradients of a batch, with the same bits for any number of processes.
@@ -237,39 +333,6 @@ class DistributedDataParallel(Module):
             return step.run(loss_of, batch)
         finally:
             self._in_step = False
-
-
-def _check_alike(module: Module, group: ProcessGroup) -> None:
-    """Raise RuntimeError unless all processes have the same parameters and buffers."""
-    own = [
-        (name, tuple(t.shape), str(t.dtype), t.requires_grad)
-        for name, t in [*module.named_parameters(), *module.named_buffers()]
-    ]
-    all_of_them: list[Any] = [None] * group.size()
-    distributed.all_gather_object(all_of_them, own, group)
-    for rank, other in enumerate(all_of_them):
-        if other != all_of_them[0]:
-            differs = [
-                pair for pair in zip(other, all_of_them[0], strict=False) if pair[0] != pair[1]
-            ]
-            found = differs[0] if differs else (f"{len(other)} tensors", f"{len(all_of_them[0])}")
-            raise RuntimeError(
-                f"process {rank} has another model than process 0: {found[0]}, not {found[1]}"
-            )
-
-
-def _copy_from_first(tensors: list[Any], group: ProcessGroup) -> None:
-    """Copy the first process's tensors into those of all others, in one message."""
-    if group.size() == 1 or not tensors:
-        return
-    parts = [buffers.moved(t) for t in tensors]
-    joined = np.concatenate(parts)
-    group.wait(group.comm.Ibcast(joined, 0), "a copy of parameters or buffers")
-    if group.rank() != 0:
-        for tensor, part in zip(
-            tensors, np.split(joined, np.cumsum([p.size for p in parts])[:-1]), strict=True
-        ):
-            buffers.store(tensor, part)
 
 
 def _leaves_of(outputs: list[Tensor]) -> set[int]:

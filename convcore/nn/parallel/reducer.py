@@ -12,60 +12,21 @@ S. Li et al., "PyTorch Distributed: experiences on accelerating data parallel tr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from convcore._creation import zeros_like
-from convcore._tensor import Tensor
-from convcore.distributed.alone import Alone
+from convcore._tensor import wrap
+from convcore.distributed.buckets import GradBucket, Layout, buckets_of
 from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup, _State
+from convcore.futures import Future
 
 __all__: list[str] = []
 
-
-class Bucket:
-    """Gradients that are reduced at once.
-
-    Parameters
-    ----------
-    members : list of int
-        Numbers of parameters.
-    parameters : list of Tensors, all of them
-    """
-
-    def __init__(self, members: list[int], parameters: list[Tensor]):
-        dtype = parameters[members[0]]._array.dtype
-        half = dtype.itemsize == 2  # MPI cannot add it
-        sizes = [parameters[i]._array.size for i in members]
-        ends = np.cumsum(sizes).tolist()
-        self.slices = {i: slice(e - n, e) for i, n, e in zip(members, sizes, ends, strict=True)}
-        # With a flag for each member at the end: whether any rank used it.
-        self.sent = np.zeros(ends[-1] + len(members), np.float32 if half else dtype)
-        self.received = np.empty_like(self.sent)
-        self.flags = {i: ends[-1] + place for place, i in enumerate(members)}
-        self.missing = len(members)
-        self.request: Any = None
-
-    def reset(self) -> None:
-        """Prepare for the next pass."""
-        self.sent[...] = 0
-        self.missing, self.request = len(self.slices), None
-
-
-def buckets_of(order: list[int], parameters: list[Tensor], first: int, others: int) -> list[Bucket]:
-    """Cut an order of parameters into buckets of one dtype and about some bytes each."""
-    groups: list[list[int]] = []
-    held, dtype = 0, np.dtype(object)
-    for i in order:
-        array = parameters[i]._array
-        if array.dtype != dtype or held >= (first if len(groups) == 1 else others):
-            groups.append([])
-            held, dtype = 0, array.dtype
-        groups[-1].append(i)
-        held += array.nbytes
-    return [Bucket(members, parameters) for members in groups]
+CommHook = Callable[[Any, GradBucket], Future]
 
 
 class Reducer:
@@ -77,23 +38,42 @@ class Reducer:
     group : ProcessGroup
     first, others : int
         Bytes of the first bucket, which is to start early, and of the others.
+    as_views : bool
+        Whether gradients are views of the buckets, so that they are not copied out of these.
     """
 
-    def __init__(self, named: list[tuple[str, Any]], group: ProcessGroup, first: int, others: int):
+    def __init__(
+        self,
+        named: list[tuple[str, Any]],
+        group: ProcessGroup,
+        first: int,
+        others: int,
+        as_views: bool = False,
+    ):
         self.names = [name for name, _ in named]
         self.parameters: list[Any] = [parameter for _, parameter in named]
         self.group = group
+        self.hook: tuple[Any, CommHook] | None = None
+        self._as_views = as_views
         self._bytes = first, others
-        self.buckets = buckets_of([*range(len(named))][::-1], self.parameters, first, others)
-        self._op = None if isinstance(group.comm, Alone) else _State.mpi.SUM
+        self._layouts = [Layout(parameter._array) for parameter in self.parameters]
+        self.buckets = buckets_of([*range(len(named))][::-1], self._layouts, first, others)
         self.factor = 1 / group.size()
-        self._marked: list[int] = []
+        self.overlap = 0.0  # part of the last pass's bytes that were reduced when it had ended
+        self._used = np.zeros(len(named), np.uint8)
+        self._marked: dict[int, None] = {}
         self._launched = 0
-        self._order: list[int] | None = None
-        self._rebuilt = False
+        self._order: list[int] = []
+        self._passes = 0
 
-    def prepare(self, factor: float) -> None:
+    def prepare(self, factor: float, source: int = 0) -> None:
         """Be ready for a backward pass, whose gradients have a factor in this rank.
+
+        Parameters
+        ----------
+        factor : float
+        source : int
+            A rank of the group that computed gradients in all passes before.
 
         Raises
         ------
@@ -101,63 +81,106 @@ class Reducer:
             Parameters got no gradient in the last one.
         """
         if self._marked:
-            got = set(self._marked)
-            names = [name for i, name in enumerate(self.names) if i not in got]
+            names = [name for i, name in enumerate(self.names) if i not in self._marked]
             raise RuntimeError(
                 "Expected to have finished reduction in the prior iteration before starting a new "
                 f"one. Parameters without a gradient in this rank: {', '.join(names)}. With "
                 "find_unused_parameters=True a forward pass may leave parameters unused."
             )
         self.factor = factor
-        if self._order is not None and not self._rebuilt:
-            self._rebuild(self._order)
+        if self._passes == 1 and self.group.size() > 1:
+            self._rebuild(source)
 
-    def _rebuild(self, order: list[int]) -> None:
-        """Put buckets in the order in which gradients came to the first rank."""
-        shared = np.array(order)
-        self.group.wait(self.group.comm.Ibcast(shared, 0), "the order of gradients")
-        self.buckets = buckets_of(shared.tolist(), self.parameters, *self._bytes)
-        self._rebuilt = True
+    def _rebuild(self, source: int) -> None:
+        """Put buckets in the order in which gradients came to a rank."""
+        shared = np.array(self._order or [*range(len(self.names))])
+        self.group.complete(self.group.comm.Ibcast(shared, source), "the order of gradients")
+        self.buckets = buckets_of(shared.tolist(), self._layouts, *self._bytes)
 
     def mark(self, i: int, used: bool = True) -> None:
         """Take a parameter's gradient, which is complete, and begin what can be begun."""
-        bucket = next(b for b in self.buckets if i in b.slices)
-        gradient = self.parameters[i].grad
-        if gradient is not None:
-            scaled = gradient._array.reshape(-1).astype(bucket.sent.dtype, copy=False)
-            np.multiply(
-                scaled, bucket.sent.dtype.type(self.factor), out=bucket.sent[bucket.slices[i]]
+        if i in self._marked:
+            raise RuntimeError(
+                f"Expected to mark a variable ready only once, but {self.names[i]} got a gradient "
+                "twice: backward passes of several losses, or of a reentrant checkpoint, share it. "
+                "Add up the losses, or checkpoint with use_reentrant=False."
             )
-        bucket.sent[bucket.flags[i]] = used or gradient is not None
+        bucket = next(b for b in self.buckets if i in b.members)
+        gradient = self.parameters[i].grad
+        if not self._is_idle():
+            factor = self.factor * self.group.size() if self.hook else self.factor
+            bucket.take(i, None if gradient is None else gradient._array, factor)
+        self._used[i] = used or gradient is not None
         bucket.missing -= 1
-        self._marked.append(i)
+        self._marked[i] = None
         for other in self.buckets[: self._launched]:
             other.request.Test()
         # In the same order in all ranks, whichever is full first.
         while self._launched < len(self.buckets) and not self.buckets[self._launched].missing:
-            self._launch(self.buckets[self._launched])
+            self._launch()
         if self._launched == len(self.buckets):
             self._finish()
 
-    def _launch(self, bucket: Bucket) -> None:
-        bucket.request = self.group.comm.Iallreduce(bucket.sent, bucket.received, self._op)
-        self._launched += 1
+    def skip(self) -> None:
+        """Take part in a backward pass of the others, with no gradients of this rank's own."""
+        self._used[...] = 0
+        for bucket in self.buckets:
+            bucket.clear()
+            self._launch()
+        self._finish()
+
+    def _is_idle(self) -> bool:
+        """Return whether gradients stay as they are, as those of one rank do."""
+        return self.group.size() == 1 and self.hook is None
+
+    def _launch(self) -> None:
+        number, self._launched = self._launched, self._launched + 1
+        bucket = self.buckets[number]
+        if self.hook is not None:
+            state, hook = self.hook
+            seen = GradBucket(bucket, number, number + 1 == len(self.buckets), self.parameters)
+            bucket.future = hook(state, seen)
+            if not isinstance(bucket.future, Future):
+                kind = type(bucket.future).__name__
+                raise TypeError(f"a communication hook must return a Future, but returned {kind}")
+        elif self.group.size() > 1:
+            request = self.group.comm.Iallreduce(_State.mpi.IN_PLACE, bucket.elements)
+            what = f"the gradients of bucket {number} of {bucket.nbytes} bytes"
+            bucket.request = self.group.agreed(request, what)
+
+    def _share_used(self) -> None:
+        """Find out which parameters any rank used."""
+        if self.group.size() > 1:
+            request = self.group.comm.Iallreduce(_State.mpi.IN_PLACE, self._used, _State.mpi.MAX)
+            self.group.complete(request, f"which of {self._used.size} parameters are used")
 
     def _finish(self) -> None:
         """Wait for the averages and put them into ``.grad``."""
+        done = [bucket.nbytes for bucket in self.buckets if bucket.request.Test()]
+        self.overlap = sum(done) / sum(bucket.nbytes for bucket in self.buckets)
+        self._share_used()
         for number, bucket in enumerate(self.buckets):
             self.group.wait(bucket.request, f"the gradients of bucket {number}")
-            for i, place in bucket.slices.items():
-                if bucket.received[bucket.flags[i]]:
-                    self._put(self.parameters[i], bucket.received[place])
+            if bucket.future is not None:
+                bucket.replace(bucket.future.wait())
+            if not self._is_idle():
+                for i, view in bucket.views.items():
+                    if self._used[i]:
+                        self._put(self.parameters[i], view, bucket.taken)
             bucket.reset()
-        self._order, self._marked, self._launched = self._marked, [], 0
+        self._order, self._marked, self._launched = [*self._marked], {}, 0
+        self._passes += 1
         Progress.advance()
 
-    @staticmethod
-    def _put(parameter: Any, average: np.ndarray) -> None:
-        if parameter.grad is None:
-            parameter.grad = zeros_like(parameter.detach())
-        array = parameter.grad._array
-        array[...] = average.reshape(array.shape).astype(array.dtype, copy=False)
+    def _put(self, parameter: Any, average: np.ndarray, taken: np.ndarray | None) -> None:
+        """Have the average in ``.grad``, where it is already if it was reduced in its memory."""
+        there = None if parameter.grad is None else parameter.grad._array
+        if there is None or there is not taken:
+            if self._as_views and average.dtype == parameter._array.dtype:
+                if there is not average:
+                    parameter.grad = wrap(average)
+            else:
+                if there is None:
+                    parameter.grad = zeros_like(parameter.detach())
+                np.copyto(parameter.grad._array, average, casting="unsafe")
         parameter.grad._counter[0] += 1
