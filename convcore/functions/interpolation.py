@@ -12,12 +12,13 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import describe
 from convcore.engine.geometry import is_sequence
 from convcore.engine.layers.byte_interpolation import interpolate_bytes
+from convcore.engine.layers.interpolation import interpolate_maps
 from convcore.engine.runtime import layout
-from convcore.functions._support.arguments import check_kind, check_tensor
-from convcore.functions._support.linear_map import linear_map
+from convcore.functions._support.arguments import check_kind, check_tensor, computed
+from convcore.functions._support.kept import kept
+from convcore.functions._support.linear_map import Linear, linear_map
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -33,6 +34,7 @@ LINES = {
     "bicubic": ("cubic", "Bicubic", (2,)),
     "lanczos": ("lanczos", "Lanczos", (2,)),
 }
+_NEAREST = ("nearest", "nearest-exact")
 SHOWN = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
@@ -88,36 +90,61 @@ def interpolate(
     tensor([[[0., 1., 3., 4.]]])
     """
     check_tensor("interpolate", input)
-    shape = input._array.shape
+    array = input._array
+    options = (size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    if mode == "area" or array.dtype.kind != "f":
+        sizes, how = _checked(array.shape, *options)
+        rank = len(sizes)
+        if mode == "area":
+            pool = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1]
+            return pool(input, sizes)
+        if array.dtype == np.uint8 and (rank == 2 or mode in _NEAREST):
+            return wrap(_bytes_resized(array, sizes, how))
+        check_kind(_kernel(mode, rank), input, "f")
+    return linear_map(input, *_resizing(array, *options), described=True)
+
+
+@kept
+def _resizing(array: np.ndarray, *options: Any) -> Linear:
+    """Return the map of images of the array's shape and dtype."""
+    sizes, how = _checked(array.shape, *options)
+    mode, antialias = options[2], options[-1]
+    name = f"Upsample{LINES[mode][1]}{len(sizes)}D" + ("Aa" if antialias else "")
+    forward, adjoint = computed(interpolate_maps, array, sizes, *how)
+    return Linear(forward, adjoint, (name, f"{name}Backward"))
+
+
+def _checked(
+    shape: tuple[int, ...],
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    align_corners: bool | None,
+    recompute: bool | None,
+    antialias: bool,
+) -> tuple[tuple[int, ...], tuple]:
+    """Return the sizes of the result, and how the engine gets there."""
     _check_corners(mode, align_corners)
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and len(shape) == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires "
             "a 4-D tensor as input"
         )
-    sizes, factors = _sizes(shape, size, scale_factor, recompute_scale_factor)
-    scales = None if factors is None or recompute_scale_factor else factors
-    rank = len(shape) - 2
-    if mode == "area" and 1 <= rank <= 3:
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1](
-            input, sizes
-        )
+    sizes, factors = _sizes(shape, size, scale_factor, recompute)
+    if mode == "area" and 3 <= len(shape) <= 5:
+        return sizes, ()
     _check_mode(mode, len(shape))
     if mode == "lanczos" and not antialias:
         raise ValueError("Lanczos mode requires antialias=True")
     _check_sizes(shape, sizes)
-    how = (LINES[mode][0], bool(align_corners), scales, bool(antialias))
-    if mode in _NEAREST and input._array.dtype == np.uint8:  # bytes are exact in float32
-        pixels = engine.interpolate(input._array.astype(np.float32, order="K"), sizes, *how)
-        return wrap(pixels.astype(np.uint8, order="K"))
-    if rank == 2 and input._array.dtype == np.uint8:
-        return wrap(_bytes_resized(input._array, sizes, how))
-    check_kind(_kernel(mode, rank), input, "f")
-    name = f"Upsample{LINES[mode][1]}{rank}D" + ("Aa" if antialias else "")
-    return _resized(name, input, sizes, how)
+    scales = None if factors is None or recompute else factors
+    return sizes, (LINES[mode][0], bool(align_corners), scales, bool(antialias))
 
 
 def _bytes_resized(array: np.ndarray, sizes: tuple[int, ...], how: tuple) -> np.ndarray:
+    if how[0] in _NEAREST:  # bytes are exact in float32
+        pixels = engine.interpolate(array.astype(np.float32, order="K"), sizes, *how)
+        return pixels.astype(np.uint8, order="K")
     resized = layout.empty(
         (*array.shape[:2], *sizes),
         array.dtype,
@@ -125,23 +152,6 @@ def _bytes_resized(array: np.ndarray, sizes: tuple[int, ...], how: tuple) -> np.
     )
     resized[...] = interpolate_bytes(array, sizes, *how)
     return resized
-
-
-_NEAREST = ("nearest", "nearest-exact")
-
-
-def _resized(name: str, x: Tensor, sizes: tuple[int, ...], how: tuple) -> Tensor:
-    before = x._array.shape[2:]
-
-    def forward(array: np.ndarray) -> np.ndarray:
-        return engine.interpolate(array, sizes, *how)
-
-    def adjoint(array: np.ndarray) -> np.ndarray:
-        return engine.interpolate_grad(array, before, *how)
-
-    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"))
-    describe(output, forward=forward)
-    return output
 
 
 def _check_corners(mode: str, align_corners: bool | None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from convcore.engine.layers import strided_copy
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.axes import with_numpy_names
+from convcore.functions._support.kept import MOST_KEPT
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.shape import reshape, unsqueeze, wrap_dim
 from convcore.functions.slicing import select, slice_of
@@ -63,41 +66,56 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     tensors = _checked(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for place, tensor in enumerate(tensors):
-        if not tensor._array.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {place}) cannot be concatenated"
-            )
     arrays = [tensor._array for tensor in tensors]
+    find = _joint if dim.__class__ is int else _joint.__wrapped__
+    joint = find(dim, *[(array.shape, array.dtype) for array in arrays])
+    axis = joint.axis
     used = [array for array in arrays if array.shape != (0,)] or arrays[:1]
-    axis = 0 if used[0].shape == (0,) else wrap_dim(dim, used[0].ndim)
-    _check_sizes(arrays, axis, used[0].shape)
-    starts = []
-    total = 0
-    for array in arrays:
-        starts.append(total)
-        total += array.shape[axis] if array.shape != (0,) else 0
-    dtype = _common_dtype(arrays)
-    shape = (*used[0].shape[:axis], total, *used[0].shape[axis + 1 :])
-    out = layout.empty(shape, dtype, _all_channels_last(used))
+    out = layout.empty(joint.shape, joint.dtype, _all_channels_last(used))
     if out.nbytes >= strided_copy.LEAST_BYTES:
         strided_copy.concatenate(used, axis, out)
     else:
         np.concatenate(used, axis, out=out, casting="unsafe")
     out = wrap(out)
-    likes = [(array.shape, array.dtype) for array in arrays]
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
         return tuple(
             [
                 _part(grad, axis, start, like) if need else None
-                for need, start, like in zip(needs, starts, likes, strict=True)
+                for need, start, like in zip(needs, joint.starts, joint.likes, strict=True)
             ]
         )
 
     record("CatBackward0", tensors, out, backward)
     describe(out, dim=axis)
     return out
+
+
+class _Joint(NamedTuple):
+    """What arrays make when they are joined: the axis, the result, and where each begins."""
+
+    axis: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    starts: tuple[int, ...]
+    likes: tuple[tuple[tuple[int, ...], np.dtype], ...]
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _joint(dim: int, *likes: tuple[Any, Any]) -> _Joint:
+    """Check the shapes and dtypes of arrays once, and say how they are joined."""
+    shapes = [shape for shape, _ in likes]
+    if () in shapes:
+        raise RuntimeError(
+            f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated"
+        )
+    first = next((shape for shape in shapes if shape != (0,)), shapes[0])
+    axis = 0 if first == (0,) else wrap_dim(dim, len(first))
+    _check_sizes(shapes, axis, first)
+    lengths = [shape[axis] if shape != (0,) else 0 for shape in shapes]
+    *starts, total = itertools.accumulate(lengths, initial=0)
+    shape = (*first[:axis], total, *first[axis + 1 :])
+    return _Joint(axis, shape, _common_dtype([dtype for _, dtype in likes]), tuple(starts), likes)
 
 
 concat = concatenate = cat
@@ -118,19 +136,19 @@ def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _check_sizes(arrays: list[np.ndarray], axis: int, shape: tuple[int, ...]) -> None:
-    others = shape[:axis] + shape[axis + 1 :]
-    for place, array in enumerate(arrays):
-        if array.shape == (0,):
+def _check_sizes(shapes: list[tuple[int, ...]], axis: int, first: tuple[int, ...]) -> None:
+    others = first[:axis] + first[axis + 1 :]
+    for place, shape in enumerate(shapes):
+        if shape == (0,):
             continue
-        if array.ndim != len(shape):
+        if len(shape) != len(first):
             raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {len(shape)} and {array.ndim}"
+                f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
             )
-        if array.shape[:axis] + array.shape[axis + 1 :] != others:
+        if shape[:axis] + shape[axis + 1 :] != others:
             expected, found = next(
                 (a, b)
-                for d, (a, b) in enumerate(zip(shape, array.shape, strict=True))
+                for d, (a, b) in enumerate(zip(first, shape, strict=True))
                 if a != b and d != axis
             )
             raise RuntimeError(
@@ -139,12 +157,10 @@ def _check_sizes(arrays: list[np.ndarray], axis: int, shape: tuple[int, ...]) ->
             )
 
 
-def _common_dtype(arrays: list[np.ndarray]) -> np.dtype:
-    first = arrays[0].dtype
-    for array in arrays:
-        if array.dtype is not first:
-            return _dtype.result_numpy(*arrays)
-    return first
+def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
+    if len(set(dtypes)) == 1:
+        return dtypes[0]
+    return _dtype.result_numpy(*[np.empty(1, dtype) for dtype in dtypes])
 
 
 def _all_channels_last(arrays: list[np.ndarray]) -> bool:
@@ -202,7 +218,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 def _empty_stack(arrays: list[np.ndarray], axis: int) -> np.ndarray:
     """Return a new array for a stack; images in channels_last stay so, along a first new axis."""
-    shape, dtype = arrays[0].shape, _common_dtype(arrays)
+    shape, dtype = arrays[0].shape, _common_dtype([array.dtype for array in arrays])
     sizes = (*shape[:axis], len(arrays), *shape[axis:])
     if axis == 0 and _all_channels_last(arrays):
         joint = (len(arrays) * shape[0], *shape[1:])

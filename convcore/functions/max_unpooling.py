@@ -46,7 +46,7 @@ def _max_unpool(
     forward = partial(engine.place_pixels, input_size=sizes)
     adjoint = partial(engine.gather_pixels, rank=rank)
     name = f"MaxUnpool{rank}D"
-    return linear_map(input, forward, adjoint, (name, f"{name}Backward"), (indices,))
+    return linear_map(input, forward, adjoint, (name, f"{name}Backward"), saved=(indices,))
 
 
 @in_float32

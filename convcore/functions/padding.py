@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from convcore import engine
-from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import describe, record
+from convcore._tensor import Tensor
 from convcore.engine.geometry import index, is_sequence
-from convcore.engine.layers.padding import MODES
+from convcore.engine.layers.padding import MODES, pad_map, pad_maps
 from convcore.functions._support.arguments import check_tensor, computed
-from convcore.functions._support.linear_map import linear_map
+from convcore.functions._support.kept import kept
+from convcore.functions._support.linear_map import Linear, linear_map
 
 __all__ = ["pad"]
 
@@ -62,12 +60,22 @@ def pad(
             [0., 0., 0.]])
     """
     check_tensor("pad", input)
-    pairs = _pairs(pad, input._array.ndim)
+    return linear_map(input, *_padding(input._array, pad, mode, value), described=True)
+
+
+@kept
+def _padding(array: np.ndarray, pad: Sequence[int], mode: str, value: Any) -> Linear:
+    """Return the map of arrays of the array's shape and dtype."""
+    pairs = _pairs(pad, array.ndim)
     if mode == "constant":
-        return _constant_pad(input, pairs, _number(value))
-    _check_mode(mode, len(pairs), input._array.ndim, value)
-    _check_not_empty(mode, len(pairs), input._array.shape)
-    return _border(input, pairs, mode)
+        zeros, adjoint = computed(pad_maps, array, pairs, mode)
+        padded = computed(pad_map, array, pairs, mode, _number(value))
+        return Linear(padded, adjoint, ("ConstantPadNd", "ConstantPadNd"), linear=zeros)
+    _check_mode(mode, len(pairs), array.ndim, value)
+    _check_not_empty(mode, len(pairs), array.shape)
+    name = f"{NAMES[mode]}{len(pairs)}D"
+    forward, adjoint = computed(pad_maps, array, pairs, mode)
+    return Linear(forward, adjoint, (name, f"{name}Backward"), flat=mode != "circular")
 
 
 def _check_not_empty(mode: str, rank: int, shape: tuple[int, ...]) -> None:
@@ -77,23 +85,6 @@ def _check_not_empty(mode: str, rank: int, shape: tuple[int, ...]) -> None:
             f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size "
             f"and other non-zero dimensions for input, but got: {list(shape)}"
         )
-
-
-def _constant_pad(x: Tensor, pairs: Pairs, value: Any) -> Tensor:
-    output = wrap(computed(engine.pad, x._array, pairs, "constant", value))
-    back = tuple((-before, -after) for before, after in pairs)
-    record("ConstantPadNdBackward0", (x,), output, lambda needs, grad: _constant_pad(grad, back, 0))
-    describe(output, forward=lambda array: engine.pad(array, pairs, "constant", value))
-    return output
-
-
-def _border(x: Tensor, pairs: Pairs, mode: str) -> Tensor:
-    name = f"{NAMES[mode]}{len(pairs)}D"
-    forward = partial(engine.pad, padding=pairs, mode=mode)
-    adjoint = partial(engine.pad_grad, padding=pairs, mode=mode)
-    output = linear_map(x, forward, adjoint, (name, f"{name}Backward"), flat=mode != "circular")
-    describe(output, forward=forward)
-    return output
 
 
 def _pairs(pad: Any, ndim: int) -> Pairs:

@@ -17,14 +17,15 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, is_sequence
-from convcore.engine.layers.avg_pooling import avg_pool_checked
+from convcore.engine.layers.avg_pooling import avg_pool_maps
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
-from convcore.engine.layers.max_pooling import MaxPooled, adaptive_max_pool_taps, max_pool_taps
+from convcore.engine.layers.max_pooling import MaxPool, adaptive_max_pool_of, max_pool_of
 from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
-from convcore.functions._support.dispatch import flat_in, later_place_of, place_of
+from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.linear_map import linear_map
+from convcore.functions._support.kept import kept
+from convcore.functions._support.linear_map import Linear, linear_map
 from convcore.functions.in_float32 import in_float32
 
 __all__ = [
@@ -59,24 +60,37 @@ def _max_pool(
     function = f"max_pool{rank}d"
     check_tensor(function, input)
     check_kind(function, input, "fiu")
-    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
-    steps = (
-        _stride(function, stride, rank),
-        ints_per_axis(function, "padding", padding, rank),
-        ints_per_axis(function, "dilation", dilation, rank),
-    )
-    steps = (kernel, *steps, bool(ceil_mode))
+    steps = (kernel_size, stride, padding, dilation, ceil_mode)
+    steps, pool, may_be_padding = _maxima(input._array, rank, *steps)
     name = f"MaxPool{rank}DWithIndices"
-    if not return_indices:
-        by_taps = computed(max_pool_taps, _differentiated(input), input._array, *steps)
-        if by_taps is not None:
-            output = _by_taps(name, input, by_taps)
-            # Only a dilated window can lie in the padding with all its taps.
-            may_be_padding = any(p and d > 1 for p, d in zip(steps[2], steps[3], strict=True))
-            describe(output, pool=by_taps.pool, may_be_padding=may_be_padding)
-            return output
+    if pool is not None and not return_indices:
+        output = _by_taps(name, input, pool)
+        describe(output, pool=pool, may_be_padding=may_be_padding)
+        return output
     values, indices = computed(engine.max_pool, input._array, *steps)
     return _picked(name, rank, input, values, indices, return_indices)
+
+
+@kept
+def _maxima(
+    array: np.ndarray,
+    rank: int,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> tuple[tuple, MaxPool | None, bool]:
+    """Return (steps, the pool that saves taps if there is one, whether a tap may be padding)."""
+    function = f"max_pool{rank}d"
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    strides = _stride(function, stride, rank)
+    pads = ints_per_axis(function, "padding", padding, rank)
+    dilations = ints_per_axis(function, "dilation", dilation, rank)
+    steps = (kernel, strides, pads, dilations, bool(ceil_mode))
+    # Only a dilated window can lie in the padding with all its taps.
+    may_be_padding = any(p and d > 1 for p, d in zip(pads, dilations, strict=True))
+    return steps, computed(max_pool_of, array, *steps), may_be_padding
 
 
 @in_float32
@@ -139,33 +153,32 @@ def _differentiated(input: Tensor) -> bool:
     return mode.enabled and input.requires_grad
 
 
-def _by_taps(name: str, input: Tensor, pooled: MaxPooled) -> Tensor:
-    """Wrap and record max pooling that saves taps, an eighth of the memory of indices."""
-    output = wrap(pooled.values)
-    if pooled.taps is not None:
-        place = place_of(input)
+def _by_taps(name: str, input: Tensor, pool: MaxPool) -> Tensor:
+    """Return, recorded, maxima that save taps, an eighth of the memory of indices."""
+    values, taps = computed(pool.forward, input._array, _differentiated(input))
+    output = wrap(values)
+    if taps is not None:
+        place = later_place_of(input)
         record(
             f"{name}Backward0",
             (input,),
             output,
-            lambda needs, grad, taps: flat_in(_put_back(name, grad, taps, pooled), place),
-            (wrap(pooled.taps),),
+            lambda needs, grad, taps: flat_in(_put_back(name, grad, taps, pool), place),
+            (wrap(taps),),
         )
     return output
 
 
-def _put_back(name: str, grad: Tensor, taps: Tensor, pooled: MaxPooled) -> Tensor:
+def _put_back(name: str, grad: Tensor, taps: Tensor, pool: MaxPool) -> Tensor:
     """Return the input gradient: gradients at the maxima, zeros elsewhere."""
     if name.startswith("Adaptive"):
         _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", grad, int(name[-2]))
-    planes = wrap(computed(pooled.pool.gradient, grad._array, taps._array))
+    planes = wrap(computed(pool.gradient, grad._array, taps._array))
     record(
         f"{name}BackwardBackward0",
         (grad,),
         planes,
-        lambda needs, grad, taps: _gather(
-            name, grad, wrap(pooled.pool.indices(taps._array)), pooled.pool.sizes
-        ),
+        lambda needs, grad, taps: _gather(name, grad, wrap(pool.indices(taps._array)), pool.sizes),
         (taps,),
     )
     return planes
@@ -182,7 +195,7 @@ def _picked(
     """Wrap and record max pooling that saves indices."""
     output, places = wrap(values), wrap(indices)
     sizes = input._array.shape[-rank:]
-    place = place_of(input) if _differentiated(input) else input
+    place = later_place_of(input)
     record(
         f"{name}Backward0",
         (input,),
@@ -198,13 +211,13 @@ def _scatter(name: str, values: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     if name.startswith("Adaptive"):
         _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", values, int(name[-2]))
     forward, adjoint = _pixel_maps(sizes)
-    return linear_map(values, forward, adjoint, (f"{name}Backward", "Gather"), (places,))
+    return linear_map(values, forward, adjoint, (f"{name}Backward", "Gather"), saved=(places,))
 
 
 def _gather(name: str, planes: Tensor, places: Tensor, sizes: Ints) -> Tensor:
     """Take the elements of planes at places."""
     adjoint, forward = _pixel_maps(sizes)
-    return linear_map(planes, forward, adjoint, ("Gather", f"{name}Backward"), (places,))
+    return linear_map(planes, forward, adjoint, ("Gather", f"{name}Backward"), saved=(places,))
 
 
 def _pixel_maps(sizes: Ints) -> tuple[Callable, Callable]:
@@ -239,15 +252,8 @@ def _avg_pool(
     function = f"avg_pool{rank}d"
     check_tensor(function, input)
     check_kind(function, input, "f")
-    steps = (
-        ints_per_axis(function, "kernel_size", kernel_size, rank),
-        _stride(function, stride, rank),
-        ints_per_axis(function, "padding", padding, rank),
-        bool(ceil_mode),
-        bool(count_include_pad),
-        divisor_override,
-    )
-    return _mean(f"AvgPool{rank}D", rank, input, steps)
+    steps = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return linear_map(input, *_means(input._array, rank, *steps), described=True)
 
 
 @in_float32
@@ -288,18 +294,24 @@ def avg_pool3d() -> None:
     """Return the mean element under every window of (N, C, D, H, W); see `avg_pool2d`."""
 
 
-def _mean(name: str, rank: int, input: Tensor, steps: tuple) -> Tensor:
-    sizes = input._array.shape[-rank:]
-
-    def forward(array: np.ndarray) -> np.ndarray:
-        return avg_pool_checked(array, None, *steps)
-
-    def adjoint(array: np.ndarray) -> np.ndarray:
-        return avg_pool_checked(array, sizes, *steps)
-
-    output = linear_map(input, forward, adjoint, (name, f"{name}Backward"), flat=True)
-    describe(output, forward=forward)
-    return output
+@kept
+def _means(
+    array: np.ndarray,
+    rank: int,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Linear:
+    function = f"avg_pool{rank}d"
+    kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
+    steps = _stride(function, stride, rank), ints_per_axis(function, "padding", padding, rank)
+    options = bool(ceil_mode), bool(count_include_pad), divisor_override
+    name = f"AvgPool{rank}D"
+    forward, adjoint = computed(avg_pool_maps, array, kernel, *steps, *options)
+    return Linear(forward, adjoint, (name, f"{name}Backward"), flat=True)
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -416,9 +428,9 @@ def _adaptive_max_pool(
             f"input has sizes {list(shape)} with dimension {shape.index(0, 1)} being empty"
         )
     if not return_indices:
-        by_taps = computed(adaptive_max_pool_taps, _differentiated(input), input._array, outs)
-        if by_taps is not None:
-            return _by_taps(name, input, by_taps)
+        pool = computed(adaptive_max_pool_of, input._array, outs)
+        if pool is not None:
+            return _by_taps(name, input, pool)
     values, indices = computed(engine.adaptive_max_pool, input._array, outs)
     return _picked(name, rank, input, values, indices, return_indices)
 

@@ -22,7 +22,7 @@ from convcore.engine.layers.pooling import (
     empty_results,
     output_sizes,
 )
-from convcore.engine.layers.separable import SeparableMap, window_weights
+from convcore.engine.layers.separable import Map, SeparableMap, map_of, window_weights
 from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
@@ -79,16 +79,9 @@ def avg_pool(
     >>> avg_pool(np.arange(16.0).reshape(1, 4, 4), (2, 2)).tolist()
     [[[2.5, 4.5], [10.5, 12.5]]]
     """
-    batch, unbatched, axes, include, override = _checked_steps(
+    return avg_pool_maps(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-    outs = output_sizes(axes)
-    if not batch.size:
-        (means,) = empty_results(batch, outs, batch.dtype)
-    else:
-        made = cached_if_small(outs, _regular)
-        means = made(axes, include, override, batch.dtype, False)(batch)
-    return means[0] if unbatched else means
+    )[0](input)
 
 
 def avg_pool_grad(
@@ -130,7 +123,7 @@ def avg_pool_grad(
     [[2.0, 2.0, 4.0, 4.0, 0.0]]
     """
     sizes = checked_sizes("input_size", input_size, least=0)
-    batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
+    batch, _, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     kernel = per_axis("kernel_size", kernel_size, len(sizes))
     ceil, include, override = _checked_options(ceil_mode, count_include_pad, divisor_override)
     axes = pool_axes(batch.shape[1], sizes, kernel, stride, padding, ceil_mode=ceil)
@@ -140,39 +133,20 @@ def avg_pool_grad(
             f"grad_output must have the sizes of the pool's output, {list(outs)}, "
             f"got {list(batch.shape[2:])}"
         )
-    if not batch.size:
-        (grads,) = empty_results(batch, sizes, batch.dtype)
-    else:
-        made = cached_if_small(outs, _regular)
-        grads = made(axes, include, override, batch.dtype, True)(batch)
-    return grads[0] if unbatched else grads
+    return map_of(outs, _regular, axes, include, override, batch.dtype, True)(grad_output)
 
 
-def avg_pool_checked(input: Array, sizes: tuple[int, ...] | None, *steps: Any) -> Array:
-    """Return `avg_pool`, or `avg_pool_grad` of an input of ``sizes``; the quick way.
+def avg_pool_maps(input: Array, *steps: Any) -> tuple[Map, Map]:
+    """Return `avg_pool` and `avg_pool_grad`, for arrays of the shape and dtype of one.
 
-    steps : all arguments of `avg_pool`, with one int an axis; checked once for arrays of one shape
+    steps : all other arguments of `avg_pool`
     """
-    rank = len(steps[0])
-    unbatched = input.ndim == rank + 1
-    batch = input[np.newaxis] if unbatched else input
-    shape = batch.shape[1:] if sizes is None else (batch.shape[1], *sizes)
-    try:
-        made = _map_of_steps(shape, input.dtype, sizes is not None, *steps)
-    except ValueError:
-        avg_pool(input, *steps)  # whose error names the whole shape
-        raise
-    means = made(batch)
-    return means[0] if unbatched else means
-
-
-@functools.lru_cache(maxsize=64)
-def _map_of_steps(
-    shape: tuple[int, ...], dtype: np.dtype[Any], back: bool, *steps: Any
-) -> SeparableMap:
-    any_array = np.broadcast_to(np.zeros((), dtype), (1, *shape))
-    axes, include, override = _checked_steps(any_array, *steps)[2:]
-    return _regular(axes, include, override, dtype, back)
+    batch, _, axes, *options = _checked_steps(input, *steps)
+    made = [
+        map_of(output_sizes(axes), _regular, axes, *options, batch.dtype, back)
+        for back in (False, True)
+    ]
+    return made[0], made[1]
 
 
 def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:

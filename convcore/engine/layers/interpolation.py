@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.layers import images
-from convcore.engine.layers.pooling import FLOATS, as_batch, cached_if_small, wide_enough
-from convcore.engine.layers.separable import AxisWeights, SeparableMap
+from convcore.engine.layers.pooling import FLOATS, as_batch, wide_enough
+from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap, map_of
 from convcore.engine.runtime.checks import Array
 
 MODES = ("nearest", "nearest-exact", "linear", "cubic", "lanczos")
@@ -74,7 +73,9 @@ def interpolate(
     >>> interpolate(np.array([[[0.0, 4.0]]]), [4], "linear").tolist()
     [[[0.0, 1.0, 3.0, 4.0]]]
     """
-    return _mapped(input, output_size, None, (mode, align_corners, scales, antialias))
+    how = (mode, align_corners, scales, antialias)
+    batch, _, outs = as_batch("input", input, "output_size", tuple(output_size), FLOATS)
+    return _mapped(batch.shape[2:], outs, batch.dtype, False, *how)(input)
 
 
 def interpolate_grad(
@@ -109,32 +110,45 @@ def interpolate_grad(
     >>> interpolate_grad(np.ones((1, 1, 4)), [2]).tolist()
     [[[2.0, 2.0]]]
     """
-    return _mapped(grad_output, input_size, grad_output, (mode, align_corners, scales, antialias))
+    how = (mode, align_corners, scales, antialias)
+    batch, _, sizes = as_batch("grad_output", grad_output, "output_size", tuple(input_size), FLOATS)
+    return _mapped(sizes, batch.shape[2:], batch.dtype, True, *how)(grad_output)
 
 
-def _mapped(array: Array, sizes: Sequence[int], back: Any, how: tuple) -> Array:
-    name = "input" if back is None else "grad_output"
-    batch, unbatched, others = as_batch(name, array, "output_size", tuple(sizes), FLOATS)
-    mode, align_corners, scales, antialias = how
+def interpolate_maps(input: Array, output_size: Sequence[int], *how: Any) -> tuple[Map, Map]:
+    """Return `interpolate` and `interpolate_grad`, for arrays of the shape and dtype of one.
+
+    how : all other arguments of `interpolate`
+    """
+    batch, _, outs = as_batch("input", input, "output_size", tuple(output_size), FLOATS)
+    made = [_mapped(batch.shape[2:], outs, batch.dtype, back, *how) for back in (False, True)]
+    return made[0], made[1]
+
+
+def _mapped(
+    sizes: tuple[int, ...],
+    outs: tuple[int, ...],
+    dtype: np.dtype[Any],
+    back: bool,
+    mode: str,
+    align_corners: bool,
+    scales: Scales | None,
+    antialias: bool,
+) -> Map:
+    """Return the map of images of some sizes to others, or its adjoint."""
     if mode not in MODES:
         raise ValueError(f"mode must be one of {list(MODES)}, got {mode!r}")
     if antialias and mode not in FILTERS:
         raise ValueError(f"antialias needs a mode of {list(FILTERS)}, got {mode!r}")
-    here = batch.shape[2:]
-    if min(*here, *others) < 1:
+    if min(*sizes, *outs) < 1:
+        here, others = (outs, sizes) if back else (sizes, outs)
         raise ValueError(
             "Input and output sizes should be greater than 0, "
             f"but got input {list(here)} and output {list(others)}"
         )
-    if not batch.size:
-        result = images.empty(batch, others, batch.dtype, 0)[1]
-    else:
-        made = cached_if_small(others if back is None else here, _map)
-        scales = scales or (None,) * len(here)
-        kind = (mode, bool(align_corners), scales, bool(antialias), batch.dtype)
-        pair = (here, others) if back is None else (others, here)
-        result = made(*pair, *kind, back is not None)(batch)
-    return result[0] if unbatched else result
+    scales = scales or (None,) * len(sizes)
+    how = (mode, bool(align_corners), scales, bool(antialias))
+    return map_of(outs, _map, sizes, outs, *how, dtype, back)
 
 
 @functools.lru_cache(maxsize=64)

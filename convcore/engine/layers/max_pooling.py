@@ -149,38 +149,18 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
     return (found[0][0], found[1][0]) if unbatched else found
 
 
-def max_pool_taps(with_taps: bool, input: Array, *steps: Any) -> MaxPooled | None:
-    """Return what `max_pool` with the same arguments does, with taps; None where it needs indices.
-
-    with_taps : whether the gradient will be asked for
-    steps : with one int an axis, and a bool
-    """
-    shape = input.shape if input.ndim == len(steps[0]) + 1 else (1, *input.shape[1:])
-    try:
-        pool = _pool_of_steps(shape, input.dtype, *steps)
-    except ValueError:
-        _checked_pool(input, *steps)  # whose error names the whole shape
-        raise
-    return None if pool is None else MaxPooled(*pool.forward(input, with_taps), pool)
+def max_pool_of(input: Array, *steps: Any) -> MaxPool | None:
+    """Return the pool of `max_pool` with the same arguments; None if it takes other methods."""
+    batch, _, axes = _checked_pool(input, *steps)
+    return _pool_of(axes, batch.dtype)
 
 
-def adaptive_max_pool_taps(
-    with_taps: bool, input: Array, outs: tuple[int, ...]
-) -> MaxPooled | None:
-    """Return what `adaptive_max_pool` does, as `max_pool_taps` does."""
+def adaptive_max_pool_of(input: Array, outs: tuple[int, ...]) -> MaxPool | None:
+    """Return the pool of `adaptive_max_pool` with the same arguments, as `max_pool_of` does."""
     if 0 in outs or not input.size:
         return None
     batch, _, outs = _checked_adaptive(input, outs)
-    pool = _adaptive_pool_of(batch, outs)
-    return None if pool is None else MaxPooled(*pool.forward(input, with_taps), pool)
-
-
-class MaxPooled(NamedTuple):
-    """Maxima, the tap in its window at which each was found, and the pool that found them."""
-
-    values: Array
-    taps: Array | None
-    pool: MaxPool
+    return _adaptive_pool_of(batch, outs)
 
 
 class MaxPool(NamedTuple):
@@ -239,13 +219,6 @@ class MaxPool(NamedTuple):
             threads = self.kernel.threads(n, channels, False)
             self.kernel.indices(t, dense_indices, n, channels, threads)
         return indices
-
-
-@functools.lru_cache(maxsize=64)
-def _pool_of_steps(shape: tuple[int, ...], dtype: np.dtype[Any], *steps: Any) -> MaxPool | None:
-    """Check the steps of a pool once, for arrays of one shape."""
-    any_array = np.broadcast_to(np.zeros((), dtype), shape)
-    return _pool_of(_checked_pool(any_array, *steps)[2], dtype)
 
 
 def _checked_pool(

@@ -6,7 +6,8 @@ import functools
 import itertools
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,12 @@ import numpy as np
 from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.layers import strided_copy
 from convcore.engine.layers.images import FLOATS
-from convcore.engine.layers.separable import AxisWeights, SeparableMap
+from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap, map_of
 from convcore.engine.layers.windows import Move, add_moved, adjoint
 from convcore.engine.runtime import layout
-from convcore.engine.runtime.checks import check_memory
+from convcore.engine.runtime.checks import Array, check_memory
 
 Pairs = Sequence[Sequence[int]]
-
-# Of NCHW, whose rows are short, NumPy copies the blocks of fewer bytes 1.1 to 1.8 times as fast,
-# and from here on up to 1.6 times as slowly; gradients it adds up more slowly at any size:
-# benchmarks/sweep.py --threads 1 --constant engine.layers.padding._LEAST_BYTES_NCHW
-# --values 0,1000000000
-_LEAST_BYTES_NCHW = 1 << 22
 
 MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -73,29 +68,7 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
     >>> pad(np.arange(4), [(2, -1)], "circular").tolist()
     [1, 2, 0, 1, 2]
     """
-    _check_array("array", array)
-    pairs = _checked_pairs(padding, array.ndim)
-    sizes = array.shape[array.ndim - len(pairs) :]
-    moves = _moves(array.shape, sizes, pairs, mode)
-    outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
-    shape = (*array.shape[: array.ndim - len(pairs)], *outs)
-    check_memory(shape, array.itemsize)
-    channels_last = layout.is_channels_last(array.shape, array.strides)
-    kernel = _border_map(array, pairs, mode, False)
-    if kernel is not None:
-        return kernel(array)
-    result = layout.empty(shape, array.dtype, channels_last)
-    if mode == "constant":
-        number = _as_dtype(value, array.dtype)
-        before = (*(0,) * (array.ndim - len(pairs)), *(b for b, _ in pairs))
-        if strided_copy.put(result, array, before, number):
-            return result
-        result[...] = number
-    for combination in itertools.product(*moves):
-        into: Any = (..., *(move[0] for move in combination))
-        come: Any = (..., *(move[1] for move in combination))
-        result[into] = array[come]
-    return result
+    return pad_map(array, padding, mode, value)(array)
 
 
 def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") -> np.ndarray:
@@ -128,42 +101,93 @@ def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") ->
     if grad_output.dtype.kind not in "biufcVO":
         raise TypeError(f"grad_output must be an array of numbers, got {grad_output.dtype}")
     pairs = _checked_pairs(padding, grad_output.ndim)
-    lead = grad_output.shape[: grad_output.ndim - len(pairs)]
-    outs = grad_output.shape[len(lead) :]
+    outs = grad_output.shape[grad_output.ndim - len(pairs) :]
     sizes = [out - b - a for out, (b, a) in zip(outs, pairs, strict=True)]
     if min(sizes, default=0) < 0:
         raise ValueError(
             f"grad_output must be at least as long as its pads, got padding {pairs} "
             f"for a grad_output of shape {list(grad_output.shape)}"
         )
-    shape = (*lead, *sizes)
-    moves = _moves(shape, sizes, pairs, mode)
-    channels_last = layout.is_channels_last(grad_output.shape, grad_output.strides)
-    kernel = _border_map(grad_output, pairs, mode, True)
-    if kernel is not None:
-        return kernel(grad_output)
-    result = layout.empty(shape, grad_output.dtype, channels_last)
+    shape = (*grad_output.shape[: grad_output.ndim - len(pairs)], *sizes)
+    return _adjoint(shape, grad_output.dtype, pairs, mode)(grad_output)
+
+
+def pad_maps(input: Array, padding: Pairs, mode: str) -> tuple[Map, Map]:
+    """Return `pad` and `pad_grad`, for arrays of the shape and dtype of one."""
+    pairs = _checked_pairs(padding, input.ndim)
+    return pad_map(input, pairs, mode), _adjoint(input.shape, input.dtype, pairs, mode)
+
+
+def pad_map(array: Array, padding: Pairs, mode: str = "constant", value: Any = 0) -> Map:
+    """Return `pad`, for arrays of the shape and dtype of one."""
+    _check_array("array", array)
+    pairs, shape, dtype = _checked_pairs(padding, array.ndim), array.shape, array.dtype
+    lead = array.ndim - len(pairs)
+    moves = _moves(shape, shape[lead:], pairs, mode)
+    outs = [b + size + a for size, (b, a) in zip(shape[lead:], pairs, strict=True)]
+    result = (*shape[:lead], *outs)
+    check_memory(result, array.itemsize)
+    if mode == "constant":
+        return partial(_put, result, [axis[0] for axis in moves], _as_dtype(value, dtype))
+    return _border_map(shape, dtype, pairs, mode, False) or partial(_copy, result, moves)
+
+
+def _adjoint(
+    shape: tuple[int, ...], dtype: np.dtype[Any], pairs: list[tuple[int, int]], mode: str
+) -> Map:
+    """Return `pad_grad`, for gradients of padded arrays of that shape and dtype."""
+    moves = _moves(shape, shape[len(shape) - len(pairs) :], pairs, mode)
+    if mode == "constant":
+        return partial(_put, shape, [adjoint(axis)[0] for axis in moves], np.zeros((), dtype))
+    return _border_map(shape, dtype, pairs, mode, True) or partial(_add, shape, moves)
+
+
+def _put(shape: tuple[int, ...], moves: list[Move], value: Array, array: Array) -> Array:
+    """Return an array amid a constant."""
+    result = layout.empty(shape, array.dtype, layout.is_channels_last(array.shape, array.strides))
+    before = [into.start - come.start for into, come in moves]
+    if not strided_copy.put(result, array, (*(0,) * (array.ndim - len(moves)), *before), value):
+        into: Any = (..., *(move[0] for move in moves))
+        come: Any = (..., *(move[1] for move in moves))
+        result[...] = value
+        result[into] = array[come]
+    return result
+
+
+def _copy(shape: tuple[int, ...], moves: list[list[Move]], array: Array) -> Array:
+    """Return an array and its borders, block by block."""
+    result = layout.empty(shape, array.dtype, layout.is_channels_last(array.shape, array.strides))
+    for combination in itertools.product(*moves):
+        into: Any = (..., *(move[0] for move in combination))
+        come: Any = (..., *(move[1] for move in combination))
+        result[into] = array[come]
+    return result
+
+
+def _add(shape: tuple[int, ...], moves: list[list[Move]], grad: Array) -> Array:
+    """Return the adjoint of `_copy`."""
+    result = layout.empty(shape, grad.dtype, layout.is_channels_last(grad.shape, grad.strides))
     result[...] = 0
-    add_moved(result, grad_output, [adjoint(axis) for axis in moves])
+    add_moved(result, grad, [adjoint(axis) for axis in moves])
     return result
 
 
 def _border_map(
-    array: np.ndarray, pairs: list[tuple[int, int]], mode: str, back: bool
-) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Return the map of images for the modes that copy their own elements, where it pays."""
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    pairs: list[tuple[int, int]],
+    mode: str,
+    back: bool,
+) -> Map | None:
+    """Return the map of images, or its adjoint, for the modes that copy their own elements."""
     rank = len(pairs)
-    if mode == "constant" or array.dtype not in FLOATS:
+    if mode == "constant" or dtype not in FLOATS:
         return None
-    if not 1 <= rank <= 3 or array.ndim != rank + 2:
+    if not 1 <= rank <= 3 or len(shape) not in (rank + 1, rank + 2):
         return None
-    channels_last = layout.is_channels_last(array.shape, array.strides)
-    if not channels_last and not back and array.nbytes < _LEAST_BYTES_NCHW:
-        return None
-    sizes = tuple(
-        size - (b + a) * back for size, (b, a) in zip(array.shape[-rank:], pairs, strict=True)
-    )
-    return _map(sizes, tuple(pairs), mode, back, array.dtype)
+    sizes = shape[-rank:]
+    outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
+    return map_of(outs, _map, sizes, tuple(pairs), mode, back, dtype)
 
 
 @functools.lru_cache(maxsize=32)

@@ -7,16 +7,18 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from convcore.engine.layers import images
-from convcore.engine.layers.pooling import wide_enough
+from convcore.engine.layers.pooling import cached_if_small, wide_enough
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.layers._separable import SeparableKernel
+
+Map = Callable[[Array], Array]
 
 # Taps that repeat themselves are looked for in groups of so many outputs at most, and used where
 # there are so many groups.
@@ -70,16 +72,15 @@ class SeparableMap:
         rows, places, numbers = [], [], []
         for t in (*[identity(1)] * (3 - len(axes)), *axes):
             weight = t.weight.astype(self.wide)
-            is_identity = t.size == t.out == len(t.source) and bool((weight == 1).all())
-            is_identity = is_identity and np.array_equal(t.source, np.arange(t.size))
-            is_identity = is_identity and np.array_equal(t.begin, np.arange(t.size + 1))
+            copies = bool((weight == 1).all()) and np.array_equal(t.begin, np.arange(t.out + 1))
+            is_identity = copies and np.array_equal(t.source, np.arange(t.size))
             repeats, reaches = _repeats(t), None
             if not repeats[0]:
                 reaches = _gather_table(t)
             two_tap = bool(np.diff(t.begin).max(initial=0) <= 2)
             rows.append(
-                (t.size, t.out, len(t.source), *repeats, _are_runs(t), is_identity, two_tap,
-                 reaches is not None, t.divisor is not None)
+                (t.size, t.out, len(t.source), *repeats, _are_runs(t), is_identity, copies,
+                 two_tap, reaches is not None, t.divisor is not None)
             )  # fmt: skip
             places += [t.begin, t.source] if reaches is None else [t.begin, t.source, reaches]
             numbers += [weight] if t.divisor is None else [weight, t.divisor.astype(self.wide)]
@@ -88,7 +89,9 @@ class SeparableMap:
         )
 
     def __call__(self, batch: Array) -> Array:
-        """Return the map of an (N, C, *sizes) array, in its dtype and memory format."""
+        """Return the map of (N, C, *sizes) or (C, *sizes), in its dtype and memory format."""
+        if batch.ndim == len(self.outs) + 1:
+            return self(batch[np.newaxis])[0]
         x, n, channels = images.dense(batch.astype(self.wide, copy=False))
         dense_y, y = images.empty(batch, self.outs, self.wide, channels)
         self.run(x, dense_y, n, channels)
@@ -102,6 +105,12 @@ class SeparableMap:
         scratch = memory.take(threads * self.kernel.scratch_bytes(channels))
         self.kernel.run(x, y, scratch, n, channels, threads)
         memory.give(scratch)
+
+
+def map_of(outs: Sequence[int], make: Callable[..., SeparableMap], *key: Any) -> Map:
+    """Return the map ``make(*key)``, of so many outputs a plane; a large one makes itself anew."""
+    made = cached_if_small(outs, make)
+    return make(*key) if made is make else lambda batch: made(*key)(batch)
 
 
 def _are_runs(t: AxisWeights) -> bool:

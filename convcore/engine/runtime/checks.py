@@ -94,6 +94,8 @@ def check_output(name: str, shape: tuple[int, ...], g: Geometry) -> None:
 
 def check_memory(shape: Sequence[int], itemsize: int) -> None:
     """Raise MemoryError if a result of this shape could not be addressed; sizes of 0 count as 1."""
+    if 0 < math.prod(shape) * itemsize <= sys.maxsize:
+        return
     if math.prod(max(n, 1) for n in shape) * itemsize > sys.maxsize:
         raise MemoryError(f"a result of shape {list(shape)} is larger than any memory")
 

@@ -14,7 +14,6 @@ from convcore import _hints
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import describe, needs_history, record
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
@@ -87,20 +86,11 @@ def flat_in(out: Tensor, x: Tensor | Callable[[], Tensor]) -> Tensor:
     return same
 
 
-def place_of(x: Tensor) -> Tensor:
-    """Return a tensor with the shape and the history of ``x``, but none of its memory."""
-    array = x._array
-    nothing = np.ndarray(array.shape, array.dtype, bytes(array.itemsize), 0, (0,) * array.ndim)
-    place = wrap(nothing)
-    place._grad_fn, place._output_nr = x.grad_fn, x._output_nr
-    place._requires_grad = x._requires_grad
-    if place._requires_grad and place._grad_fn is None:
-        place._leaf = leaf_of(x)
-    return place
-
-
 def later_place_of(x: Tensor) -> Callable[[], Tensor]:
-    """Return a function that makes `place_of` a tensor, from its history at this moment."""
+    """Return what makes a tensor with the shape and the history of ``x``, but none of its memory.
+
+    The history is that of this moment.
+    """
     node = x.grad_fn
     if node is None:
         return lambda: x  # a leaf, which the graph keeps anyway

@@ -3,7 +3,7 @@
 Of each maximum its tap in the window is saved, in a byte, from which indices are made if need be.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport parallel, prange
 from libc.stdint cimport int64_t, uint8_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
@@ -22,20 +22,40 @@ cdef struct Job:
     bint wide                    # float64
 
 
+cdef void forward_lines(
+    const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, Py_ssize_t i,
+    Py_ssize_t end,
+) noexcept nogil:
+    """Lines [i, end) of y, counted over all images."""
+    cdef const MaxPool *m = &job.pool
+    cdef Py_ssize_t depth = m.axis[0].out, rows = m.axis[1].out
+    cdef Py_ssize_t length = m.axis[2].out * max(m.channels, 1), size = 8 if job.wide else 4
+    cdef Py_ssize_t h = i % rows, d = i // rows % depth
+    x += i // rows // depth * job.inputs
+    for i in range(i, end):
+        layer_microkernels().pooling[job.wide].max_pool(
+            m, x, d, h, y + i * length * size, NULL if taps == NULL else taps + i * length, scratch
+        )
+        # Counted on: divisions take as long as a small plane's line.
+        h += 1
+        if h == rows:
+            h = 0
+            d += 1
+            if d == depth:
+                d = 0
+                x += job.inputs
+
+
 cdef void forward_all(
     const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, int threads
 ) noexcept nogil:
-    cdef const MaxPool *m = &job.pool
-    cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
-    cdef Py_ssize_t length = job.outputs // lines, size = 8 if job.wide else 4
+    cdef Py_ssize_t lines = job.images * job.pool.axis[0].out * job.pool.axis[1].out, part
     with parallel(num_threads=threads):
-        # A thread owns whole lines of y and taps, and its own slice of the scratch.
-        for i in prange(job.images * lines, schedule="static"):
-            line = i % lines
-            layer_microkernels().pooling[job.wide].max_pool(
-                m, x + i // lines * job.inputs, line // m.axis[1].out, line % m.axis[1].out,
-                y + i * length, NULL if taps == NULL else taps + i * (length // size),
-                scratch + threadid() * job.scratch,
+        # A part has its own lines of y and taps, and its own slice of the scratch.
+        for part in prange(threads, schedule="static"):
+            forward_lines(
+                job, x, y, taps, scratch + part * job.scratch, lines * part // threads,
+                lines * (part + 1) // threads,
             )
 
 

@@ -3,31 +3,45 @@
 Average pooling, interpolation, borders made of the image's own elements, and the adjoint of each.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport parallel, prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport AxisWeights, Separable, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
 
+cdef void map_lines(
+    const Separable *s, bint wide, const char *x, char *y, Py_ssize_t i, Py_ssize_t end,
+    Py_ssize_t inputs, char *scratch,
+) noexcept nogil:
+    """Lines [i, end) of y, counted over all images."""
+    cdef Py_ssize_t depth = s.axis[0].out, rows = s.axis[1].out
+    cdef Py_ssize_t length = s.axis[2].out * max(s.channels, 1) * (8 if wide else 4)
+    cdef Py_ssize_t h = i % rows, d = i // rows % depth
+    x += i // rows // depth * inputs
+    for i in range(i, end):
+        layer_microkernels().pooling[wide].separable(s, x, d, h, y + i * length, scratch)
+        # Counted on: divisions take as long as a small plane's line.
+        h += 1
+        if h == rows:
+            h = 0
+            d += 1
+            if d == depth:
+                d = 0
+                x += inputs
+
+
 cdef void map_all(
     const Separable *s, bint wide, const char *x, char *y, Py_ssize_t images, Py_ssize_t inputs,
     char *scratch, Py_ssize_t per_thread, int threads,
 ) noexcept nogil:
-    cdef Py_ssize_t i, line, lines = s.axis[0].out * s.axis[1].out
-    cdef Py_ssize_t length = s.axis[2].out * max(s.channels, 1) * (8 if wide else 4)
+    cdef Py_ssize_t lines = images * s.axis[0].out * s.axis[1].out, part
     with parallel(num_threads=threads):
-        # A thread owns whole lines of y, and its own slice of the scratch.
-        for i in prange(images * lines, schedule="static"):
-            if lines == 1:  # spares divisions, which take as long as a small plane's mean
-                layer_microkernels().pooling[wide].separable(
-                    s, x + i * inputs, 0, 0, y + i * length, scratch + threadid() * per_thread
-                )
-                continue
-            line = i % lines
-            layer_microkernels().pooling[wide].separable(
-                s, x + i // lines * inputs, line // s.axis[1].out, line % s.axis[1].out,
-                y + i * length, scratch + threadid() * per_thread,
+        # A part has its own lines of y, and its own slice of the scratch.
+        for part in prange(threads, schedule="static"):
+            map_lines(
+                s, wide, x, y, lines * part // threads, lines * (part + 1) // threads, inputs,
+                scratch + part * per_thread,
             )
 
 
@@ -36,8 +50,8 @@ cdef class SeparableKernel:
 
     Parameters
     ----------
-    axes : three tuples (size, out, taps, phases, stride, low, high, run, identity, two_tap,
-        reaching, divided)
+    axes : three tuples (size, out, taps, phases, stride, low, high, run, identity, copies,
+        two_tap, reaching, divided)
         As in layers/pooling.h; taps: how many there are; reaching, divided: whether inputs have
         reaches, and outputs divisors.
     places : contiguous array of Py_ssize_t
@@ -67,8 +81,10 @@ cdef class SeparableKernel:
         for i in range(3):
             a = &self.map.axis[i]
             a.size, a.out, taps = axes[i][:3]
-            a.phases, a.stride, a.low, a.high, a.run, a.identity, a.two_tap = axes[i][3:10]
-            reaching, divided = axes[i][10:]
+            a.phases, a.stride, a.low, a.high, a.run, a.identity, a.copies, a.two_tap = (
+                axes[i][3:11]
+            )
+            reaching, divided = axes[i][11:]
             a.begin, a.source = place, place + a.out + 1
             place += a.out + 1 + taps
             a.gather = NULL

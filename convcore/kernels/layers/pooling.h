@@ -38,7 +38,8 @@ typedef struct {
  * p + phases * low, (q - low) * stride inputs further; phases is 0 where nothing repeats.
  * gather: a table by inputs, or NULL: (first, end, i) says that an input is added to the outputs
  * [first, end) with weight[i].  run: each output sums neighbouring inputs, of weight 1.
- * identity: output j is input j.  two_tap: no output has more than two taps. */
+ * identity: output j is input j.  copies: output j is input from[j].  two_tap: no output has more
+ * than two taps. */
 typedef struct {
     ptrdiff_t size;              /* inputs */
     ptrdiff_t out;
@@ -47,7 +48,7 @@ typedef struct {
     const ptrdiff_t *gather;
     const void *weight;
     ptrdiff_t phases, stride, low, high;
-    int run, identity, two_tap;
+    int run, identity, copies, two_tap;
     const void *divisor;         /* one an output, or NULL */
 } convcore_axis_weights;
 

@@ -83,6 +83,10 @@ static void OF(weigh_each)(const convcore_axis_weights *W, const T *line, ptrdif
                            ptrdiff_t end, T *y)
 {
     const T *weight = W->weight;
+    if (W->copies) {
+        for (ptrdiff_t j = first; j < end; j++) y[j] = line[W->from[j]];
+        return;
+    }
     for (ptrdiff_t j = first; j < end; j++) {
         const ptrdiff_t begin = W->begin[j], stop = W->begin[j + 1];
         T sum = begin < stop ? line[W->from[begin]] * weight[begin] : 0;
@@ -101,6 +105,10 @@ static void OF(weigh_phases)(const convcore_axis_weights *W, const T *line, T *y
     const ptrdiff_t stride = W->stride, pitch = W->size / stride + 1, count = W->high - W->low;
     const T *weight = W->weight, *parts = line;
     T *made = W->phases > 1 ? scratch + stride * pitch : y + W->low;
+    if (W->copies && stride == 1 && W->phases == 1) {
+        memcpy(y + W->low, line + W->from[W->low], count * sizeof(T));
+        return;
+    }
     if (stride > 1) {
         OF(deinterleave)(line, W->size, stride, scratch, pitch);
         parts = scratch;
@@ -134,7 +142,9 @@ static void OF(line_nchw)(const convcore_axis_weights *W, const T *line, T *y, T
         OF(weigh_reaches)(W, line, y);
         return;
     }
-    if (!W->phases) {
+    /* A few copies are made sooner than they are interleaved. */
+    const int few = W->copies && W->phases > 1 && W->high - W->low < 16;
+    if (!W->phases || few) {
         OF(weigh_each)(W, line, 0, W->out, y);
         return;
     }

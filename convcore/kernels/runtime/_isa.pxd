@@ -257,6 +257,7 @@ cdef extern from "layers/pooling.h":
         Py_ssize_t high
         int run
         int identity
+        int copies
         int two_tap
         const void *divisor
 

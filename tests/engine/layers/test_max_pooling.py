@@ -62,24 +62,25 @@ def test_taps_lead_back_to_the_indices_and_the_gradient(pool, layout, rng):
     sizes, kernel, *steps = pool
     per_axis = [(s,) * len(sizes) if isinstance(s, int) else s for s in steps[:3]]
     x = lay_out(rng.standard_normal((2, 3, *sizes)), layout, rng)
-    found = max_pooling.max_pool_taps(True, x, kernel, *per_axis, steps[3])
+    found = max_pooling.max_pool_of(x, kernel, *per_axis, steps[3])
+    maxima, taps = found.forward(x, True)
     values, indices = engine.max_pool(x, kernel, *steps)
-    np.testing.assert_array_equal(found.values, values)
-    np.testing.assert_array_equal(found.pool.indices(found.taps), indices)
-    assert found.taps.dtype == np.uint8
+    np.testing.assert_array_equal(maxima, values)
+    np.testing.assert_array_equal(found.indices(taps), indices)
+    assert taps.dtype == np.uint8
     grad = lay_out(rng.integers(-3, 4, values.shape).astype("f8"), layout, rng)
-    back = found.pool.gradient(grad, found.taps)
+    back = found.gradient(grad, taps)
     np.testing.assert_array_equal(back, engine.scatter_pixels(grad, indices, sizes))
-    one = found.pool.gradient(grad[0], found.taps[0])
+    one = found.gradient(grad[0], taps[0])
     np.testing.assert_array_equal(one, back[0])
 
 
 def test_taps_are_left_out_where_no_gradient_is_asked_for(rng):
     x = rng.standard_normal((2, 3, 8, 8))
     steps = (2, 2), (2, 2), (0, 0), (1, 1), False
-    found = max_pooling.max_pool_taps(False, x, *steps)
-    assert found.taps is None
-    np.testing.assert_array_equal(found.values, engine.max_pool(x, *steps)[0])
+    values, taps = max_pooling.max_pool_of(x, *steps).forward(x, False)
+    assert taps is None
+    np.testing.assert_array_equal(values, engine.max_pool(x, *steps)[0])
 
 
 def test_more_taps_than_a_byte_numbers_need_indices(rng):
@@ -87,11 +88,11 @@ def test_more_taps_than_a_byte_numbers_need_indices(rng):
     most = (3, MOST_TAPS // 3)
     steps = (1, 1), (0, 0), (1, 1), False
     wide = rng.standard_normal((1, 1, 3, 300))
-    assert max_pooling.max_pool_taps(True, wide, most, *steps) is not None
-    assert max_pooling.max_pool_taps(True, x, (16, 16), *steps) is None
-    assert max_pooling.max_pool_taps(True, wide.astype("i4"), most, *steps) is None
-    assert max_pooling.adaptive_max_pool_taps(True, x, (1, 1)) is None
-    assert max_pooling.adaptive_max_pool_taps(True, x, (0, 3)) is None
+    assert max_pooling.max_pool_of(wide, most, *steps) is not None
+    assert max_pooling.max_pool_of(x, (16, 16), *steps) is None
+    assert max_pooling.max_pool_of(wide.astype("i4"), most, *steps) is None
+    assert max_pooling.adaptive_max_pool_of(x, (1, 1)) is None
+    assert max_pooling.adaptive_max_pool_of(x, (0, 3)) is None
 
 
 def test_bits_do_not_depend_on_the_number_of_threads(rng, threads):

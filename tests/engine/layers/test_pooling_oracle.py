@@ -445,13 +445,12 @@ def assert_max_pool_is_the_references(x: np.ndarray, layout: str, steps, rng) ->
         np.testing.assert_array_equal(values, exact)
         np.testing.assert_array_equal(indices, places)
         assert_format_kept(input, values, indices)
-        np.testing.assert_array_equal(
-            max_pooling.max_pool_taps(False, input, kernel, *steps[1:]).values, exact
-        )
-        by_taps = max_pooling.max_pool_taps(True, input, kernel, *steps[1:])
+        made = max_pooling.max_pool_of(input, kernel, *steps[1:])
+        np.testing.assert_array_equal(made.forward(input, False)[0], exact)
+        taps = made.forward(input, True)[1]
         g = lay_out(rng.integers(-9, 10, values.shape).astype(x.dtype), layout, rng)
-        grad = by_taps.pool.gradient(g, by_taps.taps)
-        np.testing.assert_array_equal(by_taps.pool.indices(by_taps.taps), indices)
+        grad = made.gradient(g, taps)
+        np.testing.assert_array_equal(made.indices(taps), indices)
         np.testing.assert_array_equal(grad, engine.scatter_pixels(g, indices, x.shape[2:]))
         assert_format_kept(g, grad)
 
@@ -515,11 +514,12 @@ def test_pools_have_the_same_bits_for_any_number_of_threads(layout, rng, threads
     results = []
     for n in (1, 2, 3, 7):
         threads(n)
-        picked = max_pooling.max_pool_taps(True, x, (3, 3), (2, 2), (1, 1), (1, 1), False)
+        pool = max_pooling.max_pool_of(x, (3, 3), (2, 2), (1, 1), (1, 1), False)
+        values, taps = pool.forward(x, True)
         mean = engine.avg_pool(x, 3, 2, 1, False, False)
         results.append(
             (
-                *(picked.values, picked.taps, picked.pool.gradient(mean, picked.taps), mean),
+                *(values, taps, pool.gradient(mean, taps), mean),
                 engine.avg_pool_grad(mean, (33, 46), 3, 2, 1, False, False),
                 engine.adaptive_avg_pool(x, (5, 7)),
                 engine.adaptive_avg_pool(x, 1),

@@ -22,7 +22,7 @@ def put(array, indices):
 
 
 def taken(x, indices=INDICES):
-    return linear_map(x, take, put, ("Take", "Put"), (indices,))
+    return linear_map(x, take, put, ("Take", "Put"), saved=(indices,))
 
 
 def test_gradients_alternate_between_the_map_and_its_adjoint():
