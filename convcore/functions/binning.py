@@ -13,6 +13,7 @@ from convcore.functions._support.arguments import check_arguments, check_kind, c
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.order import _return_type
@@ -118,6 +119,7 @@ def _plain(value: Any, function: str) -> np.ndarray:
 
 def _searched(bounds: np.ndarray, values: np.ndarray, side: Any, out_int32: bool) -> Tensor:
     dtype = np.int32 if out_int32 else np.int64
+    bounds, values = sortable(bounds), sortable(values)
     if bounds.ndim == 1:
         return wrap(np.asarray(np.searchsorted(bounds, values, side), dtype))
     found = np.empty(values.shape, dtype)

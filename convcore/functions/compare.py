@@ -14,6 +14,7 @@ from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape
 
@@ -139,6 +140,7 @@ def _operator(function: Callable) -> Callable:
     return method
 
 
+@names_arguments
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
@@ -170,7 +172,7 @@ def isclose(
 
 def _isclose(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> Any:
     close = a == b
-    if equal_nan and a.dtype.kind in "fc":
+    if equal_nan and a.dtype.kind in "fcV":
         close = close | (np.isnan(a) & np.isnan(b))
     if a.dtype.kind == "b":
         a, b = a.astype(np.int8), b.astype(np.int8)
@@ -179,6 +181,7 @@ def _isclose(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: 
     return close | (np.isfinite(distance) & (distance <= allowed))
 
 
+@names_arguments
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
@@ -235,11 +238,12 @@ def unique(
         Compare the slices along this axis instead of the elements.
     """
     check_tensor("unique", input)
+    array = input._array
     values, inverse, counts = np.unique(
-        input._array, return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+        sortable(array), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
     )
-    inverse = inverse.reshape(input._array.shape if dim is None else -1)
-    results = [wrap(values)]
+    inverse = inverse.reshape(array.shape if dim is None else -1)
+    results = [wrap(values.astype(array.dtype, copy=False))]
     if return_inverse:
         results.append(wrap(inverse.astype(np.int64)))
     if return_counts:
@@ -284,6 +288,7 @@ def is_nonzero(input: Tensor) -> bool:
     RuntimeError
         It has more elements, or none.
     """
+    check_tensor("is_nonzero", input)
     return bool(input)
 
 

@@ -14,6 +14,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.dispatch import flat_in
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand, sub
 from convcore.functions.broadcast import cast, fitted
 from convcore.functions.elementwise import _as_float, exp2, pow, sigmoid
@@ -59,6 +60,7 @@ def signbit(input: Tensor) -> Tensor:
     return wrap(np.asarray(np.signbit(array) if array.dtype.kind == "f" else array < 0))
 
 
+@names_arguments
 def copysign(input: Tensor, other: Any) -> Tensor:
     """Return the size of each element with the sign of another, a Tensor's or a number."""
     check_tensor("copysign", input)
@@ -88,7 +90,9 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     if input._array.dtype.kind == "c":
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     dtype = input._array.dtype
-    return wrap(compute(np.heaviside, input._array.astype(float), values._array).astype(dtype))
+    array = input._array.astype(float)
+    array[np.isnan(array)] = -1  # PyTorch gives 0 there: NaN is not above 0
+    return wrap(compute(np.heaviside, array, values._array).astype(dtype))
 
 
 def isposinf(input: Tensor) -> Tensor:
@@ -139,6 +143,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     return cast(out, dtype) if dtype.kind in FLOATING else out
 
 
+@names_arguments
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input to the power of exponent, computed in float64, or in complex128."""
     wide = [_double(operand(one, "float_power()")) for one in (input, exponent)]

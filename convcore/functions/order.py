@@ -17,6 +17,8 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, refuse_complex
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import add, div
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, maximum, minimum
@@ -260,6 +262,7 @@ def _extreme(
     return out
 
 
+@names_arguments
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
     check_tensor("aminmax", input)
@@ -373,6 +376,7 @@ def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
     """Return the indices of a stable sort along an axis."""
     if array.ndim == 0:
         return np.zeros((), np.int64)
+    array = sortable(array)
     if not descending:
         return np.argsort(array, axis=along, kind="stable")
     backwards = np.argsort(np.flip(array, along), axis=along, kind="stable")
@@ -405,6 +409,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return wrap(np.asarray(_order(input._array, along, descending), np.int64))
 
 
+@names_arguments
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """Return the ``k`` largest elements along an axis, and their indices, as (values, indices).
 

@@ -173,3 +173,27 @@ def test_without_ml_dtypes_the_extra_is_named():
     code = "import sys; sys.modules['ml_dtypes'] = None; import convcore as c; c.ones(1).bfloat16()"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 1 and "pip install 'convcore[bfloat16]'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, x: x.sort()[0],
+        lambda lib, x: x.sort(descending=True)[0],
+        lambda lib, x: x.argsort(stable=True),
+        lambda lib, x: x.topk(2)[0],
+        lambda lib, x: x.topk(3, largest=False)[0],
+        lambda lib, x: x.msort(),
+        lambda lib, x: x[0].unique(),
+        lambda lib, x: lib.searchsorted(lib.tensor([0.0, 1.0, 2.0]).to(x.dtype), x),
+        lambda lib, x: lib.bucketize(x, lib.tensor([0.0, 1.0]).to(x.dtype)),
+        lambda lib, x: lib.tensor(lib.allclose(x, x, equal_nan=True)),
+    ],
+)
+def test_nan_is_the_largest_number_where_bfloat16_is_sorted(torch, call):
+    values = [[np.nan, 1, -np.inf, 2], [3, np.nan, np.nan, -1]]
+    found, expected = (
+        call(lib, lib.tensor(values, dtype=lib.bfloat16)).float().tolist()
+        for lib in (convcore, torch)
+    )
+    np.testing.assert_array_equal(found, expected)

@@ -75,3 +75,8 @@ def test_nextafter_promotes(torch):
         found = lib.nextafter(lib.tensor(1), lib.tensor([2.0]))
         assert found.dtype == lib.float32
         assert found.item() == np.nextafter(np.float32(1), np.float32(2))
+
+
+def test_heaviside_of_nan_is_pytorchs(torch):
+    same = np.array([np.nan, -1.0, 0.0, 2.0])
+    agree(torch, lambda m, x, y: m.heaviside(x.detach(), y.detach()), same, np.full(4, 7.0))
