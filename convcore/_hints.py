@@ -461,7 +461,8 @@ class KeywordHints:
 
 
 def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
-    code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
+    init = cls.__init__  # type: ignore[misc]
+    code = getattr(getattr(init, "__wrapped__", init), "__code__", None)
     if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
         return
     names = _keywords(code)

@@ -127,7 +127,11 @@ def number_as(number: Any, target: np.dtype) -> Any:
     ------
     RuntimeError
         Overflow: it is too large, not finite for an integer, or complex for a real type.
+    TypeError
+        It is no number: NumPy would take a string that looks like one.
     """
+    if not isinstance(number, (*_REAL, builtins.complex, np.complexfloating)):
+        raise TypeError(f"must be a number, not {type(number).__name__}")
     if target.kind == "b":
         return bool(number)
     try:

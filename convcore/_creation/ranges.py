@@ -130,7 +130,8 @@ def logspace(
     if is_complex and kind.kind != "c":
         _refuse_complex("logspace", kind)
     wide = _dtype.complex128 if is_complex else _dtype.float64
-    powers = np.power(float(base), _spaced("logspace", start, end, steps, wide))
+    base = float(checked_number("logspace", base, "base", real=True))
+    powers = np.power(base, _spaced("logspace", start, end, steps, wide))
     array = _dtype.cast(powers, kind)
     return leaf(laid_out(array, out), requires_grad, device, out)
 

@@ -511,6 +511,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, inplace=True)
 
 
+@names_arguments
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """Replace each element that is not above ``threshold``, in place, by ``value``."""
     return _threshold_of(input, threshold, value, inplace=True)

@@ -12,7 +12,12 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
-from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.arguments import (
+    check_arguments,
+    check_tensor,
+    ints,
+    typename,
+)
 from convcore.functions._support.axes import total_of
 from convcore.functions._support.errstate import ignore_errstate
 
@@ -48,7 +53,7 @@ def expand(input: Tensor, *size: Any) -> Tensor:
             [2, 2, 2]])
     """
     check_tensor("expand", input)
-    given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    given = ints("expand", "size", *size[:1], size[1:]) if size else ()
     return _expand_to(input, _expanded_shape(input._array.shape, given))
 
 
@@ -75,7 +80,7 @@ def _expanded_shape(shape: tuple[int, ...], given: Sequence[int]) -> tuple[int, 
                 f"non-singleton dimension {axis}.  Target sizes: {list(given)}.  Tensor sizes: "
                 f"{list(shape)}"
             )
-        sizes.append(int(size))
+        sizes.append(size)
     return tuple(sizes)
 
 
@@ -107,7 +112,10 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Return a view of ``input`` expanded to ``size``."""
-    return expand(input, tuple(size))
+    if not isinstance(size, tuple | list):
+        kind = typename(size)
+        raise TypeError(f"broadcast_to(): argument 'size' must be tuple of ints, not {kind}")
+    return expand(input, size)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -190,7 +198,7 @@ def sum_to_size(input: Tensor, *size: int) -> Tensor:
         ``size`` does not expand to the shape of ``input``.
     """
     check_tensor("sum_to_size", input)
-    given = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    given = ints("sum_to_size", "size", *size[:1], size[1:]) if size else ()
     shape = input._array.shape
     fits = len(given) <= len(shape) and all(
         small in (1, large)

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+@names_arguments
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
     """Return the tensor over its norm along some axes, or over ``eps`` where that is larger."""
     check_tensor("normalize", input)
@@ -155,6 +156,7 @@ def _euclidean_backward(
     return grads[0] if needs[0] else None, grads[1] if needs[1] else None
 
 
+@names_arguments
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Return the p-norm distances of all pairs of rows of a matrix: (0, 1), (0, 2), ...
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
@@ -83,6 +84,7 @@ def einsum(*args: Any) -> Tensor:
     return _ordered(x, [label for label in labels if label in output], output)
 
 
+@names_arguments
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: None = None) -> Tensor:
     """Return the sum of products over pairs of axes.
 

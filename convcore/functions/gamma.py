@@ -17,6 +17,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted
@@ -86,6 +87,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Return the logarithm of the multivariate gamma function of p dimensions.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._tensor import Tensor
+from convcore.functions._support.naming import UNNAMED, explained
 from convcore.functions.broadcast import cast
 
 __all__: list[str] = []
@@ -40,7 +41,13 @@ def in_float32(function: Function) -> Function:
             for one in kwargs.values():
                 if isinstance(one, Tensor) and one._array.dtype.kind == "V":
                     return _widened(function, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except UNNAMED as error:
+            better = explained(function.__name__, function, error, args, kwargs)
+            if better is error:
+                raise
+        raise better
 
     return widening  # type: ignore[return-value]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
-from convcore._creation.arguments import element
+from convcore._creation.arguments import checked_number, element
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, typename
@@ -149,7 +149,7 @@ def repeat_interleave(
 def _index_add(
     x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, in_place: bool
 ) -> Tensor:
-    index = _vector("index_add", index)
+    index, alpha = _vector("index_add", index), checked_number("index_add", alpha, "alpha")
     axis = wrap_dim(dim, x._array.ndim)
     new = source._array
     if new.dtype != x._array.dtype:
@@ -272,7 +272,7 @@ def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: boo
 def number_for(x: Tensor, value: Any, function: str) -> Any:
     """Return a number, or a tensor without axes, as one element of ``x``."""
     if not isinstance(value, Tensor):
-        return element(value, x._array.dtype)
+        return element(checked_number(function, value, "value"), x._array.dtype)
     if value._array.ndim:
         raise RuntimeError(
             f"{function} only supports a 0-dimensional value tensor, but got tensor with "

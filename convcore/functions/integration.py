@@ -84,6 +84,7 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
     return mul(mul(doubled, diff(x, dim=axis - y._array.ndim)), 0.5)
 
 
+@names_arguments
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:

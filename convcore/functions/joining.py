@@ -127,6 +127,11 @@ def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
             f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
         )
         raise _hints.hinted(error, f"put the tensors into a list: torch.{function}([a, b])")
+    if isinstance(tensors, str | bytes | dict) or not hasattr(tensors, "__iter__"):
+        raise TypeError(
+            f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+            f"{typename(tensors)}"
+        )
     tensors = tuple(tensors)
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):

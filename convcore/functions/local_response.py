@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.elementwise import pow, square
 from convcore.functions.joining import cat
@@ -18,6 +19,7 @@ from convcore.functions.slicing import slice_of
 __all__ = ["local_response_norm"]
 
 
+@names_arguments
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

@@ -40,6 +40,7 @@ __all__ = [
 # Pairs and triplets
 
 
+@names_arguments
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -78,6 +79,7 @@ def margin_ranking_loss(
     return _reduce(clamp_min(rsub(mul(target, sub(input1, input2)), margin), 0), reduction)
 
 
+@names_arguments
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -102,6 +104,7 @@ def hinge_embedding_loss(
     return _reduce(add(away, where(wrap(signs != -1), input, 0.0)), reduction)
 
 
+@names_arguments
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -331,6 +334,7 @@ def multilabel_margin_loss(
     return _reduce(each if input._array.ndim > 1 else reshape(each, ()), reduction)
 
 
+@names_arguments
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,

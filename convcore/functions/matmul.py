@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
+from convcore._creation.arguments import checked_number
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -32,6 +33,7 @@ from convcore.functions._support.matmul_checks import (
     elements_name,
     vector_text,
 )
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsafe_reshape, unsqueeze
@@ -449,6 +451,7 @@ def _explain(error: RuntimeError, x: np.ndarray, w: np.ndarray) -> None:
 # Product and sum: addmm and its relatives
 
 
+@names_arguments
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * (mat1 @ mat2).
 
@@ -474,6 +477,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return _product_sum(input, mat1, mat2, beta, alpha)
 
 
+@names_arguments
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
@@ -533,6 +537,8 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
     out = product(a, b, "baddbmm" if batched else "addmm_impl_cpu_")
     if c.ndim > out.ndim or c.shape != out.shape[out.ndim - c.ndim :]:
         c = broadcast_to(bias, out.shape)._array  # an error if it does not go
+    name = "baddbmm" if batched else "addmm"
+    beta, alpha = checked_number(name, beta, "beta"), checked_number(name, alpha, "alpha")
     if out.dtype.kind in "iu":
         beta, alpha = int(beta), int(alpha)
     ignore_errstate(_add_into, out, c, beta, alpha)

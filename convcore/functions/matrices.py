@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, transpose
@@ -50,7 +50,10 @@ def _linalg() -> Any:
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Return the product of matrices, multiplied in the cheapest order; see `multi_dot`."""
-    return matrices[0] if len(matrices) == 1 else _linalg().multi_dot(matrices)
+    if len(matrices) == 1:
+        check_tensor("chain_matmul", matrices[0])
+        return matrices[0]
+    return _linalg().multi_dot(matrices)
 
 
 # Inverses and determinants
@@ -61,6 +64,7 @@ def inverse(input: Tensor) -> Tensor:
     return _linalg().inv(input)
 
 
+@names_arguments
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudo-inverse of each matrix, (..., m, n); see convcore.linalg.pinv."""
     return _linalg().pinv(input, rtol=rcond)
@@ -86,6 +90,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return _linalg().matrix_exp(input)
 
 
+@names_arguments
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Return each square matrix to an integer power, of its inverse if ``n`` is negative."""
     return _linalg().matrix_power(input, n)
@@ -139,6 +144,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return _linalg().lu_solve(LU_data, LU_pivots, b)
 
 
+@names_arguments
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
-from convcore._creation.arguments import number_as
+from convcore._creation.arguments import checked_number, number_as
 from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
 from convcore._settings import unset
@@ -25,10 +25,11 @@ from convcore._storage import (
 )
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
+from convcore.functions._support.arguments import ints
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import clone
 from convcore.functions.indexing import applied
-from convcore.functions.shape import ints, permute
+from convcore.functions.shape import permute
 from convcore.functions.slicing import narrow
 from convcore.functions.splitting import chunk, split
 from convcore.functions.strided import as_strided
@@ -90,7 +91,7 @@ def set_(
     else:
         found = as_tensor(source, self._array.dtype)
     if size is not None:
-        sizes = ints(size)
+        sizes = ints("set_", "size", size)
         found = as_strided(found.detach(), sizes, stride or _steps(sizes), storage_offset)
     _exchange(self, found._array)
     return self
@@ -118,7 +119,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     RuntimeError
         The tensor requires grad.
     """
-    shape = ints(sizes[0], sizes[1:]) if sizes else ()
+    shape = ints("resize_", "sizes", sizes[0], sizes[1:]) if sizes else ()
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     array = self._array
@@ -170,11 +171,13 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
 # Copies of views, under PyTorch's other names
 
 
+@names_arguments
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Return a copy of what `narrow` gives."""
     return clone(narrow(input, dim, start, length))
 
 
+@names_arguments
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into views of the given sizes."""
     return split(input, list(split_sizes), dim)
@@ -185,6 +188,7 @@ def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> t
     return tuple([clone(part) for part in split(tensor, split_size_or_sections, dim)])
 
 
+@names_arguments
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return copies of what `split_with_sizes` gives."""
     return unsafe_split(input, list(split_sizes), dim)
@@ -252,7 +256,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 def _diagonal_filled(x: Tensor, value: Any, again: bool, *, in_place: bool) -> Tensor:
     if not isinstance(value, Tensor):
-        value = number_as(value, x._array.dtype)
+        value = number_as(checked_number("fill_diagonal_", value), x._array.dtype)
 
     def change(array: np.ndarray) -> None:
         np.fill_diagonal(array, value, again)
@@ -285,17 +289,20 @@ def _refused(name: str, what: str) -> Callable:
     return method
 
 
+@names_arguments
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Do what ``Tensor(...)`` does, with this tensor's dtype."""
     return Tensor(*args, **kwargs).to(of(self._array.dtype))
 
 
+@names_arguments
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
     kwargs.setdefault("dtype", self._array.dtype)
     return empty_strided(size, stride, **kwargs)
 
 
+@names_arguments
 def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
     if len(size) != len(stride):

@@ -26,6 +26,7 @@ __all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices", 
 # Counting and finding
 
 
+@names_arguments
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Count each number from 0 to the largest, or sum the weights of each.
 
@@ -71,6 +72,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return wrap(np.bincount(array, weights._array, minlength).astype(dtype))
 
 
+@names_arguments
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:

@@ -7,10 +7,12 @@ import numpy as np
 from convcore import _hints
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.naming import names_arguments
 
 __all__ = ["one_hot"]
 
 
+@names_arguments
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return one-hot vectors on a new last axis: a one at each class index, zeros elsewhere.
 

@@ -17,6 +17,7 @@ from convcore.functions._support.arguments import (
     check_arguments,
     check_tensor,
     check_tensors,
+    number,
     refuse_complex,
 )
 from convcore.functions._support.errstate import ignore_errstate
@@ -160,6 +161,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return _clamp(input, min, max, "ClampBackward1")
 
 
+@names_arguments
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return the larger of each element and ``min``, a number or a Tensor."""
     check_tensor("clamp_min", input)
@@ -168,6 +170,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return _clamp(input, min, None, "ClampMinBackward0")
 
 
+@names_arguments
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return the smaller of each element and ``max``, a number or a Tensor."""
     check_tensor("clamp_max", input)
@@ -330,6 +333,9 @@ def nan_to_num(
     """
     check_tensor("nan_to_num", input)
     array = input._array
+    for name, one in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if one is not None:
+            number("nan_to_num", name, one)
     if array.dtype.kind not in INEXACT:
         return wrap(array.copy(order="K"))
     nan = 0.0 if nan is None else nan

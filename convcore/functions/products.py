@@ -14,6 +14,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors
 from convcore.functions.complex_parts import imag, real
@@ -87,6 +88,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return sub(first, mul(roll(x, -2, along), roll(y, -1, along)))
 
 
+@names_arguments
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the Vandermonde matrix: powers of a vector, from N - 1 down to 0, as columns."""
     check_tensor("vander", x)
@@ -134,6 +136,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 _MOST_COMBINED = 2**33
 
 
+@names_arguments
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of r elements of a vector, one a row, as itertools does."""
     check_tensor("combinations", input)
@@ -154,6 +157,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return reshape(index_select(input, 0, wrap(places.reshape(-1))), places.shape)
 
 
+@names_arguments
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Return the matrix with all elements along a diagonal."""
     check_tensor("diagflat", input)
@@ -228,12 +232,14 @@ def corrcoef(input: Tensor) -> Tensor:
 # Products that are added
 
 
+@names_arguments
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * the outer product of two vectors."""
     check_arguments("addr", input=input, vec1=vec1, vec2=vec2)
     return _added(input, outer(vec1, vec2), beta, alpha)
 
 
+@names_arguments
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:

@@ -13,6 +13,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.dispatch import flat_in, later_place_of
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.activation import leaky_relu
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.elementwise import log
@@ -25,6 +26,7 @@ from convcore.random import fill_uniform
 __all__ = ["gumbel_softmax", "rrelu", "rrelu_"]
 
 
+@names_arguments
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -76,6 +78,7 @@ def _rrelu(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     return out
 
 
+@names_arguments
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone
 from convcore.functions.in_float32 import in_float32
@@ -42,6 +43,7 @@ _MODE = _return_type("mode", "values", "indices")
 _NANMEDIAN = _return_type("nanmedian", "values", "indices")
 
 
+@names_arguments
 def quantile(
     input: Tensor,
     q: Any,
@@ -80,6 +82,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation)
 
 
+@names_arguments
 def nanquantile(
     input: Tensor,
     q: Any,
@@ -137,7 +140,7 @@ def _chances(function: str, x: Tensor, q: Any) -> np.ndarray:
         raise RuntimeError(f"{function}() input tensor must be either float or double dtype")
     if isinstance(q, Tensor) and q._array.dtype != dtype:
         raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
-    chances = q._array if isinstance(q, Tensor) else np.asarray(q, dtype)
+    chances = q._array if isinstance(q, Tensor) else np.asarray(number(function, "q", q), dtype)
     if chances.ndim > 1:
         raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
     if not x._array.size:

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int
 from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import sum_to
-from convcore.functions.shape import ints, reshape, wrap_dims
+from convcore.functions.shape import reshape, wrap_dims
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90", "tile"]
 
@@ -24,7 +25,7 @@ def flip(input: Tensor, dims: Any, *more: int) -> Tensor:
     """Return a copy with the order along some axes reversed."""
     check_tensor("flip", input)
     array = input._array
-    axes = wrap_dims(ints(dims, more), array.ndim)
+    axes = wrap_dims(ints("flip", "dims", dims, more), array.ndim)
     out = empty_preserving(array, array.dtype)
     out[...] = np.flip(array, axes) if array.ndim else array
     out = wrap(out)
@@ -60,7 +61,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """
     check_tensor("roll", input)
     rank = input._array.ndim
-    steps = tuple(shifts) if isinstance(shifts, tuple | list) else (shifts,)
+    steps = ints("roll", "shifts", shifts)
     if not steps:
         raise RuntimeError("`shifts` required")
     if dims is None or dims == () or dims == []:
@@ -68,7 +69,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{0}")
         axes = None
     else:
-        axes = tuple(dims) if isinstance(dims, tuple | list) else (dims,)
+        axes = ints("roll", "dims", dims)
         if len(steps) != len(axes):
             raise RuntimeError(
                 f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}"
@@ -84,9 +85,11 @@ def _roll(x: Tensor, steps: tuple[int, ...], axes: tuple[int, ...] | None) -> Te
     return out
 
 
+@names_arguments
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return a copy turned k times by 90 degrees, from axis dims[0] towards dims[1]."""
     check_tensor("rot90", input)
+    k, dims = checked_int("rot90", "k", k), ints("rot90", "dims", dims)
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input._array.ndim < 2:
@@ -111,7 +114,7 @@ def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
         There are fewer numbers than axes, or one is negative.
     """
     array = self._array
-    times = ints(repeats, more)
+    times = ints("repeat", "repeats", repeats, more)
     new = len(times) - array.ndim
     if new < 0:
         raise RuntimeError(
@@ -142,7 +145,7 @@ def repeat(self: Tensor, repeats: Any, *more: int) -> Tensor:
 def tile(input: Tensor, dims: Any, *more: int) -> Tensor:
     """Return the tensor repeated along its last axes, as NumPy's tile does."""
     check_tensor("tile", input)
-    times = ints(dims, more)
+    times = ints("tile", "dims", dims, more)
     return repeat(input, (*(1,) * (input._array.ndim - len(times)), *times))
 
 

@@ -17,7 +17,7 @@ from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions._support.axes import (
     axes,
     expand_to,
@@ -304,7 +304,7 @@ def norm(
     p = 2.0 if p is None or p == "fro" else p
     if isinstance(p, str):
         raise RuntimeError(f"norm(): only p='fro' and numbers are supported, but got p='{p}'")
-    p = float(p)
+    p = float(number("norm", "p", p))
     if dtype is not None:
         input = cast(input, as_numpy(dtype))
     array = input._array

@@ -13,6 +13,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, div, mul, neg, operand
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, named, step
@@ -44,6 +45,7 @@ ceil = _to_integers(np.ceil, "the smallest integer that is not below each elemen
 trunc = _to_integers(np.trunc, "each element without its fraction")
 
 
+@names_arguments
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
     if decimals == 0:

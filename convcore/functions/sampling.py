@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_kind
 from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.piecewise import zeros_like
 from convcore.random import (
     Generator,
@@ -33,6 +34,7 @@ def _filled(x: Tensor, name: str, fill: Callable[[np.ndarray], Any]) -> Tensor:
     return write(x, fill, name, (x,), lambda needs, grad: zeros_like(grad))
 
 
+@names_arguments
 def uniform_(
     self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -47,6 +49,7 @@ def uniform_(
     return _filled(self, "UniformBackward0", fill)
 
 
+@names_arguments
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -61,6 +64,7 @@ def normal_(
     return _filled(self, "NormalBackward0", fill)
 
 
+@names_arguments
 def random_(
     self: Tensor, *limits: int | None, to: int | None = None, generator: Generator | None = None
 ) -> Tensor:
@@ -83,6 +87,7 @@ def random_(
     return _filled(self, "RandomBackward0", fill)
 
 
+@names_arguments
 def bernoulli_(
     self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
@@ -102,6 +107,7 @@ def bernoulli_(
     return _filled(self, "BernoulliBackward0", fill)
 
 
+@names_arguments
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill the tensor with exponentially distributed numbers, of mean 1 / lambd.
 
@@ -125,6 +131,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return _filled(self, "ExponentialBackward0", _inverted(transform, generator))
 
 
+@names_arguments
 def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -146,6 +153,7 @@ def cauchy_(
     return _filled(self, "CauchyBackward0", _inverted(transform, generator))
 
 
+@names_arguments
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill the tensor with the numbers of trials, from 1, up to the first success.
 
@@ -160,6 +168,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     return _filled(self, "GeometricBackward0", _inverted(transform, generator))
 
 
+@names_arguments
 def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import number_as
+from convcore._creation.arguments import checked_number, number_as
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
@@ -194,7 +194,7 @@ def _scatter(
         return _scatter_reduced(x, dim, index, src, reduce, in_place)
     axis, places = _checked_scatter("scatter", x, dim, index, src)
     if not isinstance(src, Tensor):
-        number = number_as(src, x._array.dtype)
+        number = number_as(checked_number("scatter", src, "value"), x._array.dtype)
         return applied(
             x,
             in_place,
@@ -278,7 +278,7 @@ def _scatter_reduced(
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if not isinstance(src, Tensor):
-        number = number_as(src, x._array.dtype)
+        number = number_as(checked_number("scatter", src, "value"), x._array.dtype)
         src = wrap(np.full(index._array.shape, number, x._array.dtype))
     if reduce == "add":
         return _scatter_add(x, dim, index, src, in_place=in_place)

@@ -46,6 +46,7 @@ __all__ = [
 _UFUNCS: dict[str, Any] = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
+@names_arguments
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -242,12 +243,14 @@ def _replaced(name: str, x: Tensor, src: Tensor, part: Callable[[Tensor], Tensor
     return out
 
 
+@names_arguments
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy in which `select` of an axis and an index gives ``src``."""
     check_arguments("select_scatter", input=input, src=src)
     return _replaced("SelectScatterBackward0", input, src, lambda x: select(x, dim, index))
 
 
+@names_arguments
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -274,6 +277,7 @@ def diagonal_scatter(
     return _replaced("DiagonalScatterBackward0", input, src, part)
 
 
+@names_arguments
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from operator import index as as_int
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from convcore import _dtype
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj
@@ -52,15 +51,6 @@ def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
         twice = next(dim for dim in found if found.count(dim) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return found
-
-
-def ints(first: Any, more: tuple = ()) -> tuple[int, ...]:
-    """Return the ints, given one by one or as one sequence."""
-    is_sequence = isinstance(first, tuple | list)
-    if is_sequence and more:
-        raise TypeError(f"a shape is ints or one sequence of them, got {(first, *more)}")
-    given = first if is_sequence else (first, *more)
-    return tuple([number if number.__class__ is int else as_int(number) for number in given])
 
 
 def _resolved(sizes: tuple[int, ...], n_elements: int) -> tuple[int, ...]:
@@ -115,7 +105,7 @@ def view(self: Tensor, size: Any = None, *more: int, dtype: Any = None) -> Tenso
     size = dtype if size is None else size
     if isinstance(size, _dtype.dtype):
         return _read_as(self, size.numpy)
-    sizes = _resolved(ints(size, more), self._array.size)
+    sizes = _resolved(ints("view", "size", size, more), self._array.size)
     if not _is_viewable(self._array, sizes):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
@@ -214,7 +204,7 @@ def reshape(input: Tensor, shape: Any, *more: int) -> Tensor:
     """
     check_tensor("reshape", input)
     array = input._array
-    sizes = _resolved(ints(shape, more), array.size)
+    sizes = _resolved(ints("reshape", "shape", shape, more), array.size)
     if array.flags.c_contiguous:
         return _view_to(input, sizes)
     if _is_viewable(array, sizes):
@@ -278,7 +268,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     check_tensor("unflatten", input)
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
-    new = ints(sizes)
+    new = ints("unflatten", "sizes", sizes)
     if not new:
         raise RuntimeError("unflatten: sizes must be non-empty")
     if not shape:
@@ -293,7 +283,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(input, (*shape[:axis], *new, *shape[axis + 1 :]))
 
 
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *more: int) -> Tensor:
     """Return a view without the axes of size 1: all of them, or those among ``dim``.
 
     Examples
@@ -306,8 +296,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     shape = input._array.shape
     if dim is None:
         dims, name = range(len(shape)), "SqueezeBackward0"
-    elif isinstance(dim, tuple | list):
-        dims, name = wrap_dims(dim, len(shape)), "SqueezeBackward2"
+    elif more or isinstance(dim, tuple | list):
+        dims, name = wrap_dims(ints("squeeze", "dim", dim, more), len(shape)), "SqueezeBackward2"
     else:
         dims, name = (wrap_dim(dim, len(shape)),), "SqueezeBackward1"
     axes = tuple([axis for axis in dims if shape and shape[axis] == 1])
@@ -352,7 +342,7 @@ def permute(input: Tensor, dims: Any, *more: int) -> Tensor:
     """
     check_tensor("permute", input)
     rank = input._array.ndim
-    given = ints(dims, more)
+    given = ints("permute", "dims", dims, more)
     if len(given) != rank:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "

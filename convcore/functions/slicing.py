@@ -74,6 +74,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return picked(input, along(axis, place), "SelectBackward0")
 
 
+@names_arguments
 def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return a view of ``length`` elements of an axis from ``start`` on.
 
@@ -208,6 +209,7 @@ def diagonal_of(array: np.ndarray, offset: int = 0, a: int = 0, b: int = 1) -> n
     return found
 
 
+@names_arguments
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices of zeros with the last axis of ``input`` as their diagonals."""
     check_tensor("diag_embed", input)
@@ -225,6 +227,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return out
 
 
+@names_arguments
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return the diagonal of a matrix, copied, or the matrix with a vector as its diagonal.
 

@@ -15,6 +15,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp
@@ -53,6 +54,7 @@ def _softmax_gradient(grad: Tensor, y: Tensor, along: int) -> Tensor:
     return sub(weighted, mul(y, sum(weighted, along, True)))
 
 
+@names_arguments
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:

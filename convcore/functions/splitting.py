@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe
-from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.arguments import check_arguments, check_tensor, ints
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import cat, stack
-from convcore.functions.shape import ints, wrap_dim
+from convcore.functions.shape import wrap_dim
 from convcore.functions.slicing import along, slice_of
 
 __all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
@@ -35,8 +37,9 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     """
     check_arguments("split", tensor=tensor)
     if isinstance(split_size_or_sections, tuple | list):
-        return _split_with_sizes(tensor, ints(split_size_or_sections), dim)
-    size = split_size_or_sections
+        sizes = ints("split", "split_size_or_sections", split_size_or_sections)
+        return _split_with_sizes(tensor, sizes, dim)
+    size = checked_int("split", "split_size_or_sections", split_size_or_sections)
     shape = tensor._array.shape
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -112,6 +115,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     shape = input._array.shape
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = checked_int("chunk", "chunks", chunks)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = shape[wrap_dim(dim, len(shape))]
@@ -121,6 +125,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-length // chunks), dim)
 
 
+@names_arguments
 def tensor_split(
     input: Tensor,
     indices_or_sections: int | Sequence[int] | Tensor | None = None,
@@ -167,6 +172,8 @@ def tensor_split(
         _check_number("sections", where, shape[axis])
         least, larger = divmod(shape[axis], where)
         where = [least * n + min(n, larger) for n in range(1, where)]
+    else:
+        where = ints("tensor_split", "indices_or_sections", where)
     bounds = zip([0, *where], [*where, None], strict=True)
     return tuple([_sliced(input, axis, slice(*bound)) for bound in bounds])
 
@@ -200,16 +207,19 @@ def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
     return slice_of(x, axis, start, max(start, stop))
 
 
+@names_arguments
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the second axis, a vector along its only one."""
     return _split_evenly("hsplit", input, indices_or_sections, 1, least=1)
 
 
+@names_arguments
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the first axis."""
     return _split_evenly("vsplit", input, indices_or_sections, 0, least=2)
 
 
+@names_arguments
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut a tensor along the third axis."""
     return _split_evenly("dsplit", input, indices_or_sections, 2, least=3)

@@ -16,8 +16,8 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import needs_history
 from convcore.autograd.region import Region, may_overlap
-from convcore.functions._support.arguments import check_tensor
-from convcore.functions.shape import ints, squeeze, swapaxes, t, transpose, unsqueeze
+from convcore.functions._support.arguments import check_tensor, ints
+from convcore.functions.shape import squeeze, swapaxes, t, transpose, unsqueeze
 
 __all__ = ["as_strided"]
 
@@ -57,7 +57,8 @@ def as_strided(
             [2, 3]])
     """
     check_tensor("as_strided", input)
-    array, sizes, steps = input._array, ints(size), ints(stride)
+    array = input._array
+    sizes, steps = (ints("as_strided", *one) for one in (("size", size), ("stride", stride)))
     memory = memory_of(array)
     if storage_offset is None:
         storage_offset = (_address(array) - _address(memory)) // array.itemsize

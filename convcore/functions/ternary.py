@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_number
 from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -39,7 +40,10 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     way = compute(np.subtract, end._array, input._array)
     if isinstance(weight, Tensor) and weight._array.dtype.kind in "iub":
         weight = wrap(weight._array.astype(way.dtype))  # 1 - weight wraps around below 0
-    w = weight._array if isinstance(weight, Tensor) else _number(weight, way.dtype)
+    if isinstance(weight, Tensor):
+        w = weight._array
+    else:
+        w = _number(checked_number("lerp", weight, "weight"), way.dtype)
     broadcast_shape(way.shape, np.shape(w))
     dtype = common(way, w) if np.iscomplexobj(w) else way.dtype
     # From the nearer end, so that weight 1 gives exactly `end`.

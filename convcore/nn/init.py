@@ -16,6 +16,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.views import check_writable
+from convcore.functions._support.naming import names_arguments
 from convcore.random import fill_normal, fill_uniform, randperm
 
 __all__ = [
@@ -88,22 +89,26 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 # Constant values
 
 
+@names_arguments
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill a tensor with one value; return it."""
     return tensor.fill_(val)
 
 
+@names_arguments
 def ones_(tensor: Tensor) -> Tensor:
     """Fill a tensor with ones; return it."""
     return constant_(tensor, 1.0)
 
 
+@names_arguments
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill a tensor with zeros; return it."""
     return constant_(tensor, 0.0)
 
 
+@names_arguments
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with ones on its diagonal and zeros elsewhere; return it.
@@ -120,6 +125,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return tensor
 
 
+@names_arguments
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution so that it copies its input (a Dirac delta); return it.
@@ -160,11 +166,13 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 # Random values
 
 
+@names_arguments
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill a tensor from the uniform distribution on [a, b); return it."""
     return _draw(tensor, fill_uniform, a, b, generator)
 
 
+@names_arguments
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill a tensor from the normal distribution N(mean, std**2); return it."""
     return _draw(tensor, fill_normal, mean, std, generator)
@@ -242,6 +250,7 @@ def _fill_by_inverse(
     array[...] = np.clip(mean + std * ndtri(shares), a, b)
 
 
+@names_arguments
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Xavier (Glorot) uniform: variance gain**2 * 2 / (fan_in + fan_out); return the tensor.
 
@@ -259,11 +268,13 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
+@names_arguments
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Xavier (Glorot) normal: a normal distribution with the variance of `xavier_uniform_`."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
+@names_arguments
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -299,6 +310,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@names_arguments
 def kaiming_normal_(
     tensor: Tensor,
     a: float = 0,
@@ -345,6 +357,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@names_arguments
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill a tensor with a (semi-)orthogonal matrix; return it.
 
@@ -389,6 +402,7 @@ def orthonormal(matrix: Tensor) -> Tensor:
     return wrap(found)
 
 
+@names_arguments
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fill a matrix from N(0, std**2), with zeros at random places; return it.

@@ -34,6 +34,7 @@ SAME: dict[str, Callable] = {
     "squeeze": lambda lib, x: x.view(1, 2, 1, 12).squeeze(),
     "squeeze-dim": lambda lib, x: x.view(1, 2, 1, 12).squeeze(2),
     "squeeze-nothing": lambda lib, x: x.squeeze(1),
+    "squeeze-several": lambda lib, x: x.view(1, 2, 1, 12).squeeze(0, -2),
     "squeeze-dims": lambda lib, x: x.view(1, 2, 1, 12).squeeze((0, 1, -2)),
     "unsqueeze": lambda lib, x: x.unsqueeze(1),
     "unsqueeze-end": lambda lib, x: x.unsqueeze(-1),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import index as as_int
 from typing import Any
 
 from convcore import _hints
@@ -53,6 +54,43 @@ def check_optional(function: str, **given: Any) -> None:
             raise TypeError(
                 f"{function}(): argument '{name}' must be Tensor, not {typename(value)}"
             )
+
+
+def ints(function: str, name: str, first: Any, more: tuple = ()) -> tuple[int, ...]:
+    """Return an argument's ints, given one by one or as one sequence.
+
+    Raises
+    ------
+    TypeError
+        Something else is given.
+    """
+    is_sequence = isinstance(first, tuple | list)
+    if is_sequence and more:
+        raise TypeError(
+            f"{function}(): argument '{name}' must be ints or one tuple of ints, got "
+            f"{(first, *more)}"
+        )
+    given = first if is_sequence else (first, *more)
+    try:
+        return tuple([number if number.__class__ is int else as_int(number) for number in given])
+    except TypeError:
+        raise _no_ints(function, name, given, is_sequence or bool(more)) from None
+
+
+def _no_ints(function: str, name: str, given: Sequence[Any], several: bool) -> TypeError:
+    place, wrong = next((n, one) for n, one in enumerate(given) if not is_int(one))
+    what = f"but found element of type {typename(wrong)} at pos {place}"
+    what = what if several else f"not {typename(wrong)}"
+    return TypeError(f"{function}(): argument '{name}' must be tuple of ints, {what}")
+
+
+def is_int(value: Any) -> bool:
+    """Return whether a value is an int, or stands for one, as a tensor of one int."""
+    try:
+        as_int(value)
+    except TypeError:
+        return False
+    return True
 
 
 def number(function: str, name: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.engine.layers.reduce import total as total_by_kernel
+from convcore.functions._support.naming import UNNAMED, explained
 
 __all__: list[str] = []
 
@@ -51,6 +52,8 @@ def axes(dim: Any, rank: int) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(rank))
     dims = (dim,) if hasattr(dim, "__index__") else dim
+    if not isinstance(dims, tuple | list | range):
+        raise TypeError(f"argument 'dim' must be int or tuple of ints, not {type(dim).__name__}")
     chosen = [wrap_dim(one, rank) for one in dims]
     for one in chosen:
         if chosen.count(one) > 1:
@@ -147,6 +150,7 @@ def with_numpy_names(function: Function) -> Function:
     """Let a reduction be called with NumPy's ``axis`` and ``keepdims``, as PyTorch's can be.
 
     An ``out`` that is None is passed over: NumPy's own functions, such as ``np.sum``, give it.
+    Errors name the argument, as by `names_arguments`.
     """
 
     @functools.wraps(function)
@@ -157,6 +161,12 @@ def with_numpy_names(function: Function) -> Function:
             kwargs["keepdim"] = kwargs.pop("keepdims")
         if "out" in kwargs and kwargs["out"] is None:
             del kwargs["out"]
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except UNNAMED as error:
+            better = explained(function.__name__, function, error, args, kwargs)
+            if better is error:
+                raise
+        raise better
 
     return renamed  # type: ignore[return-value]

@@ -1,8 +1,8 @@
-"""Errors that name the argument: an AttributeError from deep inside, made a TypeError afterwards.
+"""Errors that name the argument: one in Python's own words from deep inside, explained afterwards.
 
 An unknown keyword gets a hint at the one that was meant.
 
-Nothing is checked before a call: what an argument lacks is looked up once the call has failed.
+Nothing is checked before a call: which argument does not fit is looked up once the call has failed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,23 +18,38 @@ import numpy as np
 
 from convcore import _hints
 from convcore._tensor import Tensor
-from convcore.functions._support.arguments import typename
+from convcore.functions._support.arguments import is_int, typename
 
 Function = TypeVar("Function", bound=Callable)
 
-# What a call may fail with because an argument is no tensor, too large a number, or unknown.
-UNNAMED = (AttributeError, OverflowError, TypeError)
+# What a call may fail with because an argument is of a wrong type, too large a number, or unknown.
+UNNAMED = (AttributeError, OverflowError, TypeError, ValueError)
+
+# Python's and NumPy's words for what they were given: they do not know for which argument.
+_OWN_WORDS = re.compile(
+    r"object is not (iterable|subscriptable|callable|an iterator)|has no len\(\)|is not iterable|"
+    r"not supported between|unsupported operand|bad operand type|must be real number|"
+    r"cannot be interpreted as|can't multiply sequence|can only concatenate|could not convert|"
+    r"invalid literal|argument must be a string|a bytes-like object is required|unhashable|"
+    r"ufunc '|did not contain a loop|[Cc]annot convert|setting an array element|indices must be|"
+    r"not all arguments converted|ambiguous|values to unpack|non-iterable|object too deep|"
+    r"data type|dtype\(|descriptor '|must be str|Cannot cast|must be a number, not|numeric type"
+)
 
 
 def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
     """Return the error to raise for one of a call: it names the argument, if one is to blame."""
     if isinstance(error, TypeError):
         _hints.hint_keyword(error, function)
+    in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
+    if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
         return error
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
         return error
+    if in_own_words:
+        return _misfit(name, function, error, given, len(args)) or error
     for to_blame in _judges(error):
         for position, (argument, value) in enumerate(given.items(), 1):
             for one in (value, *value) if isinstance(value, list | tuple) else (value,):
@@ -63,8 +79,83 @@ def _is_too_large(value: Any) -> bool:
     return isinstance(value, int) and not -(2**31) <= value < 2**31
 
 
+# What an argument is by its annotation
+
+# Alternatives of an annotation, each with those of its elements if it is a sequence.
+Kinds = tuple[tuple[str, Any], ...]
+
+
+def _misfit(
+    name: str, function: Callable, error: Exception, given: dict[str, Any], n_positional: int
+) -> Any:
+    """Return an error for the first argument that is not what its annotation says, or None.
+
+    Where no annotation tells, it is an argument of the type that the error speaks of.
+    """
+    parameters = inspect.signature(function).parameters
+    suspect = None
+    for position, (argument, value) in enumerate(given.items(), 1):
+        parameter = parameters[argument]
+        place = f"{name}(): argument '{argument}'"
+        place += f" (position {position})" if position <= n_positional else ""
+        kinds = _kinds(parameter.annotation)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            value = value[0] if len(value) == 1 and isinstance(value[0], list | tuple) else value
+            kinds = kinds and (("Sequence", kinds),)
+        named = f"'{type(value).__name__}'" in str(error) and not isinstance(value, Tensor)
+        if not kinds and suspect is None and named:
+            suspect = TypeError(f"{place} cannot be {typename(value)}: {error}")
+        if kinds and value is not parameter.default and not _fits(value, kinds):
+            return TypeError(f"{place} must be {_allowed(kinds)}, {_found(value, kinds)}")
+    return suspect
+
+
+@functools.cache
+def _kinds(annotation: Any) -> Kinds:
+    """Return the alternatives of an annotation; none where one is not known, as of Any."""
+    text = annotation if isinstance(annotation, str) else ""
+    found = re.findall(r"([\w.]+)(?:\[([^\]]*)\])?", text)
+    known = [(_SAME.get(word, word), _kinds(inner)) for word, inner in found]
+    return tuple(known) if all(word in _TESTS for word, _ in known) else ()
+
+
+_SAME = dict.fromkeys(("list", "tuple", "Iterable", "Size"), "Sequence")
+_TESTS: dict[str, Callable[[Any], bool]] = {
+    "Sequence": lambda value: isinstance(value, list | tuple),
+    "Tensor": lambda value: isinstance(value, Tensor),
+    "int": is_int,
+    "float": lambda value: isinstance(value, int | float | np.number | np.bool_),
+    "complex": lambda value: isinstance(value, int | float | complex | np.number),
+    "bool": lambda value: isinstance(value, bool | np.bool_),
+    "str": lambda value: isinstance(value, str),
+    "None": lambda value: value is None,
+}
+
+
+def _fits(value: Any, kinds: Kinds) -> bool:
+    return any(
+        _TESTS[word](value) and (not inner or all(_fits(one, inner) for one in value))
+        for word, inner in kinds
+    )
+
+
+def _allowed(kinds: Kinds) -> str:
+    """Return in words what fits: int or tuple of ints."""
+    words = [f"tuple of {inner[0][0]}s" if inner else word for word, inner in kinds]
+    return " or ".join(words).replace("Sequence", "tuple")
+
+
+def _found(value: Any, kinds: Kinds) -> str:
+    """Return in words what is there instead: the element at fault, if it is that of a sequence."""
+    inner = dict(kinds).get("Sequence")
+    if inner and isinstance(value, list | tuple):
+        place, wrong = next((n, one) for n, one in enumerate(value) if not _fits(one, inner))
+        return f"but found element of type {typename(wrong)} at pos {place}"
+    return f"not {typename(value)}"
+
+
 def names_arguments(function: Function) -> Function:
-    """Let a function that takes tensors say which argument is none."""
+    """Let a function say which argument is none of what it takes."""
 
     @functools.wraps(function)
     def naming(*args: Any, **kwargs: Any) -> Any:
@@ -77,3 +168,23 @@ def names_arguments(function: Function) -> Function:
         raise better
 
     return naming  # type: ignore[return-value]
+
+
+def names_in_constructor(cls: type) -> None:
+    """Let a class's own constructor say which argument is none of what it takes."""
+    init: Any = vars(cls).get("__init__")
+    if init is None or init.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return
+
+    @functools.wraps(init)
+    def naming(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            return init(self, *args, **kwargs)
+        except UNNAMED as error:
+            bound = functools.partial(init, self)
+            better = explained(type(self).__name__, bound, error, args, kwargs)
+            if better is error:
+                raise
+        raise better
+
+    cls.__init__ = naming  # type: ignore[misc]

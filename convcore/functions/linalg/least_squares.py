@@ -16,6 +16,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_matrix, lapack
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, sub
 from convcore.functions.broadcast import broadcast_shape, sum_to
 from convcore.functions.linalg.norms import tolerance
@@ -31,6 +32,7 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 Needs = tuple[bool, ...]
 
 
+@names_arguments
 def pinv(
     A: Tensor, *args: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, **older: Any
 ) -> Tensor:

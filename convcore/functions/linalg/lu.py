@@ -16,6 +16,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_same_dtype, raise_first
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add
 from convcore.functions.linalg.triangular import solve_triangular
 from convcore.functions.matmul import matmul
@@ -146,6 +147,7 @@ def _permutation(pivots: np.ndarray, m: int, dtype: np.dtype) -> np.ndarray:
     return p
 
 
+@names_arguments
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> Any:

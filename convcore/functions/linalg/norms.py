@@ -11,9 +11,10 @@ import numpy as np
 from convcore._dtype import INEXACT, as_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions import reduce
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.axes import axes
 from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import abs
@@ -27,6 +28,7 @@ from convcore.functions.slicing import select
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
+@names_arguments
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -119,6 +121,7 @@ def _of_values(values: Tensor, ord: Any) -> Tensor:
     return reduce.sum(values, -1) if ord == "nuc" else _extreme(ord)(values, -1)
 
 
+@names_arguments
 def norm(
     A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -185,15 +188,18 @@ def tolerance(a: np.ndarray, atol: Any, rtol: Any) -> Callable[[np.ndarray], np.
     """Return the function from the largest singular values, (..., 1), to what counts as zero."""
     if rtol is None:
         rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if atol is None else 0.0
-    least, share = (_plain(0.0 if one is None else one) for one in (atol, rtol))
+    least, share = (_plain(name, one) for name, one in (("atol", atol), ("rtol", rtol)))
     return lambda top: np.maximum(least, share * top)
 
 
-def _plain(value: Any) -> Any:
-    """Return a number, or the array of a Tensor with an axis for singular values."""
-    return value._array[..., None] if isinstance(value, Tensor) else float(value)
+def _plain(name: str, value: Any) -> Any:
+    """Return a number, 0 for None, or the array of a Tensor with an axis for singular values."""
+    if isinstance(value, Tensor):
+        return value._array[..., None]
+    return 0.0 if value is None else float(number("linalg.pinv", name, value))
 
 
+@names_arguments
 def matrix_rank(
     A: Tensor, *args: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, **older: Any
 ) -> Tensor:

@@ -19,6 +19,7 @@ from convcore.autograd.node import record
 from convcore.functions import products, slicing
 from convcore.functions._support.arguments import check_arguments, check_kind, check_optional
 from convcore.functions._support.matrix_checks import check_square
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj, mul
 from convcore.functions.elementwise import pow
 from convcore.functions.joining import cat
@@ -71,6 +72,7 @@ def _exp_backward(needs: Needs, grad: Tensor, A: Tensor) -> Tensor:
     return narrow(narrow(whole, -2, 0, n), -1, n, n).clone()
 
 
+@names_arguments
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """Return each square matrix to an integer power, of its inverse if ``n`` is negative."""
     check_arguments("linalg_matrix_power", A=A)
@@ -92,6 +94,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     return out.clone() if out is A else out
 
 
+@names_arguments
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of two or more matrices, multiplied in the cheapest order.
 
@@ -162,11 +165,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return sum(mul(conj(x), y), dim)
 
 
+@names_arguments
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return a view of each matrix' diagonal."""
     return slicing.diagonal(A, offset, dim1, dim2)
 
 
+@names_arguments
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """Return the powers 0, 1 ... N - 1 of each element along a new last axis.
 

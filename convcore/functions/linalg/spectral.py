@@ -19,6 +19,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import needs_history, record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.complex_parts import real
@@ -135,6 +136,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 # Eigenvalues
 
 
+@names_arguments
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """Return (eigenvalues, eigenvectors) of each hermitian matrix; the real values rise.
 
@@ -180,6 +182,7 @@ def _eigh_backward(needs: Needs, grads: tuple, L: Tensor, V: Tensor) -> Tensor |
     return None if inner is None else matmul(V, matmul(inner, adjoint(V)))
 
 
+@names_arguments
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of each hermitian matrix, smallest first; see `eigh`."""
     return eigh(A, UPLO).eigenvalues

@@ -25,6 +25,7 @@ from convcore.functions._support.matrix_checks import (
     each,
     raise_first,
 )
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, mul, neg
 from convcore.functions.broadcast import broadcast_shape, sum_to
 from convcore.functions.matmul import matmul
@@ -127,6 +128,7 @@ def half_lower(x: Tensor) -> Tensor:
     return mul(tril(x), wrap(halved))
 
 
+@names_arguments
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
@@ -188,7 +190,7 @@ def _triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.nda
     (trsm,) = get_blas_funcs(("trsm",), (a, b))
     left, right = np.broadcast_to(a, (*lead, n, n)), np.broadcast_to(b, (*lead, n, k))
     for at in np.ndindex(lead):
-        x[at] = trsm(1.0, left[at], right[at], lower=not upper, diag=unit)
+        x[at] = trsm(1.0, left[at], right[at], lower=not upper, diag=bool(unit))
     return x
 
 

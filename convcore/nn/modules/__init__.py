@@ -26,6 +26,7 @@ A layer takes its parameters in ``__init__`` and calls a function of `convcore.n
 from typing import TYPE_CHECKING
 
 from convcore._hints import name_methods
+from convcore.functions._support.naming import names_in_constructor
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
@@ -53,6 +54,7 @@ from convcore.nn.modules.upsampling import *  # noqa: F403
 
 for _class in [value for value in vars().values() if isinstance(value, type)]:
     name_methods(_class, ("__init__", "forward"))
+    names_in_constructor(_class)
 del _class
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list

@@ -269,7 +269,8 @@ class PReLU(_Activation):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
+        first = float(number("PReLU", "init", init))
+        self.weight = Parameter(full((num_parameters,), first, dtype=dtype, device=device))
 
     def reset_parameters(self) -> None:
         """Set the weight to its initial value."""

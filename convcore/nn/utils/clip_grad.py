@@ -14,6 +14,8 @@ from convcore import _creation, _hints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers import clip_grad
+from convcore.functions._support.arguments import number
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm
 
@@ -46,6 +48,7 @@ def _grads(parameters: Tensors) -> list[Tensor]:
     return [grad for grad in grads if grad is not None]
 
 
+@names_arguments
 @no_grad()
 def get_total_norm(
     tensors: Tensors,
@@ -72,7 +75,8 @@ def get_total_norm(
     RuntimeError
         As ``error_if_nonfinite`` asks.
     """
-    order = float(norm_type)
+    is_text = norm_type == "inf"  # which PyTorch takes as well
+    order = float(norm_type if is_text else number("get_total_norm", "norm_type", norm_type))
     given = _listed(tensors)
     if not given:
         return _creation.tensor(0.0)
@@ -90,6 +94,7 @@ def get_total_norm(
     return total
 
 
+@names_arguments
 @no_grad()
 def clip_grads_with_norm_(
     parameters: Tensors,
@@ -172,6 +177,7 @@ def clip_grad_norm(
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
+@names_arguments
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clip each element of the gradients in place to [-clip_value, clip_value].
@@ -181,7 +187,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     parameters : Tensor or iterable of Tensors
     clip_value : number
     """
-    bound = float(clip_value)
+    bound = float(number("clip_grad_value_", "clip_value", clip_value))
     for grad in _grads(parameters):
         if bound >= 0 and clip_grad.has_kernel([grad._array]):
             clip_grad.clip(grad._array, bound)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from convcore._tensor import Tensor
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
+@names_arguments
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Flatten and concatenate parameters into one vector; gradients flow back to them.
 
@@ -31,6 +33,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     return cat([parameter.view(-1) for parameter in parameters])
 
 
+@names_arguments
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set each parameter from its part of a vector; its ``data`` becomes a view of the vector.
 

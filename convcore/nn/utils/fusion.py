@@ -7,6 +7,7 @@ from typing import Any
 
 from convcore._creation import ones_like, zeros_like
 from convcore._tensor import Tensor
+from convcore.functions._support.naming import names_arguments
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
@@ -42,6 +43,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     return fused
 
 
+@names_arguments
 def fuse_conv_bn_weights(
     conv_w: Tensor,
     conv_b: Tensor | None,
@@ -96,6 +98,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     return fused
 
 
+@names_arguments
 def fuse_linear_bn_weights(
     linear_w: Tensor,
     linear_b: Tensor | None,

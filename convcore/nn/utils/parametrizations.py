@@ -6,6 +6,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.functions._support.naming import names_arguments
 from convcore.nn.modules.module import Module
 from convcore.nn.utils._norms import (
     as_matrix,
@@ -156,6 +157,7 @@ def spectral_norm(
     return register_parametrization(module, name, norm)
 
 
+@names_arguments
 def orthogonal(
     module: Module,
     name: str = "weight",

@@ -10,6 +10,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation import as_tensor, full, tensor
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.index_along import index_copy, index_select
 from convcore.functions.joining import cat
 from convcore.functions.shape import reshape, transpose
@@ -121,6 +122,7 @@ class PackedSequence(PackedSequence_):
         return False
 
 
+@names_arguments
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the permutation that undoes another one; None of None."""
     return None if permutation is None else wrap(np.argsort(permutation._array, kind="stable"))
@@ -261,6 +263,7 @@ def _padded(rows: Tensor, places: np.ndarray, shape: Sequence[int], value: Any) 
 # Lists of sequences
 
 
+@names_arguments
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor],
     batch_first: bool = False,
@@ -312,6 +315,7 @@ def pad_sequence(
     return _padded(rows, np.concatenate(places), (*sizes, *parts[0].shape[1:]), padding_value)
 
 
+@names_arguments
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
@@ -327,6 +331,7 @@ def unpad_sequence(
     return [each[number][: int(length)] for number, length in enumerate(lengths)]
 
 
+@names_arguments
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences, Tensors (length, *); see `pack_padded_sequence`."""
     lengths = tensor([len(sequence) for sequence in sequences])

@@ -1,11 +1,15 @@
-"""What is no tensor, or too large a number, is an error that names the argument."""
+"""What is of a wrong type, or too large a number, is an error that names the argument."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 import convcore
+from convcore import Tensor
 from convcore.functions._support.naming import names_arguments
 from convcore.nn import functional as F
 
@@ -55,6 +59,114 @@ def test_what_is_no_tensor_is_named(name):
         call()
     assert argument in str(error.value)
     assert "must be" in str(error.value)
+
+
+# What is of a wrong type, and what its error says.
+WRONG = {
+    "add": (lambda: convcore.add(X, "2"), "add(): argument 'other' (position 2) cannot be str"),
+    "as_strided": (
+        lambda: X.as_strided((2,), "1"),
+        "as_strided(): argument 'stride' must be tuple of ints, not str",
+    ),
+    "axes": (lambda: X.sum(object()), "argument 'dim' must be int or tuple of ints, not object"),
+    "broadcast_to": (
+        lambda: convcore.broadcast_to(X, "3"),
+        "broadcast_to(): argument 'size' must be tuple of ints, not str",
+    ),
+    "cat": (lambda: convcore.cat(3), "'tensors' (position 1) must be tuple of Tensors, not int"),
+    "clip_grad_value_": (
+        lambda: convcore.nn.utils.clip_grad_value_([X], "1"),
+        "clip_grad_value_(): argument 'clip_value' must be Number, not str",
+    ),
+    "einsum": (lambda: convcore.einsum(3, X), "'equation' (position 1) must be str, not int"),
+    "expand": (
+        lambda: X.expand(2, "3"),
+        "expand(): argument 'size' must be tuple of ints, but found element of type str at pos 1",
+    ),
+    "fill_": (lambda: X.clone().fill_("2"), "fill_(): argument 'value' must be Number, not str"),
+    "index_fill": (
+        lambda: X.index_fill(0, PLACES, b"2"),
+        "argument 'value' must be Number, not bytes",
+    ),
+    "init": (
+        lambda: convcore.nn.init.kaiming_uniform_([1]),
+        "kaiming_uniform_(): argument 'tensor' (position 1) must be Tensor, not list",
+    ),
+    "keepdim": (lambda: X.sum(0, keepdim="a"), "sum(): argument 'keepdim' must be bool, not str"),
+    "lerp": (lambda: X.lerp(X, "0.5"), "lerp(): argument 'weight' must be Number, not str"),
+    "masked_fill": (
+        lambda: X.masked_fill(MASK, "2"),
+        "argument 'value' must be Number, not str",
+    ),
+    "nan_to_num": (lambda: X.nan_to_num("1"), "argument 'nan' must be Number, not str"),
+    "narrow": (
+        lambda: X.narrow(0, "0", 1),
+        "narrow(): argument 'start' (position 3) must be int or Tensor, not str",
+    ),
+    "norm": (lambda: X.norm([2]), "norm(): argument 'p' must be Number, not list"),
+    "permute": (lambda: X.permute(None), "argument 'dims' must be tuple of ints, not NoneType"),
+    "quantile": (lambda: X.quantile("0.5"), "quantile(): argument 'q' must be Number, not str"),
+    "reshape": (
+        lambda: X.reshape([1, "3"]),
+        "'shape' must be tuple of ints, but found element of type str at pos 1",
+    ),
+    "roll": (lambda: X.roll(1.5), "roll(): argument 'shifts' must be tuple of ints, not float"),
+    "scatter": (lambda: X.scatter(0, PLACES, "2"), "argument 'value' must be Number, not str"),
+    "split": (lambda: X.split("2"), "argument 'split_size_or_sections' must be int, not str"),
+    "stack": (lambda: convcore.stack("ab"), "stack(): argument 'tensors' (position 1) must be"),
+    "tensor_split": (
+        lambda: X.tensor_split({}),
+        "argument 'indices_or_sections' must be tuple of ints, not dict",
+    ),
+    "topk": (lambda: X.topk(None), "topk(): argument 'k' (position 2) must be int, not NoneType"),
+    "Conv2d": (
+        lambda: convcore.nn.Conv2d("2", 1, 3),
+        "Conv2d(): argument 'in_channels' (position 1) must be int, not str",
+    ),
+    "Conv2d groups": (
+        lambda: convcore.nn.Conv2d(1, 1, 3, groups=None),
+        "Conv2d(): argument 'groups' must be int, not NoneType",
+    ),
+    "LayerNorm": (
+        lambda: convcore.nn.LayerNorm(None),
+        "'normalized_shape' (position 1) must be int or tuple of ints, not NoneType",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_of_a_wrong_type_is_named_and_told_what_is_allowed(name):
+    call, said = WRONG[name]
+    with pytest.raises(TypeError) as error:
+        call()
+    assert said in str(error.value)
+
+
+def test_the_first_argument_that_does_not_fit_its_annotation_is_to_blame():
+    @names_arguments
+    def summed(input: Tensor, sizes: Sequence[int], start: int | None = 0, other: Any = 1) -> Any:
+        return sum(sizes) + (start or 0) + other
+
+    assert summed(X, (1, 2)) == 4
+    for args, said in (
+        ((X, 3), r"summed\(\): argument 'sizes' \(position 2\) must be tuple of ints, not int"),
+        ((X, [1, "2"]), "'sizes' .* but found element of type str at pos 1"),
+        ((X, [1], "2"), r"'start' \(position 3\) must be int or None, not str"),
+        ((X, [1], 0, "2"), r"'other' \(position 4\) cannot be str: unsupported operand"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            summed(*args)
+    with pytest.raises(TypeError, match="argument 'start' must be int or None, not str"):
+        summed(X, [1], start="2")
+
+
+def test_an_error_in_words_of_our_own_stays():
+    @names_arguments
+    def refusing(input: int) -> None:
+        raise ValueError("input must be even")
+
+    with pytest.raises(ValueError, match=r"^input must be even$"):
+        refusing("2")
 
 
 def test_numbers_beyond_64_bits_are_named():

@@ -1,0 +1,52 @@
+"""Every argument of a function of a wrong type: refused by its name; the short form.
+
+The long form is ``python tests/fuzz/wrong_types.py``.
+"""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+_SPEC = spec_from_file_location("wrong_types", Path(__file__).with_name("wrong_types.py"))
+wrong_types = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(wrong_types)
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("name", ["cat", "masked_fill", "narrow", "quantile", "roll", "topk"])
+def test_wrong_types_are_refused_by_the_name_of_the_argument(torch, tmp_path, name):
+    assert wrong_types.hunt(range(10**6), name, True, tmp_path) == []
+
+
+def test_each_function_has_a_right_call():
+    for name in ("cat", "masked_fill", "narrow", "quantile", "roll", "topk"):
+        functions = {place.function for place in wrong_types.places(name)}
+        assert functions
+        assert all(wrong_types.right_call(function) is not None for function in functions)
+
+
+def test_one_argument_alone_is_changed():
+    (place,) = [one for one in wrong_types.places("roll") if str(one) == "roll(shifts)"]
+    seed = wrong_types.right_call(place.function)
+    _, right, _ = wrong_types._right(place.function, seed)
+    _, wrong, _ = wrong_types._drawn(place, seed, "2")
+    assert wrong[1] == "2" and right[1] != "2"
+    assert wrong[0].array.tobytes() == right[0].array.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unclear"),
+    [
+        ("'int' object is not iterable", True),
+        ("'<' not supported between instances of 'str' and 'int'", True),
+        ("roll(): argument 'shifts' must be tuple of ints, not str", False),
+        ("expected Tensor as element 0 in argument 0, but got str", False),
+        ("shifts and dimensions must align", False),
+    ],
+)
+def test_texts_are_judged_by_whose_words_they_are(text, is_unclear):
+    (place,) = [one for one in wrong_types.places("roll") if str(one) == "roll(shifts)"]
+    assert bool(wrong_types._unclear(place, TypeError(text))) == is_unclear

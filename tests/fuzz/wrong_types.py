@@ -1,0 +1,216 @@
+"""Every argument of every public function of a wrong type: refused by its name; the long form.
+
+    python tests/fuzz/wrong_types.py                # all, compared with PyTorch if it is there
+    python tests/fuzz/wrong_types.py --only roll
+    python tests/fuzz/wrong_types.py --call 4711    # one call again, shown
+
+A call is drawn that is right; then one argument alone, or an element of a list, is changed to each
+of WRONG.  A finding is an error in the interpreter's or NumPy's own words, which name no argument,
+and a string, or the like, that is taken where PyTorch refuses it.  Flags are left out: what they
+are given counts by its truth.  Children make the calls (functions.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import re
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[2]))
+_SPEC = spec_from_file_location("function_fuzz", HERE.with_name("functions.py"))
+functions = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(functions)
+
+PLACES = (*functions.PLACES, "nn", "nn.init", "nn.utils", "nn.utils.rnn")
+TRIES = 300  # draws, until a call is right
+
+WRONG = ("2", b"2", None, [1], {}, object(), math.nan, 1, np.array(["2"], object), np.array("2"))
+# What no argument is that takes a number, a shape or a tensor.
+NEVER = (0, 1, 4, 5, 8, 9)
+# Arguments that say what is done with the result, or take any value there is.
+_LEFT_OUT = re.compile(r"^(out|generator|device|layout|requires_grad|pin_memory|names?|dtype)$")
+# The interpreter's and NumPy's words for what they were given, not knowing for what.
+UNCLEAR = re.compile(
+    r"object is not (iterable|subscriptable|callable|an iterator)|has no len\(\)|"
+    r"not supported between|unsupported operand type|cannot be interpreted as|must be real number|"
+    r"can't multiply sequence|can only concatenate|could not convert string|invalid literal|"
+    r"argument must be a string|bad operand type|is not iterable|is required|ufunc '|unhashable|"
+    r"not enough values|too many values|not all arguments|Cannot cast|data type|object too deep|"
+    r"has no attribute|must be None or|indices must be|setting an array element|"
+    r"cannot convert|convertible to int|no implementation found for|dtype\('|can't convert|"
+    r"unpack|Unsupported|argument \d|invalid type promotion|operands could not be broadcast"
+)
+# Words like these that are PyTorch's, or an operator's as in Python.
+_CLEAR = re.compile(
+    r"expected Tensor as element|can't convert np.ndarray of type|new\(\): invalid data type|"
+    r"unsupported operand type\(s\) for [^:]+: 'Tensor' and|must be |expected "
+)
+
+
+class Place(NamedTuple):
+    """An argument of a call, and whether it is an element of the list there."""
+
+    function: Any
+    parameter: Parameter
+    listed: bool
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.parameter.name}{'[0]' * self.listed})"
+
+
+@functools.cache
+def places(only: str = "") -> list[Place]:
+    """Return every argument of the public functions, methods and constructors."""
+    import convcore
+
+    found = []
+    for function in functions.public_functions(PLACES, classes="nn"):
+        if only and function.name != only:
+            continue
+        for position, one in enumerate(functions.parameters(function.of(convcore))):
+            is_self = function.place == "Tensor" and position == 0
+            is_flag = "bool" in str(one.annotation) or one.name == "inplace"
+            left_out = one.kind is one.VAR_KEYWORD or _LEFT_OUT.match(one.name)
+            if is_self or is_flag or left_out:
+                continue
+            found += [Place(function, one, listed) for listed in (False, True)]
+    return found
+
+
+@functools.cache
+def right_call(function: Any) -> int | None:
+    """Return a seed whose call is right, of tensors that hold something; None if none is found."""
+    for seed in range(TRIES):
+        _, args, kwargs = _right(function, seed)
+        given = [one.array for one in (*args, *kwargs.values()) if hasattr(one, "array")]
+        if all(one.size for one in given) and functions.is_right(function, args, kwargs):
+            return seed
+    return None
+
+
+def _right(function: Any, seed: int) -> tuple[Any, list, dict[str, Any]]:
+    import convcore
+
+    draw = functions.Draw(seed)
+    draw.hostile = False
+    return draw, *functions.arguments(draw, function.of(convcore), function.place)
+
+
+def _drawn(place: Place, seed: int, wrong: Any) -> tuple[Any, list, dict[str, Any]] | None:
+    """Return the arguments of a right call with a wrong one in a place, and their draw."""
+    import convcore
+
+    draw, args, kwargs = _right(place.function, seed)
+    one = place.parameter
+    every = functions.parameters(place.function.of(convcore))
+    kinds = (one.KEYWORD_ONLY, one.VAR_KEYWORD)
+    required = [o.name for o in every if o.default is o.empty and o.kind not in kinds]
+    if one.kind is one.VAR_POSITIONAL:
+        owner, key = args, required.index(one.name)
+        args[key:] = args[key:] or [None]
+    elif one.kind is one.KEYWORD_ONLY or one.default is not one.empty:
+        owner, key = kwargs, one.name
+    else:
+        owner, key = args, required.index(one.name)
+    if place.listed:
+        before = owner.get(key) if owner is kwargs else owner[key]
+        if not isinstance(before, list) or not before:
+            return None
+        wrong = [wrong, *before[1:]]
+    owner[key] = wrong
+    return draw, args, kwargs
+
+
+def call(number: int, only: str, compare: bool) -> tuple[Any, str]:
+    """Make a call by its number; return its place, and what is wrong."""
+    import convcore
+
+    place, which = _numbered(number, only)
+    seed = right_call(place.function)
+    drawn = None if seed is None else _drawn(place, seed, WRONG[which])
+    if drawn is None:
+        return place, ""
+    given = list(drawn[1:])
+    ours = functions.built(convcore, given)
+    _, error = functions._called(place.function.of(convcore), *ours)
+    if error is not None:
+        said = functions._bad_error(error) or _unclear(place, error)
+        return place, said and f"{WRONG[which]!r}: {said}"
+    taken = which in NEVER and compare and _only_pytorch_refuses(place, seed, given)
+    return place, f"{WRONG[which]!r}: taken" if taken else ""
+
+
+def _unclear(place: Place, error: Exception) -> str:
+    """Return what is wrong with an error's text, or ''."""
+    text = str(error)
+    if f"'{place.parameter.name}'" in text or _CLEAR.search(text) or not UNCLEAR.search(text):
+        return ""
+    return f"{type(error).__name__}: {text} @ {functions._where(error)}"
+
+
+def _only_pytorch_refuses(place: Place, seed: int, given: list) -> bool:
+    """Return whether PyTorch makes the right call, and not the wrong one."""
+    import torch
+
+    function = place.function.of(torch)
+    if function is None:
+        return False
+    both = list(_right(place.function, seed)[1:]), given
+    right, wrong = (functions._called(function, *functions.built(torch, one))[1] for one in both)
+    return right is None and wrong is not None
+
+
+def _numbered(number: int, only: str) -> tuple[Place, int]:
+    return places(only)[number // len(WRONG)], number % len(WRONG)
+
+
+def hunt(numbers: range, only: str, compare: bool, folder: Path) -> list[list]:
+    """Return the findings of some calls as [number, place, what]."""
+    command = [str(HERE), "--work", only, str(int(compare))]
+    stop = min(numbers.stop, len(places(only)) * len(WRONG))
+    return functions.in_children(
+        command, numbers.start, stop, folder, lambda number: str(_numbered(number, only)[0])
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="the name of one function")
+    parser.add_argument("--call", type=int, help="make one call again")
+    parser.add_argument("--alone", action="store_true", help="do not compare with PyTorch")
+    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        only, compare, start, stop, progress = options.work
+        with_pytorch = functions.with_pytorch(compare == "1")
+        functions.make_calls(
+            int(start), int(stop), progress, lambda number: call(number, only, with_pytorch)
+        )
+        return 0
+    if options.call is not None:
+        place, which = _numbered(options.call, options.only)
+        seed = right_call(place.function)
+        print(place, seed, None if seed is None else _drawn(place, seed, WRONG[which]), sep="\n")
+        print(call(options.call, options.only, not options.alone)[1] or "right, or a clear error")
+        return 0
+    calls = len(places(options.only)) * len(WRONG)
+    found = hunt(range(calls), options.only, not options.alone, Path("/tmp"))
+    for number, name, what in found:
+        print(f"{number}\t{name}\t{what}")
+    every = {place.function for place in places(options.only)}
+    reached = sum(right_call(function) is not None for function in every)
+    print(f"{calls} calls of {len(every)} functions, {reached} reached; {len(found)} findings")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
