@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 import convcore
 import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
+from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.autograd import no_grad
 from convcore.nn.modules.utils import nested_tensors
 from convcore.onnx.errors import OnnxError
@@ -74,7 +75,7 @@ def export(
     ------
     OnnxError
         The net calls a function that has no translation, or its course depends on values of the
-        input; the message says where.
+        input; the message says where.  Or it is called under autocast.
     TypeError, ValueError
         An argument is of another kind, or names do not fit.
 
@@ -110,6 +111,14 @@ def recorded(
     """Return the model that `export` writes."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"export(): argument 'module' must be Module, got {type(module).__name__}")
+    if is_autocast_enabled("cpu"):
+        raise OnnxError("export(): leave autocast first: the file holds the net in its own dtypes")
+    if not isinstance(opset_version, int):
+        kind = type(opset_version).__name__
+        raise TypeError(f"export(): argument 'opset_version' must be int, not {kind}")
+    if not isinstance(dynamic_axes, Mapping | None):
+        kind = type(dynamic_axes).__name__
+        raise TypeError(f"export(): argument 'dynamic_axes' must be dict or None, not {kind}")
     if not _FLOOR <= opset_version <= _NEWEST:
         raise ValueError(f"opset_version is {opset_version}: {_FLOOR} to {_NEWEST} can be written")
     inputs = args if isinstance(args, tuple | list) else (args,)

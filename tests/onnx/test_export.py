@@ -366,3 +366,15 @@ def test_outputs_that_are_no_tensors_are_refused(tmp_path):
 def test_free_axes_have_to_be_there(tmp_path):
     with pytest.raises(ValueError, match="'input' has 1 axes, got"):
         export(nn.ReLU(), convcore.ones(2), tmp_path / "n.onnx", dynamic_axes={"input": {5: "n"}})
+
+
+def test_arguments_of_other_types_and_autocast_are_refused(tmp_path):
+    net, x, file = nn.Conv2d(1, 1, 3), convcore.ones(1, 1, 5, 5), tmp_path / "a.onnx"
+    with pytest.raises(TypeError, match="'opset_version' must be int, not str"):
+        convcore.onnx.export(net, x, file, opset_version="17")
+    with pytest.raises(TypeError, match="'dynamic_axes' must be dict or None, not int"):
+        convcore.onnx.export(net, x, file, dynamic_axes=3)
+    pytest.importorskip("ml_dtypes")
+    with convcore.autocast("cpu"), pytest.raises(OnnxError, match="leave autocast first"):
+        convcore.onnx.export(net, x, file)
+    assert not file.exists()
