@@ -16,7 +16,7 @@ from convcore.engine import reference
 from convcore.engine.conv.algorithms import few_channels
 from convcore.engine.conv.algorithms.problem import PASSES, Problem, dense_problem
 from convcore.engine.conv.plan import plan_conv
-from convcore.engine.geometry import Axis, Geometry
+from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.runtime import layout
 
 CASES = 150
@@ -225,3 +225,22 @@ def test_refusal_says_why(pass_name, c, dtype, groups, reason):
     plan = getattr(plan_conv(geometry, dtype), pass_name)
     assert plan.algorithm != NAME
     assert reason in dict(plan.refused)[NAME]
+
+
+def test_long_sums_are_left_to_what_adds_in_blocks(rng):
+    """Its sums are one chain each, whose errors grow where all numbers have one sign."""
+    for channels, refused in ((113, False), (114, True)):  # of 9 products: 1,017 and 1,026
+        geometry = make_geometry((1, channels, 4, 4), (2, channels, 3, 3))
+        x, w = (np.ones(shape, "f") for shape in (geometry.input_shape, geometry.weight_shape))
+        reason = few_channels.FEW_CHANNELS.impossible(problem_of("forward", geometry, x, w))
+        assert (reason is not None and "products in one sum" in reason) == refused
+    for channels, refused in ((1024, False), (1025, True)):
+        geometry = make_geometry((1, 2, 4, 4), (channels, 2, 3, 3))
+        gy, w = (np.ones(shape, "f") for shape in (geometry.output_shape, geometry.weight_shape))
+        reason = few_channels.FEW_CHANNELS.impossible(problem_of("input_grad", geometry, gy, w))
+        assert (reason is not None and "products in one sum" in reason) == refused
+    with conv.flags(algorithm=NAME):
+        x, w = (rng.random(shape).astype("f") for shape in ((1, 512, 7, 7), (8, 512, 3, 3)))
+        found = engine.conv2d(x, w)
+    exact = engine.conv2d(x.astype("d"), w.astype("d"))
+    assert np.abs(found - exact).max() / exact.max() <= 12 * np.finfo("f").eps
