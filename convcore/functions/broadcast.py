@@ -53,7 +53,7 @@ def expand(input: Tensor, *size: Any) -> Tensor:
             [2, 2, 2]])
     """
     check_tensor("expand", input)
-    given = ints("expand", "size", *size[:1], size[1:]) if size else ()
+    given = ints("expand", "size", size[0], size[1:]) if size else ()
     return _expand_to(input, _expanded_shape(input._array.shape, given))
 
 
@@ -198,7 +198,7 @@ def sum_to_size(input: Tensor, *size: int) -> Tensor:
         ``size`` does not expand to the shape of ``input``.
     """
     check_tensor("sum_to_size", input)
-    given = ints("sum_to_size", "size", *size[:1], size[1:]) if size else ()
+    given = ints("sum_to_size", "size", size[0], size[1:]) if size else ()
     shape = input._array.shape
     fits = len(given) <= len(shape) and all(
         small in (1, large)

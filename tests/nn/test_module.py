@@ -979,3 +979,27 @@ def test_a_normalization_of_instances_may_say_the_rank(lib):
             pass
 
     assert Flat(3)(lib.ones(3, 4)).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda state: state.update({3: convcore.ones(1)}), "keys .* must be str, got int: 3"),
+        (lambda state: state.update({b"bias": 1}), "keys of state_dict must be str, got bytes"),
+        (lambda state: setattr(state, "_metadata", 3), "_metadata must be a dict, got int"),
+        (
+            lambda state: setattr(state, "_metadata", {"": {"version": "x"}}),
+            r"_metadata\[''\] must be a dict with a version, an int, got \{'version': 'x'\}",
+        ),
+        (lambda state: setattr(state, "_metadata", {"": 5}), r"must be a dict .*, got 5"),
+    ],
+)
+def test_what_is_no_state_is_named_and_nothing_is_changed(change, what):
+    layer, other = convcore.nn.BatchNorm1d(2), convcore.nn.BatchNorm1d(2)
+    convcore.nn.init.ones_(other.bias)
+    state = other.state_dict()
+    change(state)
+    for strict in (True, False):
+        with pytest.raises(TypeError, match=what):
+            layer.load_state_dict(state, strict=strict)
+        assert layer.bias.tolist() == [0, 0]

@@ -180,12 +180,13 @@ class State:
         RuntimeError
             Keys do not match and ``strict`` is true, or shapes do not match.
         TypeError
-            ``state_dict`` is not a mapping.
+            ``state_dict`` is not a mapping of strings, or its ``_metadata`` not one of versions.
         """
         if not isinstance(state_dict, Mapping):
             error = TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
             raise _hints.hinted(error, _hints.not_a_state(state_dict))
         loading = _Loading(state_dict, assign)
+        _check_form(loading.state)
         loading.load(self, loading.state)
         errors = loading.errors
         if strict and loading.unexpected:
@@ -292,6 +293,27 @@ class State:
         a strict load fails; it must return None.
         """
         return add_hook(self._load_state_dict_post_hooks, hook)
+
+
+def _check_form(state_dict: Mapping[str, Any]) -> None:
+    """Raise TypeError for keys that are no paths, and versions that are no ints."""
+    for key in state_dict:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"keys of state_dict must be str, got {type(key).__name__}: {key!r:.99}"
+            )
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is None:
+        return
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"state_dict._metadata must be a dict, got {type(metadata).__name__}")
+    for path, entry in metadata.items():
+        version = entry.get("version") if isinstance(entry, Mapping) else str(entry)
+        if not isinstance(version, int | None):
+            raise TypeError(
+                f"state_dict._metadata[{path!r:.99}] must be a dict with a version, an int, got "
+                f"{entry!r:.99}"
+            )
 
 
 class _Loading:
