@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import docstrings
 
 import convcore
+from convcore.functions._not_here import NAMES as NOT_HERE
 
 # Title and rooms of each page, in the order of the site.  The package's own names, of which there
 # are hundreds, have a page for each entry of TOP.
@@ -303,7 +304,8 @@ def page(
 def tensor_page() -> str:
     """Return the page of Tensor's attributes and methods."""
     kinds: dict[str, list[str]] = {"Attributes": [], "Methods": [], "Functions as methods": []}
-    for name in sorted(name for name in dir(convcore.Tensor) if not name.startswith("_")):
+    public = {name for name in dir(convcore.Tensor) if not name.startswith("_")} - NOT_HERE
+    for name in sorted(public):
         value = inspect.getattr_static(convcore.Tensor, name)
         full = f"convcore.Tensor.{name}"
         function = getattr(convcore, name, None)
@@ -375,6 +377,16 @@ def generate(app: Any) -> None:
         write_if_changed(folder / f"{name}.rst", text)
 
 
+def class_signature(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: str, returns: Any
+) -> tuple[str, None] | None:
+    """Show the arguments of a class's constructor, where Sphinx would take those of `__new__`."""
+    if what == "class" and signature == "(*args, **kwargs)":
+        return untyped(value), None
+    return None
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", generate)
+    app.connect("autodoc-process-signature", class_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
