@@ -303,7 +303,7 @@ class Tensor:
         return self._output_nr
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Tensor | Any:  # None without one; Any, for programs know when there is one
         """The gradient that backward passes have accumulated."""
         if self._grad is None and not self.is_leaf and not self.retains_grad:
             warnings.warn(

@@ -52,6 +52,7 @@ from convcore._dtype_names import from_legacy_name as from_legacy_name
 from convcore._dtype_names import legacy_name as legacy_name
 from convcore._dtype_names import scalar_name as scalar_name
 from convcore._size import Size
+from convcore.functions._support.results import Picked
 
 def on_subclass(listener: Callable[[builtins.type], None]) -> None:
     """Have a function called with every new subclass of Tensor."""
@@ -185,7 +186,7 @@ class Tensor:
         """The number of this tensor among the outputs of `grad_fn`."""
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Tensor | Any:
         """The gradient that backward passes have accumulated."""
 
     @grad.setter
@@ -769,14 +770,14 @@ class Tensor:
     argmin = _order.argmin
     argsort = _order.argsort
     @overload
-    def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]: ...
+    def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> Picked: ...
     @overload
     def max(self, dim: None = None) -> Tensor: ...
     @overload
     def max(self, dim: Tensor) -> Tensor: ...
     median = _order.median
     @overload
-    def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]: ...
+    def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> Picked: ...
     @overload
     def min(self, dim: None = None) -> Tensor: ...
     @overload

@@ -19,6 +19,7 @@ from convcore.functions._support.axes import axes, expand_to, with_numpy_names, 
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.sorting import sortable
+from convcore.functions._support.results import Extremes, Picked
 from convcore.functions.arithmetic import add, div
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, maximum, minimum
@@ -38,20 +39,19 @@ __all__ = [
 ]
 
 
-Pair = tuple[Tensor, Tensor]
-
-
 def _return_type(name: str, *fields: str) -> Any:
     """Return a class of named tuples that print as PyTorch's do."""
-    cls = namedtuple(name, fields)  # type: ignore[misc]
+    typed: dict[tuple[str, ...], Any] = {base._fields: base for base in (Picked, Extremes)}
 
     def shown(self: Any) -> str:
         parts = [f"{field}={value!r}" for field, value in zip(fields, self, strict=True)]
         return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
 
-    cls.__repr__ = shown  # type: ignore[method-assign]
-    # The class has the name of the function that is here under this name.
-    cls.__reduce_ex__ = lambda self, protocol: (_restored, (name, tuple(self)))  # type: ignore
+    def reduced(self: Any, protocol: int) -> Any:
+        return _restored, (name, tuple(self))  # the class has the name of the function here
+
+    members = {"__slots__": (), "__repr__": shown, "__reduce_ex__": reduced}
+    cls = type(name, (typed.get(fields) or namedtuple(name, fields),), members)
     _RETURN_TYPES[name] = cls
     return cls
 
@@ -263,7 +263,7 @@ def _extreme(
 
 
 @names_arguments
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """Return the smallest and the largest element, of all or along an axis, as (min, max)."""
     check_tensor("aminmax", input)
     check_kind("aminmax_cpu", input, "fViub")
@@ -383,7 +383,7 @@ def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
     return array.shape[along] - 1 - np.flip(backwards, along)
 
 
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Pair:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Picked:
     """Return the elements sorted along an axis, and their indices, as (values, indices).
 
     Parameters
@@ -410,7 +410,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 
 @names_arguments
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Picked:
     """Return the ``k`` largest elements along an axis, and their indices, as (values, indices).
 
     Parameters

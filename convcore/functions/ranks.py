@@ -10,6 +10,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.results import Picked
 from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone
 from convcore.functions.in_float32 import in_float32
@@ -166,7 +167,7 @@ def _at(ordered: Tensor, places: np.ndarray) -> Tensor:
 
 
 @in_float32
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Picked:
     """Return the k-th smallest element along an axis, counted from 1, as (values, indices).
 
     Raises
@@ -187,7 +188,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 @in_float32
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Picked:
     """Return the most frequent element along an axis, the least of several, as (values, indices).
 
     The index is that of its last place.
@@ -239,13 +240,13 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 
 @in_float32
-def cummax(input: Tensor, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> Picked:
     """Return the cumulative maxima along an axis, and their last indices, as (values, indices)."""
     return _running("cummax", _CUMMAX, np.maximum, input, dim)
 
 
 @in_float32
-def cummin(input: Tensor, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> Picked:
     """Return the cumulative minima along an axis, and their last indices, as for `cummax`."""
     return _running("cummin", _CUMMIN, np.minimum, input, dim)
 

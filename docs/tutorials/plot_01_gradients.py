@@ -29,7 +29,7 @@ image = torch.ones(1, 1, 5, 5, requires_grad=True)
 conv = nn.Conv2d(1, 4, kernel_size=1, bias=False)
 nn.init.ones_(conv.weight)
 
-seen = {}
+seen: dict[str, torch.Tensor] = {}
 maps = conv(image)
 maps.register_hook(lambda grad: seen.update(maps=grad))
 scores = F.adaptive_avg_pool2d(maps, 1).flatten(1)
@@ -70,17 +70,17 @@ print(picture.grad[0, 0])
 maps = conv(image)
 scores = F.adaptive_avg_pool2d(maps, 1).flatten(1)
 scores.register_hook(lambda grad: grad + torch.tensor([[0, 0, 2, 0]]))
-changed = {}
+changed: dict[str, torch.Tensor] = {}
 maps.register_hook(lambda grad: changed.update(maps=grad))
 F.cross_entropy(scores, torch.tensor([2])).backward()
 
 figure, axes = plt.subplots(2, 4, figsize=(7.5, 4), layout="constrained")
 for row, (title, gradient) in enumerate([("as it is", seen), ("changed", changed)]):
     for channel, ax in enumerate(axes[row]):
-        drawn = ax.imshow(gradient["maps"][0, channel], cmap="RdBu_r", vmin=-0.1, vmax=0.1)
+        ax.imshow(gradient["maps"][0, channel], cmap="RdBu_r", vmin=-0.1, vmax=0.1)
         ax.set(title=f"map {channel}, {title}", xticks=[], yticks=[])
         ax.text(2, 2, f"{gradient['maps'][0, channel, 2, 2].item():.2f}", ha="center", va="center")
-figure.colorbar(drawn, ax=axes, label="gradient of a pixel")
+figure.colorbar(axes[0, 0].images[0], ax=axes, label="gradient of a pixel")
 figure.suptitle("The gradient of the loss with respect to the four maps")
 plt.show()
 
@@ -172,9 +172,9 @@ print("parameters:", sum(parameter.numel() for parameter in net.parameters()))
 class Quarter(nn.Linear):
     """A linear layer, and a division."""
 
-    def forward(self, x):
+    def forward(self, input):
         """Return a fourth of the linear layer's output."""
-        return super().forward(x) / 4
+        return super().forward(input) / 4
 
 
 for register in ("register_backward_hook", "register_full_backward_hook"):

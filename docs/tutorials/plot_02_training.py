@@ -66,7 +66,8 @@ def fit(lr, epochs):
     torch.manual_seed(1)
     net = LeNet()
     optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
-    curves = {name: [] for name in ("loss", "accuracy", "test loss", "test accuracy", "norms")}
+    names = ("loss", "accuracy", "test loss", "test accuracy", "norms")
+    curves: dict[str, list] = {name: [] for name in names}
     for _ in range(epochs):
         net.train()
         for images, labels in batches:

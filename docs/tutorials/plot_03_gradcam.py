@@ -78,7 +78,7 @@ print(f"accuracy on held-out patches: {(answers == labels).float().mean().item()
 scene = torch.cat([upper[0], upper[1]], dim=2).unsqueeze(0)
 middle = scene.shape[3] // 2
 
-seen = []
+seen: list[torch.Tensor] = []
 relus = [module for module in net if isinstance(module, nn.ReLU)]
 handles = [
     relu.register_forward_hook(lambda module, inputs, output: seen.append(output.detach()))
@@ -139,13 +139,13 @@ for label, ax in enumerate(axes[1:]):
     own = cam[:, :middle] if label == 0 else cam[:, middle:]
     share = own.sum() / cam.sum()
     ax.imshow(scene[0].permute(1, 2, 0))
-    heat = ax.imshow(cam, cmap="inferno", alpha=0.65, vmin=0, vmax=1)
+    ax.imshow(cam, cmap="inferno", alpha=0.65, vmin=0, vmax=1)
     ax.set_title(f'Grad-CAM of "{names[label]}"')
     print(f"{names[label]}: {share:.0%} of the evidence lies in its own photograph")
 for ax in axes:
     ax.set(xticks=[], yticks=[])
     ax.axvline(middle - 0.5, color="white", lw=1)
-figure.colorbar(heat, ax=axes[1:], label="evidence")
+figure.colorbar(axes[1].images[1], ax=axes[1:], label="evidence")
 plt.show()
 
 # %%

@@ -21,7 +21,7 @@ from convcore.nn import functional as F
 
 convcore.manual_seed(0)
 temple, flower = (
-    convcore.tensor(np.float32(load_sample_image(name)).transpose(2, 0, 1) / 255)
+    convcore.tensor(np.asarray(load_sample_image(name), "float32").transpose(2, 0, 1) / 255)
     for name in ("china.jpg", "flower.jpg")
 )
 
@@ -37,7 +37,7 @@ def patches(photograph, count, rows=None, size=32):
 
 
 def fit(net, parameters, draw, steps):
-    """Train on fresh patches of two classes in each step; return the last accuracy."""
+    """Train on fresh patches of two classes in each step; return the accuracy on others."""
     optimizer = convcore.optim.Adam(parameters, lr=1e-2)
     labels = convcore.arange(2).repeat_interleave(32)
     for _ in range(steps):
@@ -45,6 +45,7 @@ def fit(net, parameters, draw, steps):
         optimizer.zero_grad()
         F.cross_entropy(scores, labels).backward()
         optimizer.step()
+    scores = net(convcore.cat(draw(32)))
     return (scores.argmax(1) == labels).float().mean().item()
 
 
@@ -102,7 +103,7 @@ for name, value in seen.output.items():
 # sky above all, but not some roofs (blue), which have colors of the other photograph's flower.
 
 first, scores = list(seen.output)[1], list(seen.output.values())[-1]
-shown = [("the photograph", temple.permute(1, 2, 0), None)]
+shown: list[tuple] = [("the photograph", temple.permute(1, 2, 0), None)]
 shown += [(f"{first}, map {k}", seen[first][0, k], "gray") for k in range(4)]
 shown += [("score of temple less flower", scores[0, 0] - scores[0, 1], "coolwarm")]
 

@@ -42,9 +42,8 @@ SLOTS = {
 }
 
 # What the code says less exactly than it could.  Several signatures are overloads.
-PAIR = "tuple[Tensor, Tensor]"
 EXTREME = (
-    f"(self, dim: builtins.int, keepdim: builtins.bool = False) -> {PAIR}",
+    "(self, dim: builtins.int, keepdim: builtins.bool = False) -> Picked",
     "(self, dim: None = None) -> Tensor",
     "(self, dim: Tensor) -> Tensor",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import convcore as torch
 from convcore import Tensor, nn, optim
@@ -23,7 +23,7 @@ assert_type(x.shape, torch.Size)
 assert_type(x.size(0), int)
 assert_type(x.size(), torch.Size)
 assert_type(x.stride(), tuple[int, ...])
-assert_type(x.grad, Tensor | None)
+assert_type(x.grad, Tensor | Any)
 assert_type(x.requires_grad, bool)
 assert_type(x.dtype, torch.dtype)
 assert_type(x.type(), str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import convcore as torch
 from convcore import Tensor, nn, optim
@@ -66,10 +66,22 @@ for number, (images, classes) in enumerate(DataLoader(Squares(), batch_size=2, s
     loss.backward()
     optimizer.step()
     assert_type(loss, Tensor)
+    assert_type(images, Tensor)
     print(f"{number}: {loss.item():.3f}", classes.shape)
 schedule.step()
 
 samples = TensorDataset(x, torch.arange(2))
+batches = DataLoader(samples, batch_size=2)
+for (batch,) in batches:
+    assert_type(batch, Tensor)
+for rows in DataLoader(samples, collate_fn=len):
+    assert_type(rows, Any)
+for row in DataLoader([1.0, 2.0]):
+    assert_type(row, Tensor)
+for named in DataLoader([{"x": 1}]):
+    assert_type(named["x"], Tensor)
+for unknown in DataLoader(["a"]):
+    assert_type(unknown, Any)
 assert_type(samples[0], tuple[Tensor, ...])
 assert_type(Squares()[0], tuple[Tensor, int])
 train, test = random_split(Squares(), [2, 1])

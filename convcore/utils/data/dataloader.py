@@ -6,10 +6,13 @@ import itertools
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
+
+import numpy as np
 
 from convcore import _hints, random
+from convcore._tensor import Tensor
 from convcore.utils.data._utils.arguments import check_order, check_workers, make_context
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.fetch import make_fetch
@@ -22,7 +25,7 @@ from convcore.utils.data._utils.worker import (
     Told,
     get_worker_info,
 )
-from convcore.utils.data.dataset import IterableDataset
+from convcore.utils.data.dataset import Dataset, IterableDataset
 from convcore.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -34,6 +37,26 @@ from convcore.utils.data.sampler import (
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _T_co = TypeVar("_T_co", covariant=True)
+
+if TYPE_CHECKING:
+    _Value = Tensor | np.ndarray | float  # a batch of which is a tensor
+    _T = TypeVar("_T")
+    _Samples = Dataset[_T] | Sequence[_T]
+
+    class _Options(TypedDict, total=False):
+        sampler: Iterable | None
+        num_workers: int
+        pin_memory: bool
+        drop_last: bool
+        timeout: float
+        worker_init_fn: Callable[[int], None] | None
+        multiprocessing_context: Any
+        generator: random.Generator | None
+        prefetch_factor: int | None
+        persistent_workers: bool
+        pin_memory_device: str
+        in_order: bool
+
 
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
@@ -122,6 +145,55 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
     """
 
     _iterator: _BaseDataLoaderIter | None
+
+    if TYPE_CHECKING:  # what batches are made of single numbers, of tuples and of dictionaries
+
+        @overload
+        def __init__(
+            self: DataLoader[Tensor],
+            dataset: _Samples[_Value],
+            batch_size: int = ...,
+            shuffle: bool | None = ...,
+            **options: Unpack[_Options],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DataLoader[list[Tensor]],
+            dataset: _Samples[tuple[_Value, ...]],
+            batch_size: int = ...,
+            shuffle: bool | None = ...,
+            **options: Unpack[_Options],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DataLoader[dict[str, Tensor]],
+            dataset: _Samples[dict[str, _Value]],
+            batch_size: int = ...,
+            shuffle: bool | None = ...,
+            **options: Unpack[_Options],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DataLoader[Any],
+            dataset: Any,
+            batch_size: int | None = ...,
+            shuffle: bool | None = ...,
+            sampler: Iterable | None = ...,
+            batch_sampler: Iterable | None = ...,
+            num_workers: int = ...,
+            collate_fn: Callable[[Any], Any] | None = ...,
+            pin_memory: bool = ...,
+            drop_last: bool = ...,
+            timeout: float = ...,
+            worker_init_fn: Callable[[int], None] | None = ...,
+            multiprocessing_context: Any = ...,
+            generator: random.Generator | None = ...,
+            *,
+            prefetch_factor: int | None = ...,
+            persistent_workers: bool = ...,
+            pin_memory_device: str = ...,
+            in_order: bool = ...,
+        ) -> None: ...
 
     def __init__(
         self,
@@ -217,7 +289,7 @@ class DataLoader(_hints.KeywordHints, Generic[_T_co]):
         self.check_worker_number_rationality()
         return _MultiProcessingDataLoaderIter(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[_T_co]:
         if self._position is not None:
             return self._position.begin(self, self._iterate)
         iterator = self._iterate()
