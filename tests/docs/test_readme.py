@@ -27,7 +27,6 @@ ELSEWHERE = {
     "convcore bench --nets": "nothing",
     "convcore bench --quick": ".ci/run",
     "convcore bench --suite overhead": ".ci/run",
-    "convcore bench --suite table": "nothing",
     "convcore demo": "tests/demo/test_demo.py",
     "convcore run": "tests/compat/test_door.py",
     "convcore run-model": "tests/cli/test_run_model.py",
