@@ -18,8 +18,8 @@ from convcore.functions._support.arguments import check_kind, check_tensor, refu
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
-from convcore.functions._support.sorting import sortable
 from convcore.functions._support.results import Extremes, Picked
+from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import add, div
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, maximum, minimum
