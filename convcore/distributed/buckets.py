@@ -108,6 +108,10 @@ class Bucket:
             same = gradient.astype(view.dtype, copy=False)
             np.multiply(same, view.dtype.type(factor), out=view)
 
+    def is_reduced(self) -> bool:
+        """Return whether its reduction, once begun, is done."""
+        return self.request.Test() and (self.future is None or self.future.done())
+
     def clear(self) -> None:
         """Take 0 for all members."""
         for i in self.members:

@@ -62,6 +62,41 @@ def test_weights_have_the_same_bits_for_any_number_of_ranks(tmp_path):
     assert len(set(lines)) == 1, lines
 
 
+# Autocast, a checkpoint that draws its dropout again, and a frozen layer.
+MIXED = """
+    import hashlib, importlib.util, convcore as torch, convcore.distributed as dist
+    from convcore import nn
+    from convcore.utils.checkpoint import checkpoint
+
+    dist.init_process_group("mpi", timeout=60)
+    torch.manual_seed(3)
+    dtype = torch.bfloat16 if importlib.util.find_spec("ml_dtypes") else torch.float16
+    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                        nn.Dropout(0.3), nn.Flatten(), nn.Linear(1024, 3))
+    net[0].weight.requires_grad_(False)
+    ddp = nn.parallel.DistributedDataParallel(net, shards=4)
+    optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.05)
+
+    def loss_of(x, y):
+        with torch.autocast("cpu", dtype=dtype):
+            scores = net[4:](checkpoint(net[:4], x, use_reentrant=False))
+            return nn.functional.cross_entropy(scores.float(), y)
+
+    for step in range(5):
+        optimizer.zero_grad()
+        loss = ddp.backward(loss_of, torch.rand(16, 3, 8, 8), torch.arange(16) % 3)
+        optimizer.step()
+    weights = b"".join(t.numpy().tobytes() for t in net.state_dict().values())
+    print(hashlib.sha256(weights).hexdigest(), loss.item())
+"""
+
+
+@pytest.mark.subprocess
+def test_weights_under_autocast_have_the_same_bits(tmp_path):
+    lines = [line for ranks in (1, 3) for line in mpi.run(MIXED, ranks, tmp_path)]
+    assert len(lines) == 4 and len(set(lines)) == 1, lines
+
+
 @pytest.fixture
 def alone(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)

@@ -114,7 +114,7 @@ class Reducer:
         bucket.missing -= 1
         self._marked[i] = None
         for other in self.buckets[: self._launched]:
-            other.request.Test()
+            other.is_reduced()  # which gives MPI its turn
         # In the same order in all ranks, whichever is full first.
         while self._launched < len(self.buckets) and not self.buckets[self._launched].missing:
             self._launch()
@@ -156,8 +156,8 @@ class Reducer:
 
     def _finish(self) -> None:
         """Wait for the averages and put them into ``.grad``."""
-        done = [bucket.nbytes for bucket in self.buckets if bucket.request.Test()]
-        self.overlap = sum(done) / sum(bucket.nbytes for bucket in self.buckets)
+        done = [bucket.nbytes for bucket in self.buckets if bucket.is_reduced()]
+        self.overlap = sum(done) / max(1, sum(bucket.nbytes for bucket in self.buckets))
         self._share_used()
         for number, bucket in enumerate(self.buckets):
             self.group.wait(bucket.request, f"the gradients of bucket {number}")
