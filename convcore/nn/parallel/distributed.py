@@ -143,7 +143,8 @@ class DistributedDataParallel(Module):
             copy_from(0, [*module.parameters(), *module.buffers()], group)
         size = int(cap * _MEGABYTE)
         sizes = min(size, _MEGABYTE), size
-        self._reducer = Reducer(named, group, *sizes, as_views=gradient_as_bucket_view)
+        unused = find_unused_parameters or static_graph
+        self._reducer = Reducer(named, group, *sizes, gradient_as_bucket_view, unused)
         for i, (_, parameter) in enumerate(named):
             parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
 

@@ -40,6 +40,8 @@ class Reducer:
         Bytes of the first bucket, which is to start early, and of the others.
     as_views : bool
         Whether gradients are views of the buckets, so that they are not copied out of these.
+    unused : bool
+        Whether passes may leave parameters unused; ranks then tell one another which they used.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Reducer:
         first: int,
         others: int,
         as_views: bool = False,
+        unused: bool = False,
     ):
         self.names = [name for name, _ in named]
         self.parameters: list[Any] = [parameter for _, parameter in named]
@@ -60,7 +63,8 @@ class Reducer:
         self.buckets = buckets_of([*range(len(named))][::-1], self._layouts, first, others)
         self.factor = 1 / group.size()
         self.overlap = 0.0  # part of the last pass's bytes that were reduced when it had ended
-        self._used = np.zeros(len(named), np.uint8)
+        self._unused = unused
+        self._used = np.ones(len(named), np.uint8)
         self._marked: dict[int, None] = {}
         self._launched = 0
         self._order: list[int] = []
@@ -110,7 +114,7 @@ class Reducer:
         if not self._is_idle():
             factor = self.factor * self.group.size() if self.hook else self.factor
             bucket.take(i, None if gradient is None else gradient._array, factor)
-        self._used[i] = used or gradient is not None
+        self._used[i] = used or gradient is not None or not self._unused
         bucket.missing -= 1
         self._marked[i] = None
         for other in self.buckets[: self._launched]:
@@ -123,7 +127,7 @@ class Reducer:
 
     def skip(self) -> None:
         """Take part in a backward pass of the others, with no gradients of this rank's own."""
-        self._used[...] = 0
+        self._used[...] = not self._unused
         for bucket in self.buckets:
             bucket.clear()
             self._launch()
@@ -145,14 +149,15 @@ class Reducer:
                 raise TypeError(f"a communication hook must return a Future, but returned {kind}")
         elif self.group.size() > 1:
             request = self.group.comm.Iallreduce(_State.mpi.IN_PLACE, bucket.elements)
-            what = f"the gradients of bucket {number} of {bucket.nbytes} bytes"
-            bucket.request = self.group.agreed(request, what)
+            what = f"the gradients of {len(self.parameters)} parameters"
+            # Who begins a pass's first bucket begins them all, in this order.
+            bucket.request = request if number else self.group.agreed(request, what)
 
     def _share_used(self) -> None:
         """Find out which parameters any rank used."""
-        if self.group.size() > 1:
+        if self._unused and self.group.size() > 1:
             request = self.group.comm.Iallreduce(_State.mpi.IN_PLACE, self._used, _State.mpi.MAX)
-            self.group.complete(request, f"which of {self._used.size} parameters are used")
+            self.group.wait(request, "which parameters are used")
 
     def _finish(self) -> None:
         """Wait for the averages and put them into ``.grad``."""
