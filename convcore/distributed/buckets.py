@@ -43,11 +43,11 @@ class Layout:
         """View a run of elements in this shape and order."""
         return flat.reshape(self._ordered).transpose(np.argsort(self._axes))
 
-    def flat(self, array: np.ndarray) -> np.ndarray | None:
-        """View an array of this order as a run of elements; None where it is of another."""
+    def flat(self, array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+        """View an array of this order and a dtype as a run of elements; None where it is not."""
         ordered = array.transpose(self._axes)
         fits = ordered.flags.c_contiguous and ordered.flags.writeable
-        return ordered.reshape(-1) if fits and array.dtype == self.dtype else None
+        return ordered.reshape(-1) if fits and array.dtype == dtype else None
 
 
 class Bucket:
@@ -98,9 +98,9 @@ class Bucket:
     def take(self, i: int, gradient: np.ndarray | None, factor: float) -> None:
         """Take a member's gradient times a factor, or 0 where there is none."""
         if self._in_place:
-            flat = None if gradient is None else self._layouts[0].flat(gradient)
-            self.taken = None if flat is None or flat.dtype != self._dtype else gradient
-            self._hold(np.empty(self._size, self._dtype) if self.taken is None else flat)
+            flat = None if gradient is None else self._layouts[0].flat(gradient, self._dtype)
+            self.taken = None if flat is None else gradient
+            self._hold(np.empty(self._size, self._dtype) if flat is None else flat)
         view = self.views[i]
         if gradient is None:
             view[...] = 0

@@ -35,7 +35,8 @@ __all__ = [
 
 default_pg_timeout = timedelta(minutes=30)
 
-_Parameters, _Result = ParamSpec("_Parameters"), TypeVar("_Result")
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class ProcessGroup:
