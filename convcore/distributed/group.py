@@ -8,8 +8,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
+from convcore import _hints
 from convcore.distributed import _mpi, faults
 from convcore.distributed.agreement import Agreement
 from convcore.distributed.alone import Alone
@@ -375,3 +376,11 @@ def new_group(
 def _kept(group: ProcessGroup) -> ProcessGroup:
     _State.others.append(group)
     return group
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "WORLD":  # PyTorch's name of the default group, None without one
+            return _State.group
+        raise _hints.missing_name(__name__, name)

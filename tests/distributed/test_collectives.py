@@ -139,7 +139,9 @@ def test_one_process_is_a_group(alone):
     assert x.tolist() == parts[0].tolist() == [0, 1, 2] and objects == [{"a": 1}]
     assert (dist.rank(), dist.world_size(), dist.get_backend()) == (0, 1, "mpi")
     group = dist.new_group([0])
-    assert group is not None and dist.get_process_group_ranks(group) == [0]
+    assert dist.get_process_group_ranks(group) == [0]
+    dist.all_reduce(x, group=dist.group.WORLD)
+    assert dist.group.WORLD.size() == 1 and x.tolist() == [0, 1, 2]
     with pytest.raises(RuntimeError, match="twice"):
         dist.init()
 
