@@ -36,6 +36,12 @@ _NAME = "indirect"
 FEW_PIXELS = 64
 # Planes are transposed where each pixel is then multiplied for at least so many channels.
 LEAST_TRANSPOSED = 64
+# Planes of so many pixels, of one tap, BLAS writes at once where they belong: with so few summed
+# channels, or half as many as the result's, it takes 0.5 to 0.96 of the time; with more, or in
+# planes of 14 x 14 pixels, up to 1.7 times: benchmarks/sweep.py --threads 1 --formats contiguous
+# --passes forward --constant indirect.MANY_PIXELS --values 1,1000000
+# --layer 8,64,56,56,256,1,1,0,1,1, and with other channels and sizes.
+MANY_PIXELS = 28 * 28
 # With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
 MOST_POINTWISE_WEIGHTS = 64 << 10
 
@@ -61,9 +67,12 @@ def _unprofitable(problem: Problem) -> str | None:
     if reason := wasteful_to_gather(problem):
         return reason
     planes = problem.left.strides[1] != 1
-    few = planes and min(problem.c, problem.o) < LEAST_TRANSPOSED
-    if few and problem.pass_name != WEIGHT_GRAD and not POINTWISE.impossible(problem):
-        return "a pointwise product of few planes: turning them gains nothing"
+    if planes and problem.pass_name != WEIGHT_GRAD and not POINTWISE.impossible(problem):
+        if min(problem.c, problem.o) < LEAST_TRANSPOSED:
+            return "a pointwise product of few planes: turning them gains nothing"
+        few = max(LEAST_TRANSPOSED, problem.output_channels // 2)
+        if problem.reduction_channels <= few and g.pixels >= MANY_PIXELS:
+            return "a pointwise product of few summed planes: turning many more takes longer"
     if planes and problem.pass_name == FORWARD and g.taps == 1 and g.n * g.pixels <= FEW_PIXELS:
         return f"one tap of {g.n * g.pixels} pixels: turning them gains nothing"
     if problem.pass_name == WEIGHT_GRAD and g.taps == 1:

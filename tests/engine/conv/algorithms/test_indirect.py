@@ -198,3 +198,23 @@ def test_long_sums_of_one_sign_keep_within_the_bound(rng, size, kernel, channels
     )
     for ours, right in zip(found, exact, strict=True):
         assert reference.error_in_eps(ours, right, right, np.float32) < 12
+
+
+@pytest.mark.parametrize(
+    ("summed", "made", "side", "algorithm"),
+    [
+        (64, 256, 56, "pointwise"),
+        (64, 64, 56, "pointwise"),
+        (128, 256, 28, "pointwise"),
+        (128, 128, 28, "indirect"),
+        (256, 64, 56, "indirect"),
+        (64, 256, 14, "indirect"),
+    ],
+)
+def test_large_planes_of_few_summed_channels_are_left_to_blas(summed, made, side, algorithm):
+    forward = engine.make_geometry((8, summed, side, side), (made, summed, 1, 1))
+    backward = engine.make_geometry((8, made, side, side), (summed, made, 1, 1))
+    assert engine.plan_conv(forward, "float32").forward.algorithm == algorithm
+    assert engine.plan_conv(backward, "float32").input_grad.algorithm == algorithm
+    pixels = engine.plan_conv(forward, "float32", channels_last=True)
+    assert pixels.forward.algorithm == "indirect"
