@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +79,15 @@ def _conv(x: Tensor) -> Tensor:
     return F.conv2d(x, _WEIGHT, padding=1)
 
 
+def _linear(n: int, x: Tensor) -> Tensor:
+    return F.linear(x, _ones(n, x.shape[-1]))
+
+
+@functools.cache
+def _ones(*shape: int) -> Tensor:
+    return convcore.ones(shape)
+
+
 _BIAS = convcore.ones((1, 16, 1, 1))
 _WEIGHT = convcore.ones((16, 16, 3, 3))
 _MAPS = ((1, 64, 14, 14), (8, 64, 56, 56), (32, 16, 32, 32), (8, 256, 14, 14), (2, 512, 7, 7))
@@ -129,13 +139,10 @@ LAYERS = {
             dtype="float16",
         ),
     ),
-    "padding": (
+    "matmul_bfloat16": (
         Layer(
-            {
-                "reflect": lambda x: F.pad(x, (2, 2, 2, 2), "reflect"),
-                "replicate": lambda x: F.pad(x, (2, 2, 2, 2), "replicate"),
-            },
-            tuple((n, 16, 56, 56) for n in (1, 2, 4, 8, 16, 32, 64)),
+            {f"linear to {n}": partial(_linear, n) for n in (16, 24, 48, 64, 512)},
+            ((16, 512), (64, 512), (512, 16), (512, 64), (512, 512)),
         ),
     ),
     "max_pooling": (

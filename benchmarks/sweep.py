@@ -2,6 +2,7 @@
 
     python benchmarks/sweep.py --constant winograd.BLOCK_BYTES --values 524288,2097152
     python benchmarks/sweep.py --constant engine.layers.norm._LEAST_ITEM --values 16384,65536
+    python benchmarks/sweep.py --constant bfloat16.FEWEST_CHANNELS --values 16,32 --precision bf16
 
 A ratio is the time with the present value over that with another: above 1, the other is faster.
 A convolution whose plan a value does not change is not timed with it; the calls of other layers are
@@ -43,7 +44,7 @@ from convcore.bench.process import worker_environment
 from convcore.bench.suites import layers_of
 from convcore.engine import get_num_threads, set_num_threads
 from convcore.engine.conv import executables
-from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.algorithms.selection import PRECISIONS, current, select
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.cpus import cpu_limit
 
@@ -69,9 +70,10 @@ class Constant(NamedTuple):
         """Set the value for all that is called or planned from now on."""
         for owner in self.owners:
             owner[self.name] = value
-        for function in vars(self.module).values():
-            if hasattr(function, "cache_clear"):
-                function.cache_clear()
+        for module in (self.module, *_modules("convcore.functions.")):
+            for function in vars(module).values():
+                if hasattr(function, "cache_clear"):
+                    function.cache_clear()
         set_num_threads(get_num_threads())  # which hands on what kernels compare work with
 
 
@@ -82,6 +84,7 @@ def main() -> int:
     if environment != dict(os.environ):
         return subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode
     set_num_threads(arguments.threads)
+    select(precision=arguments.precision, matmul=arguments.precision)
     constant, values = arguments.constant, arguments.values
     name = f"{constant.module.__name__}.{constant.name}"
     print(f"{name} is {constant.get()}; threads: {arguments.threads}\n")
@@ -118,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--formats", default=FORMATS, type=_names, metavar=",".join(FORMATS))
     parser.add_argument(
         "--prepacked", action="store_true", help="prepare the forward passes' weights"
+    )
+    parser.add_argument(
+        "--precision", default="none", choices=PRECISIONS, help="of float32 products"
     )
     parser.add_argument("--threads", type=int, default=cpu_limit(), metavar="T")
     parser.add_argument("--all", action="store_true", help="time layers of the same plan, too")
@@ -162,9 +168,13 @@ def _module(path: str) -> ModuleType | None:
 def _holders(module: ModuleType, name: str) -> Iterator[ModuleType]:
     """Yield a module, and the engine's others that import a name from it."""
     yield module
-    for path, other in list(sys.modules.items()):
-        if path.startswith("convcore.engine") and (module.__name__, name) in _imports(other):
+    for other in _modules("convcore.engine"):
+        if (module.__name__, name) in _imports(other):
             yield other
+
+
+def _modules(prefix: str) -> list[ModuleType]:
+    return [module for name, module in list(sys.modules.items()) if name.startswith(prefix)]
 
 
 def _imports(module: ModuleType) -> Iterator[tuple[str | None, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 
 import pytest
@@ -10,7 +11,9 @@ from scripts import load_script
 
 from convcore.bench.layers import parse_layer
 from convcore.bench.problem import draw_operands
+from convcore.engine import get_num_threads
 from convcore.engine.conv.algorithms import winograd
+from convcore.engine.conv.algorithms.selection import current, select
 
 
 @pytest.fixture
@@ -81,3 +84,23 @@ def test_every_layer_that_can_be_timed_computes(sweep):
     for module in sweep.LAYERS:
         title, make = next(iter(sweep.calls_of(module)))
         assert make()() is not None, title
+
+
+@pytest.mark.parametrize("precision", ["none", "bf16"])
+def test_sweep_times_in_the_precision_that_is_asked_for(sweep, precision, monkeypatch):
+    seen = []
+
+    def compare(*args):
+        seen.append((current().precision, current().matmul))
+        return {48: 1.0}
+
+    monkeypatch.setattr(sweep, "worker_environment", lambda environment, threads: dict(environment))
+    monkeypatch.setattr(sweep, "_compare", compare)
+    command = f"sweep --constant bfloat16.FEWEST_CHANNELS --values 48 --threads {get_num_threads()}"
+    command += f" --layer 1,32,8,8,32,1,1,0,1,1 --passes forward --precision {precision}"
+    monkeypatch.setattr(sys, "argv", command.split())
+    try:
+        assert sweep.main() == 0
+    finally:
+        select(precision="none", matmul="none")
+    assert set(seen) == {(precision, precision)}
